@@ -83,6 +83,22 @@ const noIdleHelpers = {
   },
 };
 
+/**
+ * The proxy of the sandbox tunnels TLS and does not open it, so it needs neither certificates of its own nor the library that
+ * makes them.
+ */
+const noInterception = {
+  name: 'no-interception',
+  load(id) {
+    const [, name] = /sandbox-runtime[\\/]dist[\\/]sandbox[\\/](tls-terminate-proxy|mitm-ca)\.js$/.exec(id) ?? [];
+    if (name === undefined) return null;
+    const never = (it) => `export const ${it} = () => { throw new Error('TLS is not intercepted'); };`;
+    return name === 'mitm-ca'
+      ? `export const CRL_PATH = '';`
+      : `${never('peekForClientHello')}${never('terminateAndForward')}`;
+  },
+};
+
 /** Says that the files are CommonJS modules, although their names end as those of ES modules do. */
 const moduleType = {
   name: 'module-type',
@@ -115,6 +131,7 @@ await build({
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
   external: /^node:/,
+  plugins: [noInterception],
   logLevel: 'warn',
   resolve: {
     extensionAlias: { '.js': ['.ts', '.js'] },

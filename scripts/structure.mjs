@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 70_990,
-  sourceFiles: 381,
+  sourceLines: 72_950,
+  sourceFiles: 391,
   tinyFiles: 10,
-  testLines: 74_300,
+  testLines: 75_400,
   callFiles: 47,
   listFiles: 156,
 };

@@ -183,6 +183,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['config/file', 'config/resolve', 'observe', '.', 'node'],
     ...['api', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base'].map((name) => `npm:@opentelemetry/${name}`),
   ],
+  // Confining the programs of servers. The proxy of names loads the library, with the first server that may use the network.
+  sandbox: [
+    ...['json', 'errors', 'files', 'process', 'supervision', 'config/resolve', 'node'],
+    'npm:@anthropic-ai/sandbox-runtime',
+  ],
   // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
   doctor: [
     ...[
@@ -197,7 +202,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'packages',
       'process',
     ],
-    ...['observe', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
+    ...['observe', 'sandbox', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
   ],
   // The page of `trunkline web`, in a browser. It takes types, the vocabulary of the status, and the escaping of texts.
   page: ['web', 'json', 'record', 'gateway/status', 'npm:preact', 'npm:@preact/signals'],

@@ -36,11 +36,12 @@ import type { StopLadder } from '../supervision/launcher.js';
 import { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
+import type { ConfinementOptions } from './confined-servers.js';
 import { createPlatform, LOCAL_USER, type Platform } from './platform.js';
 import type { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
-interface ComposeOptions {
+export interface ComposeOptions {
   readonly config: Config;
   /** Code that the configuration needs. */
   readonly code?: OptionalCode;
@@ -65,6 +66,8 @@ interface ComposeOptions {
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
   readonly catalogues?: CatalogueCache;
+  /** A trial of confined servers, which finds out what they need. */
+  readonly trial?: ConfinementOptions['trial'];
   /** The view of the client, if there is only one. Servers outside of the view do not start. */
   readonly onlyView?: string | undefined;
   /** Each client has its own connections, as over HTTP. */
@@ -333,6 +336,7 @@ export function compose(options: ComposeOptions): Composition {
         hasManyConnections,
         targets,
         loginFolder: options.loginFolder ?? userLoginFolder(),
+        confinement: { config: () => activeConfig.config, ...(options.trial && { trial: options.trial }) },
         onLoginChange: restart,
       });
       instances.startWith(processes);
@@ -377,7 +381,10 @@ function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
     refusedNames: [],
     servers: facts.servers.map((server) => ({
       ...server,
-      ...(server.sharing?.sharing === 'all' && { logLines: [], cause: [] }),
+      ...(server.sharing?.sharing === 'all' && {
+        ...{ logLines: [], cause: [] },
+        ...(server.sandboxRemarks && { sandboxRemarks: [] }),
+      }),
       instances: server.instances.filter(({ backend }) => isOwn(backend)),
     })),
   };

@@ -57,12 +57,12 @@ function describeCause(failed: Failed): string | undefined {
   if (output !== '') return `Its output says: "${shortened(output)}".`;
   const { snapshot, redact } = failed;
   const reason = isFailing(snapshot) ? snapshot.lastFailure?.reason : undefined;
-  if (reason === undefined || !BAD_ANSWER.test(reason)) return undefined;
+  if (reason === undefined || !TOLD.test(reason)) return undefined;
   return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
 }
 
-/** Reports of the dialect about an unusable answer to `initialize` or `server/discover`. */
-const BAD_ANSWER = /^(?:initialize|server\/discover): the /;
+/** Reasons that say more than the state: an unusable answer to `initialize` or `server/discover`, and the lack of a sandbox. */
+const TOLD = /^(?:initialize|server\/discover): the |\(TL-SANDBOX-[A-Z]+\)$/;
 
 function shortened(text: string): string {
   return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;

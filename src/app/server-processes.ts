@@ -17,6 +17,7 @@ import { EraDialect } from '../upstream/modern/era-dialect.js';
 import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
 import { secretsIn } from './active-config.js';
+import { ConfinedDialer, type ConfinementOptions, isConfined } from './confined-servers.js';
 import type { Platform } from './platform.js';
 
 export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
@@ -31,6 +32,7 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   readonly onLoginChange: (server: string) => void;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
+  readonly confinement: ConfinementOptions;
 }
 
 /** Starts, guards and measures the processes of all servers. Loaded after the first answers to a client. */
@@ -38,6 +40,7 @@ export class ServerProcesses {
   readonly launcher: Launcher;
   readonly orphanGuard: OrphanGuard;
   readonly resources: ResourceWatch;
+  readonly confined: ConfinedDialer;
   readonly #remote: RemoteDialer;
 
   constructor(options: ServerProcessesOptions) {
@@ -71,9 +74,13 @@ export class ServerProcesses {
       onUnwatchable: (err) => logger.warn({ err }, 'the logins cannot be watched; restart Trunkline to apply new ones'),
     });
     const remote = this.#remote;
+    this.confined = new ConfinedDialer(stdio, { ...options.confinement, clock, environment, logger });
+    const { confined } = this;
     const dialer = {
-      dial: ({ spec, ...target }: ServerTarget, listener: UpstreamListener) =>
-        spec.kind === 'remote' ? remote.dial({ ...target, spec }, listener) : stdio.dial({ ...target, spec }, listener),
+      dial: ({ spec, ...target }: ServerTarget, listener: UpstreamListener) => {
+        if (spec.kind === 'remote') return remote.dial({ ...target, spec }, listener);
+        return (isConfined(spec) ? confined : stdio).dial({ ...target, spec }, listener);
+      },
     };
     this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });
   }

@@ -14,7 +14,7 @@ import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { PackagePaths } from '../packages/package-store.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
-import type { ServerSpec, StopLadder } from '../supervision/launcher.js';
+import { programOf, type ServerSpec, type StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { ServerEra } from '../upstream/server-era.js';
 import { type ActiveConfig, type ServerChanged, secretSourcesOf } from './active-config.js';
@@ -36,7 +36,7 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   readonly hasUsers: boolean;
 }
 
-type StartedProcesses = Pick<ServerProcesses, 'launcher' | 'orphanGuard' | 'beginLogin'>;
+type StartedProcesses = Pick<ServerProcesses, 'launcher' | 'orphanGuard' | 'beginLogin' | 'confined'>;
 
 /** One instance of a server: its backend, its log and its settings. An instance outlives its processes. */
 interface Instance extends LaunchTarget {
@@ -211,6 +211,7 @@ export class SupervisedBackends {
   /** The facts about a backend and its server, for the status. */
   factsOf({ id }: Backend): Omit<ServerFacts, 'backend' | 'instances'> {
     const instance = this.#instances.get(id);
+    const sandboxed = confinedIn(instance?.server);
     return {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
@@ -222,6 +223,7 @@ export class SupervisedBackends {
       logLines: instance?.log.lines ?? [],
       cause: this.#explain(id, causeOfFailure) ?? [],
       droppedLogBytes: instance?.log.droppedBytes ?? 0,
+      sandboxRemarks: sandboxed && (this.#processes?.confined.remarksOn(sandboxed) ?? []),
     };
   }
 
@@ -298,6 +300,7 @@ export class SupervisedBackends {
     const { platform, waiting, activeConfig, hasUsers } = this.#options;
     // The output of a process for all users may be about another user than the caller.
     const isQuiet = hasUsers && activeConfig.sharingOf(server).sharing === 'all';
+    const confined = isQuiet ? undefined : confinedIn(server);
     return new Backend({
       ...activeConfig.rulesOf(server),
       key,
@@ -316,6 +319,7 @@ export class SupervisedBackends {
       offerLogin: this.#offerLogin(key, child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => (isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote'))),
+      remarkSince: confined && ((at) => this.#processes?.confined.refusedSince(confined, at)),
     });
   }
 
@@ -338,6 +342,12 @@ export class SupervisedBackends {
     if (server?.child === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
+}
+
+/** The program of a server that may only run confined. */
+function confinedIn(server: ServerConfig | undefined) {
+  const child = server && programOf(server);
+  return child?.sandbox === undefined ? undefined : { ...child, sandbox: child.sandbox };
 }
 
 function startAt(at: number): OutputLine {

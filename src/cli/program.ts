@@ -153,6 +153,18 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .example(`trunkline call files__list_directory '{"path": "."}' --json`)
     .runs(async () => (await import('./commands/calls/call.js')).call);
   program
+    .command('sandbox')
+    .argument('<SERVER>', 'key of a server')
+    .argument('[CALL...]', 'with --try: a tool of the server to call, and its arguments, as for `trunkline call`')
+    .summary('show what is open for a confined server')
+    .description(
+      'Shows what a server with `sandbox` may read, write and reach, and why; for another server, what it would see with `sandbox: true`. With --try, starts the server once and calls the tool, if one is named: all names of the network are allowed, and what the server writes goes to copies that are deleted. Then proposes an entry that allows what the server has used. Nothing is changed.',
+    )
+    .option('--try', 'run the server once, and propose an entry')
+    .option('--json', 'print the result as JSON')
+    .example('trunkline sandbox files', 'trunkline sandbox github --try search_repositories query=mcp')
+    .runs(async () => (await import('./commands/config/sandbox.js')).sandbox);
+  program
     .command('approve')
     .argument('[SERVER]', 'key of a server; without it, all servers that require approval')
     .argument('[TOOL...]', 'names of its tools; without them, all that wait for approval')

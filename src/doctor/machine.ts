@@ -5,7 +5,10 @@ import { satisfies } from 'semver';
 import { errorCode } from '../errors/error-text.js';
 import { plural } from '../gateway/status/status-text.js';
 import { findNpm } from '../packages/npm-client.js';
-import { type Finding, finding } from './finding.js';
+import type { Availability } from '../sandbox/availability.js';
+import { proxyRemark } from '../sandbox/refusals.js';
+import type { ChildSpec } from '../supervision/launcher.js';
+import { type Finding, finding, sentence, someOf } from './finding.js';
 
 /** The facts about the machine, the user and this process that checks depend on. Tests pass the facts of other machines. */
 export interface Machine {
@@ -88,6 +91,29 @@ export async function readLimits(): Promise<Limits> {
 
 function numberIn(text: string | undefined): number | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+/** Whether servers with `sandbox` can be confined, and whether their Node uses the proxy of the sandbox. */
+export async function checkConfinement(
+  programs: readonly ChildSpec[],
+  find: () => Promise<Availability>,
+): Promise<Finding[]> {
+  const confined = programs.filter(({ sandbox }) => sandbox !== undefined);
+  if (confined.length === 0) return [];
+  const found = await find();
+  if (!found.isAvailable) {
+    const { code, reason, remedy } = found.fault;
+    const evidence = [`servers that do not start: ${someOf(confined.map(({ key }) => key))}`];
+    return [finding(code, `servers cannot be confined: ${reason}`, evidence, { remedy: sentence(remedy) })];
+  }
+  const late = confined.filter((spec) => proxyRemark(spec, (spec.sandbox?.network ?? []).length > 0) !== undefined);
+  const remarks = late.map(({ key }) =>
+    finding('TL-SANDBOX-PROXY', `server \`${key}\` may use the network, and its Node ignores the proxy of the sandbox`),
+  );
+  return [
+    finding('TL-SANDBOX-OK', `servers can be confined: ${plural(confined.length, 'server')}`, [found.program]),
+    ...remarks,
+  ];
 }
 
 /** Less than this is too little for a few packages. */

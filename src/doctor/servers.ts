@@ -70,8 +70,9 @@ function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
 }
 
 /** The phase in which a start failed: installed → spawned, or connected → handshake → lists. */
-function phaseOf({ remote, state, lastFailure, tools }: ServerReport): { phase: string; code: Code } {
+function phaseOf({ remote, state, lastFailure, tools, code }: ServerReport): { phase: string; code: Code } {
   const failure = lastFailure ?? '';
+  if (code?.startsWith('TL-SANDBOX-')) return { phase: 'confinement', code };
   if (state === 'ready' && tools.failure !== null) return { phase: 'lists', code: 'TL-SERVER-LISTS' };
   if (failure.includes('could not be installed')) return { phase: 'installation', code: 'TL-SERVER-NOT-INSTALLED' };
   if (state === 'offline') return { phase: 'connection', code: 'TL-SERVER-UNREACHABLE' };
@@ -111,6 +112,9 @@ function remarksOn(report: ServerReport): Finding[] {
     found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
   const [cut] = [tools, prompts, resources].flatMap(({ truncated }: ListReport) => truncated ?? []);
   if (cut !== undefined) found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
+  const refused = (report.sandbox?.remarks ?? []).filter((remark) => remark.startsWith('The sandbox refused'));
+  if (refused.length > 0)
+    found.push(finding('TL-SANDBOX-REFUSED', `the sandbox refused connections to ${of}: ${refused.length}`, refused));
   const saving = describeSaving(report);
   if (saving !== undefined)
     found.push(finding('TL-SERVER-SHARING', `${of} runs a process for each session: ${saving}`));

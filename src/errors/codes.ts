@@ -504,6 +504,31 @@ const SERVER_CODES = {
     'The server left processes behind when it ended, outside of its process group. Trunkline ended them.',
     'Set `leaveRunning: true` if they are to go on. Otherwise there is nothing to do.',
   ),
+  'TL-SANDBOX-OK': ok('Servers with `sandbox` can be confined on this machine.'),
+  'TL-SANDBOX-MISSING': fail(
+    'A server must run confined, and bubblewrap is not installed, so the server does not start.',
+    'Install the package `bubblewrap` of your system, such as with `sudo apt install bubblewrap`.',
+  ),
+  'TL-SANDBOX-FORBIDDEN': fail(
+    'A server must run confined, and the system forbids the namespaces for that, so the server does not start.',
+    'Allow user namespaces; the evidence names the setting of this system.',
+  ),
+  'TL-SANDBOX-UNSUPPORTED': fail(
+    'A server must run confined, which Trunkline can do on Linux on x86-64 only, so the server does not start.',
+    'Run Trunkline on such a machine, or set `sandbox: false` to run the server unconfined.',
+  ),
+  'TL-SANDBOX-ENTRY': fail(
+    'The entry of a server opens so much that confining the server would protect nothing, so the server does not start.',
+    'Name the folders that the server needs, in place of one that also has the files of Trunkline.',
+  ),
+  'TL-SANDBOX-REFUSED': warn(
+    'A confined server was refused a connection to a name that its entry does not allow.',
+    'If the server should reach it, add it to `network` of `sandbox`; the evidence has the line.',
+  ),
+  'TL-SANDBOX-PROXY': warn(
+    'A confined server may use the network, and its Node is too old to send `fetch` through the proxy of the sandbox.',
+    'Run it with Node 22.21 or newer, or 24: write its absolute path as `command`.',
+  ),
   'TL-SERVER-LINGERS': warn(
     'The server ended neither when its stdin was closed nor at SIGTERM, so it was killed.',
     'Nothing to do, unless it loses data that way; then tell its author.',

@@ -99,7 +99,7 @@ export function fingerprint(text: string): string {
 }
 
 /** The folders where hubs may be, the preferred one first. */
-function foldersOfHubs(named: string | undefined): string[] {
+export function foldersOfHubs(named: string | undefined): string[] {
   if (named !== undefined) return [named];
   const temporary = process.platform === 'win32' ? tmpdir() : '/tmp';
   const fallback = join(temporary, `trunkline-${process.getuid?.() ?? 'hub'}`);

@@ -1,6 +1,7 @@
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process';
 import { statSync } from 'node:fs';
-import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { Server } from 'node:net';
+import { PassThrough, type Readable, Writable } from 'node:stream';
 import spawn from 'cross-spawn';
 import { errorCode } from '../errors/error-text.js';
 import type { ChildExit, ChildSpec } from '../supervision/launcher.js';
@@ -9,6 +10,13 @@ import type { ChildExit, ChildSpec } from '../supervision/launcher.js';
 export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {
   /** Whether the command is a line for the shell of the system. */
   readonly isShell?: boolean;
+  /** Contents that the program reads from the descriptors 3, 4 and so on. */
+  readonly inputs?: readonly Uint8Array[];
+  /**
+   * Takes the listening socket that the program sends over a channel of Node, whose descriptor follows those of `inputs`. The
+   * channel is closed then.
+   */
+  readonly onListener?: (listener: Server) => void;
 }
 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */
@@ -58,12 +66,13 @@ interface Spawning {
   readonly failure?: Promise<unknown>;
 }
 
-function spawnProcess({ command, args, cwd, env, isShell = false }: SpawnRequest): Spawning {
+function spawnProcess(request: SpawnRequest): Spawning {
+  const { command, args, cwd, env, isShell = false, inputs = [], onListener } = request;
   try {
     const subprocess = spawn(command, args, {
       cwd,
       env,
-      stdio: 'pipe',
+      stdio: ['pipe', 'pipe', 'pipe', ...inputs.map(() => 'pipe' as const), ...(onListener ? ['ipc' as const] : [])],
       shell: isShell,
       // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
       detached: process.platform !== 'win32',
@@ -74,11 +83,28 @@ function spawnProcess({ command, args, cwd, env, isShell = false }: SpawnRequest
       subprocess.on('error', resolve);
     });
     // Without a free file descriptor, Node creates no streams and emits EMFILE in the next tick.
-    return subprocess.pid === undefined ? { failure } : { subprocess: subprocess as ChildProcessWithoutNullStreams };
+    if (subprocess.pid === undefined) return { failure };
+    for (const [index, content] of inputs.entries()) give(subprocess.stdio[3 + index], content);
+    if (onListener !== undefined) takeListener(subprocess, onListener);
+    return { subprocess: subprocess as ChildProcessWithoutNullStreams };
   } catch (error) {
     // Node throws some errors, such as a null byte in the command, and emits the others.
     return { failure: Promise.resolve(error) };
   }
+}
+
+function give(pipe: unknown, content: Uint8Array): void {
+  if (!(pipe instanceof Writable)) return;
+  // The program may end before it has read everything.
+  pipe.on('error', () => {});
+  pipe.end(content);
+}
+
+function takeListener(subprocess: ChildProcess, onListener: (listener: Server) => void): void {
+  subprocess.once('message', (_, handle) => {
+    subprocess.disconnect();
+    if (handle instanceof Server) onListener(handle);
+  });
 }
 
 /** The pipes of a process that has none. */

@@ -52,6 +52,9 @@ export const changeLockFolder = inDataFolder('changes');
 /** Folder of cached checked configurations. */
 export const checkedFolder = inDataFolder('checked');
 
+/** Folder with the home folders of confined servers. */
+export const sandboxFolder = inDataFolder('sandboxes');
+
 /** Folder of compiled code. */
 export const codeCacheFolder = inDataFolder('code');
 

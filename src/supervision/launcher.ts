@@ -109,8 +109,25 @@ export interface ChildSpec extends CommonSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
+  /** What a confined program sees besides itself. Absent if it runs unconfined. */
+  readonly sandbox?: SandboxSpec;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
+}
+
+/** What the entry of a confined server opens. Paths are absolute. */
+export interface SandboxSpec {
+  /** The server's key in the configuration. */
+  readonly server: string;
+  /** The user for whom the server runs. Its processes for one user share a home folder. Absent without users. */
+  readonly user?: string;
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+  /** Names with an optional port, such as `*.example.com:443`. */
+  readonly network: readonly string[];
+  readonly unixSockets: boolean;
+  /** Whether the entry, or the client, chose the working folder. The folder of the configuration is not opened. */
+  readonly opensFolder: boolean;
 }
 
 /** A server behind a URL. Variables in the entry are replaced. */

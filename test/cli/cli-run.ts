@@ -46,17 +46,21 @@ export class Workplace {
     stderr.off('data', listen);
   }
 
-  /** Runs the CLI to its end. */
-  async run(args: readonly string[], input = ''): Promise<Finished> {
-    const running = this.start(args);
+  /** Runs the CLI to its end. `via` is a command that starts it, given its command line. */
+  async run(args: readonly string[], input = '', via: readonly string[] = []): Promise<Finished> {
+    const running = this.start(args, via);
     running.process.stdin.end(input);
     return await running.finished;
   }
 
-  start(args: readonly string[]): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
+  start(
+    args: readonly string[],
+    via: readonly string[] = [],
+  ): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
     const { TRUNKLINE_CONFIG: _, FORCE_COLOR: _forced, NO_COLOR: _none, ...inherited } = process.env;
     const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none'), ...this.env };
-    const child = spawn(process.execPath, [this.cli, ...args], { cwd: this.folder, env });
+    const [program = '', ...words] = [...via, process.execPath, this.cli, ...args];
+    const child = spawn(program, words, { cwd: this.folder, env });
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));

@@ -154,6 +154,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
   return {
     ...{
       server: 's',
+      sandbox: null,
       state: 'ready',
       remote: false,
       pid: 1,

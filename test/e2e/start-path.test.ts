@@ -65,6 +65,7 @@ const LATER = [
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/gateway/large-results.ts', 'src/gateway/cut-result.ts', 'src/gateway/read-result.ts'],
   ...['src/process/guardian.ts', 'src/process/spawn-child.ts'],
+  ...['src/sandbox/confined-launch.ts', 'src/sandbox/policy.ts', 'src/sandbox/name-proxy.ts'],
   ...[
     'src/record/record-to.ts',
     'src/record/call-log.ts',

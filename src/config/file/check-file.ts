@@ -238,6 +238,7 @@ function positionsIn(
     ...Object.keys(entry.env ?? {}).map((name) => ['env', name]),
     ...(shared.envFile === undefined || entry.envFile !== undefined ? [['envFile']] : []),
     ['cwd'],
+    ['sandbox'],
     ['command'],
     ['package'],
     ['url'],

@@ -3,7 +3,7 @@ import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-file.js';
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { isRecord } from '../../json/json-value.js';
-import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec } from '../../supervision/launcher.js';
+import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../supervision/launcher.js';
 import type {
   AuthConfig,
   CheckedEntry,
@@ -203,10 +203,38 @@ function childAndPackage(
     timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
     restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
     leaveRunning: settings.leaveRunning,
+    ...sandboxOf(key, entry, settings, surroundings),
   };
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
   const whole = { ...child, env: { ...child.env, ...nesting } };
   return { child: whole, ...(used && { package: used }), ...shapesOf({ entry }, expandAny) };
+}
+
+/** What is open for a confined server. Nothing for one that runs unconfined. */
+function sandboxOf(
+  server: string,
+  entry: CheckedEntry,
+  { sandbox, sharing }: ServerSettings,
+  { folder, home, origin }: Surroundings,
+): { readonly sandbox?: SandboxSpec } {
+  if (sandbox === false) return {};
+  const { read = [], write = [], network = [], unixSockets = false } = sandbox === true ? {} : sandbox;
+  const pathsOf = (paths: readonly string[]) =>
+    faultsAt(['sandbox'], () => paths.map((path) => openable(path, folder, home)));
+  const opensFolder = entry.cwd !== undefined || sharing === 'folder';
+  const user = origin.user === undefined ? {} : { user: origin.user };
+  return {
+    sandbox: { server, ...user, read: pathsOf(read), write: pathsOf(write), network, unixSockets, opensFolder },
+  };
+}
+
+function openable(path: string, folder: string, home: string): string {
+  const found = resolve(folder, expandHome(path, home));
+  if (statOf(found) !== undefined) return found;
+  const hint = path.includes('${')
+    ? 'write the path without variables; `~` is the home folder'
+    : `create it, or correct the path, which is relative to ${folder}`;
+  throw new ServerFault(`\`sandbox\` opens ${path}, which does not exist`, hint);
 }
 
 /** Refuses a NUL character in the value of a variable or secret. The schema refuses one in the file. */

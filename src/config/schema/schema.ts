@@ -110,6 +110,24 @@ const toolSettings = z.exactPartial(
   ),
 );
 
+const NAME_FORM =
+  'a name such as api.github.com or *.github.com, an address, or one of them with a port, such as db.example.com:5432';
+
+/** A name or an address that a confined server may connect to. */
+const networkName = z
+  .string(expects(NAME_FORM))
+  .check(
+    z.refine(
+      (name) =>
+        /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[1-9]\d{0,4})?$/.test(
+          name,
+        ),
+      expects(NAME_FORM, { quote: true }),
+    ),
+  );
+
+const SANDBOX_FORM = 'true, false, or a map with `read`, `write`, `network` or `unixSockets`';
+
 /** The key `oauth` of a server behind a URL. */
 const oauth = z
   .exactPartial(
@@ -267,7 +285,7 @@ const server = mapWith(
 });
 
 /** Keys that only a server with a program has, and those that only a server behind a URL has. */
-const PROGRAM_KEYS = ['args', 'cwd', 'bin', 'installScripts', 'env', 'limits', 'leaveRunning'] as const;
+const PROGRAM_KEYS = ['args', 'cwd', 'bin', 'installScripts', 'env', 'limits', 'leaveRunning', 'sandbox'] as const;
 const REMOTE_KEYS = ['transport', 'headers', 'headersCommand', 'oauth', 'proxy', 'caFile'] as const;
 
 const serverKey = z
@@ -628,6 +646,8 @@ function fieldOf(setting: Setting): z.ZodMiniType {
       return text(setting.about, LOCAL_ADDRESS).check(
         z.refine((value) => loopbackOf(value) !== undefined || isPath(value), expects(LOCAL_ADDRESS, { quote: true })),
       );
+    case 'sandbox':
+      return sandbox(setting);
     case 'section': {
       const { table, expected, about } = setting;
       const map = z.exactPartial(z.strictObject(fieldsOf(table), expects(expected)));
@@ -680,6 +700,31 @@ function count({ standard, min, max, about }: Count) {
 function flag({ standard, about }: Flag) {
   return z
     .boolean(expects('true or false', { quote: true }))
+    .register(z.globalRegistry, { description: about, default: standard });
+}
+
+function sandbox({ about, standard }: Extract<Setting, { readonly kind: 'sandbox' }>) {
+  const path = text('The path of a file or a folder, relative to the folder of this file. `~` is the home folder.');
+  const map = z.exactPartial(
+    z.strictObject(
+      {
+        read: list(path, 'Files and folders that the server may read.'),
+        write: list(path, 'Files and folders that the server may read and write.'),
+        network: list(
+          networkName,
+          'Names that the server may connect to, through a proxy. `*.example.com` stands for all names below it, `*` for all public names. A name without a port means the ports 80 and 443.',
+        ),
+        unixSockets: flag({
+          kind: 'flag',
+          standard: false,
+          about: 'Lets the server use unix sockets, such as those of a browser, in the folders that it sees.',
+        }),
+      },
+      expects(SANDBOX_FORM),
+    ),
+  );
+  return z
+    .union([z.boolean(), map], expects(SANDBOX_FORM))
     .register(z.globalRegistry, { description: about, default: standard });
 }
 

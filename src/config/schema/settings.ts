@@ -88,6 +88,9 @@ export const SHARED_SETTINGS = {
     'a map with `max`',
     'Which results are cut; see docs/results.md.',
   ),
+  sandbox: sandbox(
+    'Confines the program of the server: it sees the system, itself and a home folder of its own, and has no network (true), or also what the map opens. false runs it unconfined. On Linux only; see docs/sandbox.md.',
+  ),
 };
 
 /** All settings of a server. */
@@ -301,7 +304,23 @@ interface Section extends About {
   readonly expected: string;
 }
 
-export type Setting = Quantity | Count | Choice | Flag | FilePath | Address | Section;
+/** Whether a server is confined, or what is open for it besides itself. */
+interface Sandbox extends About {
+  readonly kind: 'sandbox';
+  readonly standard: false;
+}
+
+/** The value of `sandbox`. */
+export type SandboxEntry =
+  | boolean
+  | {
+      readonly read?: readonly string[];
+      readonly write?: readonly string[];
+      readonly network?: readonly string[];
+      readonly unixSockets?: boolean;
+    };
+
+export type Setting = Quantity | Count | Choice | Flag | FilePath | Address | Section | Sandbox;
 /** Settings by their names in the file. */
 export type Table = { readonly [key: string]: Setting };
 
@@ -311,7 +330,9 @@ type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly 
     ? boolean
     : S extends FilePath | Address
       ? string
-      : number;
+      : S extends Sandbox
+        ? SandboxEntry
+        : number;
 type NameOf<Key, S> = Key extends string
   ? S extends { readonly kind: 'duration' }
     ? `${Key}Ms`
@@ -386,6 +407,10 @@ function path(about: string): FilePath {
 
 function address(about: string): Address {
   return { kind: 'address', standard: undefined, about };
+}
+
+function sandbox(about: string): Sandbox {
+  return { kind: 'sandbox', standard: false, about };
 }
 
 /** The host and the port of a loopback address; `undefined` for every other text. IPv6 addresses lose their brackets. */

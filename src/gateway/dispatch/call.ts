@@ -6,8 +6,9 @@ import {
   reportInternalError,
   withErrorBoundaryAsync,
 } from '../../errors/internal-error.js';
-import { concatEdits, type SplicedMessage } from '../../json/splice.js';
-import { isErrorResponse, type NotificationEnvelope } from '../../mcp/envelope.js';
+import { OPEN_BRACKET, skipWhitespace, toBytes, valuesAt } from '../../json/json-text.js';
+import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
+import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { asOlderInput } from '../../mcp/older-revisions.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
@@ -54,6 +55,8 @@ export interface CallHostOptions {
   readonly events?: EventSink | undefined;
   /** Called with each internal error. An internal error fails one call. */
   readonly onInternalError?: OnInternalError | undefined;
+  /** Returns a remark for the error of a tool: what the sandbox refused to the server since a time on the clock. */
+  readonly remarkSince?: ((at: number) => string | undefined) | undefined;
 }
 
 /** Limits of the calls to one server. Times are milliseconds. */
@@ -262,12 +265,25 @@ export class Call implements Due, RequestHandler {
     const { counters, latencies, breaker } = this.#host;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
     const ofRouting = connection && editAnswer?.(response, connection);
-    exchange.answer(response, concatEdits(concatEdits(ofRouting, ofTask), edits), connection?.nameInResults);
+    const ofSandbox = isErrorResponse(response) ? this.#remarkOn(response) : undefined;
+    const own = concatEdits(concatEdits(ofRouting, ofTask), ofSandbox);
+    exchange.answer(response, concatEdits(own, edits), connection?.nameInResults);
     if (!isTaskResultWait(exchange)) latencies.add(at - (this.#earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (isErrorResponse(response)) counters.errors += 1;
     breaker.succeeded(at);
     // The write of the answer is a microtask that is queued already, so `onAnswered` runs after the write.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
+  }
+
+  /** Adds to an error of a tool what the sandbox refused to the server during the call. */
+  #remarkOn({ bytes, span }: ResponseEnvelope): readonly Edit[] | undefined {
+    const remark = this.#sent && this.#host.options.remarkSince?.(this.#sent.sentAt);
+    if (remark === undefined) return undefined;
+    const [content] = valuesAt(bytes, span, ['result', 'content']);
+    if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;
+    const isEmpty = skipWhitespace(bytes, content.start + 1) === content.end - 1;
+    const text = toBytes(`${isEmpty ? '' : ','}${JSON.stringify({ type: 'text', text: remark })}`);
+    return [{ span: { start: content.end - 1, end: content.end - 1 }, text }];
   }
 
   #reportStart({ generation }: UpstreamConnection): void {

@@ -21,7 +21,12 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
   return {
     problem: problem === '' ? tools.problem : problem,
     code: code ?? tools.code,
-    advice: [advice, tools.advice, adviseOnNetwork(server), adviseOnApproval(server.backend)].filter(Boolean).join(' '),
+    advice: [
+      ...[advice, tools.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
+      ...[adviseOnSandbox(server), adviseOnApproval(server.backend)],
+    ]
+      .filter(Boolean)
+      .join(' '),
   };
 }
 
@@ -54,6 +59,9 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
         advice: `Fix the cause, then ${restart}. Without that, Trunkline tries again ${next}, and when one of its tools is called.`,
       };
     case 'backoff': {
+      const confinement = findConfinementFault(lifecycle?.lastFailure?.reason);
+      if (confinement !== undefined)
+        return { ...confinement, advice: 'Trunkline tries again every 5 s. It never starts the server unconfined.' };
       const problem = `It failed. ${untilItRuns(backend)}`;
       if (lifecycle?.lastFailure?.fault === 'host')
         return { problem: `${problem} ${SHORT_OF_RESOURCES}`, code: 'TL-SERVER-RESOURCES', advice: FREE_RESOURCES };
@@ -132,6 +140,26 @@ function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem
     problem: `Its configuration is wrong: ${message}. It cannot run, so its tools are not listed.`,
     advice: `To fix it, ${hint}.`,
   };
+}
+
+/** The code at the end of a failure because of which a server could not be confined. */
+const CONFINEMENT = /^(?<reason>.*) \((?<code>TL-SANDBOX-[A-Z]+)\)$/s;
+
+/** The problem of a server that was not started, because it could not be confined. */
+function findConfinementFault(failure = ''): Pick<Assessment, 'problem' | 'code'> | undefined {
+  const { reason, code } = CONFINEMENT.exec(failure)?.groups ?? {};
+  if (reason === undefined || code === undefined) return undefined;
+  return { problem: `It does not run: ${reason}.`, code: code as Code };
+}
+
+/** A file that a failed program could not use, in the words of Node, Python and the C library. */
+const CLOSED_FILE =
+  /\b(?:ENOENT|EACCES|EPERM|EROFS)\b|no such file or directory|permission denied|read-only file system/i;
+
+/** Advice about a confined server that fails because of a file, which may be closed for it. */
+function adviseOnSandbox({ backend, sandboxRemarks, cause }: ServerFacts): string {
+  if (sandboxRemarks === undefined || !cause.some((line) => CLOSED_FILE.test(line))) return '';
+  return `It is confined, so the file may be closed for it: \`trunkline sandbox ${backend.key}\` shows what is open.`;
 }
 
 /** Advice about a server behind a URL that cannot be reached, as a clause. Its requests do not have the variables of servers. */

@@ -163,6 +163,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     /** Bytes of output that were dropped from the log because too many came at once. */
     droppedLogBytes: one.droppedLogBytes,
     ...assess(facts, one),
+    /** Whether the program is confined, and what was refused to it. Null if it is not confined. */
+    sandbox: one.sandboxRemarks === undefined ? null : { remarks: one.sandboxRemarks.map(sanitize) },
     instructions: instructions === undefined ? null : printableLines(facts.redact(instructions)),
     sharing: reportSharing(one),
     /** The instances of this server: one per client profile, one per client, or one for all. */

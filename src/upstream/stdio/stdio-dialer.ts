@@ -11,7 +11,7 @@ import { environmentOf, familyVariable } from '../../process/environment.js';
 import { endFamily, type FamilyEnd } from '../../process/family.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
-import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
+import { type SpawnedChild, type SpawnRequest, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec, StopLadder } from '../../supervision/launcher.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { BridgeEvents, BridgeOptions } from '../channel/bridge.js';
@@ -63,7 +63,12 @@ export class StdioDialer implements Dialer<ChildSpec> {
     this.#options = options;
   }
 
-  dial(target: DialTarget<ChildSpec>, listener: UpstreamListener): Dialed {
+  /** `confine` changes the request to start the program into one that confines it. */
+  dial(
+    target: DialTarget<ChildSpec>,
+    listener: UpstreamListener,
+    confine: (request: SpawnRequest) => SpawnRequest = (request) => request,
+  ): Dialed {
     const { clock, logger, resources, environment } = this.#options;
     const { spec, generation, log, limits = () => ({}) } = target;
     const family = new LaunchedFamily(this.#options, target);
@@ -78,7 +83,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
       listener.unfit(because);
     };
     const closedPipes = watchPipes(clock, giveUp);
-    const request = { ...spec, env: { ...environmentOf(spec, environment), ...family.variable } };
+    const request = confine({ ...spec, env: { ...environmentOf(spec, environment), ...family.variable } });
     const spawned = spawnChild(request, {
       onSpawnError: ({ message, isHostFault }) => {
         bridge.close('exited');

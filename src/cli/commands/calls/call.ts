@@ -87,6 +87,22 @@ function tellError({ message, code, data }: RpcError): void {
   if (data !== undefined) tell(`  ${JSON.stringify(data)}`);
 }
 
+/** Calls a tool of a server and reports its failure. Resolves with whether it succeeded. */
+export async function tryTool(once: Once, tool: string, typed: readonly string[]): Promise<boolean> {
+  const name = exposedNameOf(tool, once.config);
+  try {
+    const result = await send(once, name, await objectFor(once.client, name, readArguments(typed)));
+    const { content, isError } = JSON.parse(new TextDecoder().decode(result)) as Record<string, unknown>;
+    if (isError !== true) return true;
+    tell(`${tool} failed: ${JSON.stringify(content)}`);
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    tellError(error);
+    suggestListed(once, name);
+  }
+  return false;
+}
+
 /** Returns the servers whose prefix begins the name, or all servers if there is none. */
 function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
   const prefix = splitExposedName(name)?.prefix;

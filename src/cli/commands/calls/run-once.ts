@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { type Composition, compose } from '../../../app/compose.js';
+import { type ComposeOptions, type Composition, compose } from '../../../app/compose.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
@@ -28,6 +28,11 @@ export interface Once {
   readonly ending: AbortSignal;
 }
 
+interface RunOnceOptions extends Pick<ComposeOptions, 'trial'> {
+  readonly isReview?: boolean;
+  readonly isQuiet?: boolean;
+}
+
 /**
  * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. Failed
  * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically. With `isQuiet`, the
@@ -37,7 +42,7 @@ export async function runOnce(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],
   work: (once: Once) => Promise<number>,
-  { isReview = false, isQuiet = false } = {},
+  { isReview = false, isQuiet = false, trial }: RunOnceOptions = {},
 ): Promise<number> {
   const log = openQuietLog(settings);
   const whole = await readConfig(settings);
@@ -50,7 +55,7 @@ export async function runOnce(
   const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
-  const composition = composeOnce(config, log, packageFolders(), isReview);
+  const composition = composeOnce(config, log, packageFolders(), isReview, trial);
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
     starts.moved(instance, snapshot);
     progress.moved(instance, snapshot);
@@ -85,9 +90,16 @@ export function composeOnce(
   log: OpenLog,
   packages?: ReturnType<typeof packageFolders>,
   isReview = false,
+  trial?: RunOnceOptions['trial'],
 ): Composition {
   const approvals = approvalFolders(isReview ? 'review' : 'once');
-  const rest = { environment: process.env, runFolder: runFolder(), approvals, ...(packages && { packages }) };
+  const rest = {
+    environment: process.env,
+    runFolder: runFolder(),
+    approvals,
+    ...(packages && { packages }),
+    ...(trial && { trial }),
+  };
   return compose({ config, ...log, ...rest });
 }
 
@@ -323,6 +335,8 @@ function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport
       : 'install it, or set `command` to its full path';
     return { reason: failure, hint };
   }
+  const [, reason, remedy] = CONFINEMENT.exec(failure) ?? [];
+  if (reason !== undefined) return { reason, hint: remedy ?? FALLBACK };
   return { reason: failure, hint: HINTS.find(([sign]) => failure.includes(sign))?.[1] ?? FALLBACK };
 }
 
@@ -334,6 +348,9 @@ function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | un
     approval === null ? 'calls by name still reach it' : 'its tools need approval, so none can be called until then';
   return { reason: `it runs, but its tools cannot be listed: ${tools.failure}`, hint: `${cause}; ${effect}` };
 }
+
+/** The reason and the remedy because of which a server could not be confined. */
+const CONFINEMENT = /^(.*?); (.*) \(TL-SANDBOX-[A-Z]+\)$/s;
 
 const COULD_NOT_INSTALL = 'could not be installed: ';
 

@@ -2,6 +2,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';
+import { programOf } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
@@ -30,7 +31,7 @@ export async function tryServers(
     (config) => chooseServers(config, names),
     async (once) => {
       const results = examine(once).map((tried): Result => {
-        const packageRemarks = remarksOnServer(tried.server, once.config.file);
+        const packageRemarks = [...remarksOnServer(tried.server, once.config.file), ...remarksOnSandbox(tried)];
         return { ...tried, packageRemarks, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
       });
       const look = lookOf(process.stdout);
@@ -76,6 +77,13 @@ function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: 
     output: fault === undefined ? [] : outputOf(report),
     remarks: [...packageRemarks, ...(fault === undefined ? remarksOnLists(report) : [])],
   };
+}
+
+/** Remarks on a confined server: what was refused to it and, if it fails, where to see what is open. */
+function remarksOnSandbox({ server, report, diagnosis }: TriedServer): readonly string[] {
+  if (programOf(server)?.sandbox === undefined) return [];
+  const look = `it is confined: \`trunkline sandbox ${server.key}\` shows what is open, with \`--try\` what it needs`;
+  return [...(report.sandbox?.remarks ?? []), ...(diagnosis === undefined ? [] : [look])];
 }
 
 function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined): 'ready' | 'failed' | 'misconfigured' {

@@ -27,6 +27,7 @@ import { checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
 import { type Checks, type Finding, runChecks } from '../../../doctor/finding.js';
 import { checkHub, checkRecentFaults } from '../../../doctor/hub.js';
 import {
+  checkConfinement,
   checkFolders,
   checkLimits,
   checkNetwork,
@@ -50,6 +51,7 @@ import { runNpm } from '../../../packages/npm-client.js';
 import { npmEnvironment } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { readCommandLines } from '../../../process/processes.js';
+import { confinement } from '../../../sandbox/availability.js';
 import { findHttpGateways } from '../../../state/http-gateway-file.js';
 import {
   httpGatewayFolder,
@@ -59,6 +61,7 @@ import {
   tokenFile,
   userDataFolder,
 } from '../../../state/user-files.js';
+import { programOf } from '../../../supervision/launcher.js';
 import { LocalClient } from '../../local-client.js';
 import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
@@ -132,6 +135,11 @@ function machineChecks({ machine, config, servers }: DoctorFacts): Checks {
     folders: () => checkFolders(machine, folders),
     limits: async () => checkLimits(await readLimits(), servers.length),
     'proxies and certificates': () => checkNetwork(machine),
+    'confinement of servers': () =>
+      checkConfinement(
+        servers.flatMap((server) => programOf(server) ?? []),
+        confinement,
+      ),
   };
 }
 

@@ -1,0 +1,119 @@
+import { homedir } from 'node:os';
+import { dirname } from 'node:path';
+import { userConfigFile } from '../config/file/find-config.js';
+import type { Config } from '../config/resolve/config.js';
+import { foldersOfHubs } from '../hub/hub-folder.js';
+import type { Logger } from '../observe/logger.js';
+import type { ConfinementPlaces, ConfineOptions } from '../sandbox/confined-launch.js';
+import { describeRefusal, proxyRemark, Refusals } from '../sandbox/refusals.js';
+import { sandboxFolder, userDataFolder, userHubsFolder } from '../state/user-files.js';
+import type { ChildSpec } from '../supervision/launcher.js';
+import type { Clock } from '../timing/clock.js';
+import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../upstream/port.js';
+import type { StdioDialer } from '../upstream/stdio/stdio-dialer.js';
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** The home folders of confined servers, and Trunkline's own files, which stay closed for all of them. */
+export function confinementPlaces({ file, envFiles, gateway }: Config, env: Variables): ConfinementPlaces {
+  const home = env.HOME || homedir();
+  const configs = dirname(userConfigFile({ env, home, platform: process.platform }));
+  const { sealKeyFile, secretFolder, record } = gateway;
+  const named = [...envFiles, ...[sealKeyFile, secretFolder, record].filter((path) => path !== undefined)];
+  const closed = [configs, userDataFolder(), ...foldersOfHubs(userHubsFolder()), ...named];
+  return { folder: sandboxFolder(), home, configFile: file, closed };
+}
+
+type ConfinedSpec = ChildSpec & Required<Pick<ChildSpec, 'sandbox'>>;
+
+/** Whether a server may only run confined. */
+export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
+  return spec.sandbox !== undefined;
+}
+
+/** How servers with `sandbox` are confined. */
+export interface ConfinementOptions extends Pick<ConfineOptions, 'trial'> {
+  /** The configuration that is in force. */
+  readonly config: () => Config;
+}
+
+interface ConfinedDialerOptions extends ConfinementOptions, Pick<ConfineOptions, 'environment'> {
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'warn'>;
+}
+
+/** Starts servers confined, or not at all. Loads the code with the first of them, because most gateways have none. */
+export class ConfinedDialer implements Dialer<ChildSpec> {
+  readonly #stdio: StdioDialer;
+  readonly #options: ConfinedDialerOptions;
+  readonly #refusals = new Refusals();
+
+  constructor(stdio: StdioDialer, options: ConfinedDialerOptions) {
+    this.#stdio = stdio;
+    this.#options = options;
+  }
+
+  /** Sentences about what the sandbox refuses to a server. */
+  remarksOn(spec: ConfinedSpec): readonly string[] {
+    const remark = proxyRemark(spec, spec.sandbox.network.length > 0);
+    return [...(remark === undefined ? [] : [remark]), ...this.#refusals.of(spec.sandbox).map(describeRefusal)];
+  }
+
+  /** A sentence about the connections that were refused to a server since a time; `undefined` if none was. */
+  refusedSince({ sandbox }: ConfinedSpec, at: number): string | undefined {
+    return this.#refusals.since(sandbox, at);
+  }
+
+  dial(target: DialTarget<ChildSpec>, listener: UpstreamListener): Dialed {
+    let dialed: Dialed | undefined;
+    let isEnded = false;
+    const dialing = this.#prepare(target).then((confined): DialOutcome | Dialed => {
+      if (confined.kind === 'refused') return { ...confined, kind: 'failed' };
+      if (isEnded) {
+        confined.close();
+        return { kind: 'failed', reason: 'stopped', fault: 'host' };
+      }
+      const closed: UpstreamListener['closed'] = (exit) => {
+        confined.close();
+        listener.closed(exit);
+      };
+      dialed = this.#stdio.dial(target, { ...listener, closed }, confined.confine);
+      return dialed;
+    });
+    return {
+      get pid() {
+        return dialed?.pid;
+      },
+      connection: dialing.then(async (result) => {
+        if (!('kind' in result)) return await result.connection;
+        if (result.kind === 'failed') target.log.add(result.reason);
+        return result;
+      }),
+      end: async (ladder) => {
+        isEnded = true;
+        await dialing.catch(() => {});
+        await dialed?.end(ladder);
+      },
+    };
+  }
+
+  async #prepare({ spec, log }: DialTarget<ChildSpec>) {
+    if (!isConfined(spec)) throw new Error(`The server "${spec.key}" is not to be confined`);
+    const { config, environment, trial } = this.#options;
+    const { confineLaunch } = await import('../sandbox/confined-launch.js');
+    return await confineLaunch(spec, {
+      ...{ environment, ...(trial && { trial }) },
+      places: confinementPlaces(config(), environment),
+      onRefused: (target, reason) => this.#refused(spec, log, target, reason),
+    });
+  }
+
+  /** Tells of a name to which the sandbox refuses a server connections: in the log, and in the output of the server. */
+  #refused({ sandbox }: ConfinedSpec, log: DialTarget['log'], target: string, reason: string): void {
+    const { clock, logger } = this.#options;
+    const refusal = this.#refusals.note(sandbox, { target, reason, at: clock.now() });
+    if (refusal === undefined) return;
+    logger.warn({ server: sandbox.server, target: refusal.target, reason }, 'the sandbox refused a connection');
+    log.add(describeRefusal(refusal));
+  }
+}

@@ -1,0 +1,74 @@
+import { isWithin, type Policy, SYSTEM_FILES, SYSTEM_FOLDERS } from './policy.js';
+
+/** A folder of the system: the target of a link, or true for a folder of its own. Absent if there is none. */
+export type SystemFolders = Readonly<Record<string, string | true>>;
+
+/** The parts of a policy that need to be known about the machine. */
+export interface Surroundings {
+  /** The folders of the system that this machine has. */
+  readonly system: SystemFolders;
+  /** Whether a closed path is a folder. */
+  readonly isFolder: (path: string) => boolean;
+}
+
+/** The program within the sandbox. */
+interface Confined {
+  readonly policy: Policy;
+  readonly cwd: string;
+  /** Descriptor from which bubblewrap reads the filter for system calls. */
+  readonly filterDescriptor: number;
+  /** The program and its arguments. */
+  readonly words: readonly string[];
+  /** Folder that takes what is written outside of all openings. Without it, nothing can be written there. */
+  readonly scratch?: string | undefined;
+}
+
+/**
+ * The arguments of bubblewrap for a confined program. The root of its file system is empty and read-only; folders of the
+ * system and the openings of the policy are mounted into it. Everything else does not exist there, not even as a name.
+ *
+ * Capabilities are dropped even for root. `/proc` is read-only because root may write to files in `/proc/sys` without any
+ * capability, and because a process could change the memory of bubblewrap, which runs beside it without the filter.
+ */
+export function bubblewrapArguments(confined: Confined, { system, isFolder }: Surroundings): string[] {
+  const { policy, cwd, filterDescriptor, words, scratch } = confined;
+  const emptied = policy.closed.filter(isFolder);
+  return [
+    ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+    ...['--cap-drop', 'ALL'],
+    ...(scratch === undefined ? [] : ['--bind', scratch, '/']),
+    ...SYSTEM_FOLDERS.flatMap((path) => systemFolder(path, system[path])),
+    ...SYSTEM_FILES.flatMap((path) => ['--ro-bind-try', path, path]),
+    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/dev/shm', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
+    ...mountsOf(policy, emptied),
+    ...['--dir', cwd],
+    ...[...(scratch === undefined ? ['/'] : []), '/proc', '/dev', ...emptied].flatMap((path) => ['--remount-ro', path]),
+    ...['--chdir', cwd],
+    ...['--seccomp', String(filterDescriptor)],
+    '--',
+    ...words,
+  ];
+}
+
+function systemFolder(path: string, found: string | true | undefined): string[] {
+  if (found === undefined) return [];
+  return found === true ? ['--ro-bind', path, path] : ['--symlink', found, path];
+}
+
+/** The home folder, the openings and the closed paths within them; each folder before what is in it. */
+function mountsOf({ openings, closed, home, ownHome }: Policy, emptied: readonly string[]): string[] {
+  const mounts = [
+    { path: homeOf({ openings, home, ownHome }), words: ['--bind', ownHome] },
+    ...openings.map(({ path, access, source = path }) => {
+      return { path, words: [access === 'write' ? '--bind' : '--ro-bind', source] };
+    }),
+    ...closed.map((path) => ({ path, words: emptied.includes(path) ? ['--tmpfs'] : ['--ro-bind', '/dev/null'] })),
+  ];
+  const sorted = mounts.toSorted((one, other) => one.path.split('/').length - other.path.split('/').length);
+  return sorted.flatMap(({ path, words }) => [...words, path]);
+}
+
+/** The path at which the server has its home folder: that of the user, unless the entry opens the user's own. */
+export function homeOf({ openings, home, ownHome }: Pick<Policy, 'openings' | 'home' | 'ownHome'>): string {
+  return home === '/' || openings.some(({ path }) => isWithin(home, path)) ? ownHome : home;
+}
