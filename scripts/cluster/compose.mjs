@@ -1,0 +1,157 @@
+// Runs the services of deploy/compose/compose.yaml without Docker, behind nginx and then behind HAProxy. Clients of the official
+// SDK in both eras call through the proxy, while gateways are killed and stopped. Prints `not run` for a proxy that is not
+// installed. Exits with 1 if a client loses more than the call that was in flight on a killed gateway, or is not told that
+// this call is lost. Run it with `npm run compose:check`.
+import { spawnSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Stack, say } from './stack.mjs';
+
+const LONG = 'everything__trigger-long-running-operation';
+const LONG_CALL_S = 8;
+const SHORT_CALL_S = 3;
+const WITHIN_MS = 10_000;
+
+const proxies = ['nginx', 'haproxy'].filter((name) => {
+  const isThere = spawnSync(name, ['-v']).error === undefined;
+  if (!isThere) say(`not run: ${name} is not installed`);
+  return isThere;
+});
+// The listeners of `exit` end the processes.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+if (process.platform !== 'linux') say('not run: only Linux has a loopback address for each service');
+else for (const proxy of proxies) process.exitCode = Math.max(process.exitCode ?? 0, await tryProxy(proxy));
+
+async function tryProxy(proxy) {
+  const stack = new Stack(proxy);
+  let failures = 0;
+  const check = (text, isRight, seen) => {
+    if (!isRight) failures += 1;
+    say(`${proxy}  ${text}: ${isRight ? 'ok' : `FAILED, ${seen}`}`);
+  };
+  const clients = [];
+  try {
+    await stack.open();
+    check('all services are healthy', true);
+    const tokens = ['ada', 'grace'].map((name) => stack.addUser(name));
+    clients.push(await connectLegacy(stack, tokens[0]), await connectModern(stack, tokens[1]));
+    for (const client of clients) await survive(client, { stack, proxy, check });
+  } catch (error) {
+    check('the run', false, `${error.stack}\n${stack.lastWords()}`);
+  } finally {
+    await Promise.allSettled(clients.map(({ close }) => close()));
+    const disorder = await stack.close();
+    check('everything ends in an orderly way', disorder.length === 0, disorder.join('; '));
+  }
+  return failures === 0 ? 0 : 1;
+}
+
+/** Kills the gateway of a client during a call, and stops the next gateway of the client during another call. */
+async function survive(client, { stack, proxy, check }) {
+  const { era } = client;
+  const about = (text) => `${era} client: ${text}`;
+  check(about('a list'), (await client.tools()).includes(LONG), 'the tool is missing');
+  check(about('a call'), (await client.echo('one')).includes('one'), 'another answer');
+
+  const lost = client.call(LONG, { duration: LONG_CALL_S, steps: 1 });
+  const killed = await gatewayOf(client, stack);
+  const killedAt = performance.now();
+  await stack.kill(killed);
+  const end = await lost;
+  const tookMs = Math.round(performance.now() - killedAt);
+  // nginx sends the call to another gateway, which answers it. HAProxy answers with an error of its own.
+  const isTold =
+    proxy === 'nginx'
+      ? end.result?.isError === true && /unknown/.test(JSON.stringify(end.result))
+      : end.error !== undefined;
+  check(
+    about(`the call on the killed gateway ends at once, and is said to be lost`),
+    isTold && tookMs < LONG_CALL_S * 500,
+    `${tookMs} ms, ${JSON.stringify(end)}`,
+  );
+  check(about('calls go on after the kill'), (await client.echo('two')).includes('two'), 'another answer');
+  await stack.start(killed);
+
+  const running = client.call(LONG, { duration: SHORT_CALL_S, steps: 1 });
+  const stopped = await gatewayOf(client, stack);
+  const stopping = stack.stop(stopped);
+  const { result, error } = await running;
+  check(
+    about('a call on a stopped gateway is finished'),
+    result?.isError !== true && error === undefined,
+    JSON.stringify(result ?? error?.message),
+  );
+  const code = await stopping;
+  check(about('the stopped gateway ends with 0'), code === 0, code);
+  check(about('calls go on after the stop'), (await client.echo('three')).includes('three'), 'another answer');
+  await stack.start(stopped);
+  check(about('one `initialize` at most'), client.handshakes() <= 1, client.handshakes());
+}
+
+async function connectLegacy(stack, token) {
+  const handshakes = countHandshakes();
+  const transport = new StreamableHTTPClientTransport(new URL('/mcp', stack.url), {
+    requestInit: withToken(token),
+    fetch: handshakes.fetch,
+  });
+  const client = new Client({ name: 'trunkline-compose', version: '1' });
+  await client.connect(transport);
+  return uses('legacy', token, client, handshakes);
+}
+
+async function connectModern(stack, token) {
+  const handshakes = countHandshakes();
+  const transport = new ModernTransport(new URL('/mcp', stack.url), {
+    requestInit: withToken(token),
+    fetch: handshakes.fetch,
+  });
+  const versionNegotiation = { mode: { pin: '2026-07-28' } };
+  const client = new ModernClient({ name: 'trunkline-compose', version: '1' }, { versionNegotiation });
+  await client.connect(transport);
+  return uses('modern', token, client, handshakes);
+}
+
+function withToken(token) {
+  return { headers: { authorization: `Bearer ${token}` } };
+}
+
+/** What both kinds of clients are used for. A call resolves with its result or its error. */
+function uses(era, token, client, { count }) {
+  const call = (name, args) =>
+    client.callTool({ name, arguments: args }).then(
+      (result) => ({ result }),
+      (error) => ({ error }),
+    );
+  return {
+    era,
+    token,
+    call,
+    handshakes: count,
+    tools: async () => (await client.listTools()).tools.map(({ name }) => name),
+    echo: async (message) => JSON.stringify(await call('everything__echo', { message })),
+    close: () => client.close(),
+  };
+}
+
+/** A `fetch` that counts the requests which open a session. */
+function countHandshakes() {
+  let count = 0;
+  const counting = (url, init) => {
+    if (typeof init?.body === 'string' && init.body.includes('"initialize"')) count += 1;
+    return fetch(url, init);
+  };
+  return { fetch: counting, count: () => count };
+}
+
+/** The gateway on which a call of the client is in flight, by its metrics. */
+async function gatewayOf({ token }, stack) {
+  for (const deadline = performance.now() + WITHIN_MS; performance.now() < deadline; await sleep(50)) {
+    for (const name of stack.gateways) {
+      const response = await fetch(`http://${stack.addressOf(name)}:7411/metrics`, withToken(token));
+      if (/^trunkline_in_flight\{[^}]*\} [1-9]/m.test(await response.text())) return name;
+    }
+  }
+  throw new Error('The call is in flight on no gateway');
+}
