@@ -16,7 +16,7 @@ const BOUNDS = {
   sourceLines: 72_950,
   sourceFiles: 391,
   tinyFiles: 10,
-  testLines: 75_400,
+  testLines: 75_750,
   callFiles: 47,
   listFiles: 156,
 };
