@@ -206,7 +206,7 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
 }
 
 function Detail({ id }: { id: string }) {
-  const { answer, fault } = useRead('/call', { id }, '');
+  const { answer, fault } = useRead('GET /call', { id }, '');
   // The row tells of a call that the hub does not keep any more.
   const { calls, failed } = callLog.value;
   const row = [...calls, ...failed].find((each) => String(each.id) === id);

@@ -1,12 +1,11 @@
-import { effect, signal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import type { ComponentChild } from 'preact';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { utf8Length } from '../json/printable.js';
-import type { Actions } from '../web/contract.js';
+import type { ConfigChange, Requests } from '../web/contract.js';
 import { Message } from './calls.js';
 import { say } from './say.js';
-import { act } from './session.js';
-import { report } from './state.js';
+import { ask } from './session.js';
 import {
   Action,
   Block,
@@ -20,9 +19,6 @@ import {
   useRead,
   Waiting,
 } from './widgets.js';
-
-type ConfigPath = '/enable' | '/tools';
-type ConfigChange = { [P in ConfigPath]: { path: P; body: Actions[P]['body'] } }[ConfigPath];
 
 /** Dialog in which a person reads what a change does before it is made. */
 const dialog = signal<ComponentChild>(null);
@@ -48,33 +44,24 @@ export function changeConfig(title: string, change: ConfigChange): void {
 }
 
 export function enable(server: string, isEnabled: boolean): void {
-  changeConfig(`${isEnabled ? 'Enable' : 'Disable'} ${server}`, { path: '/enable', body: { server, isEnabled } });
+  changeConfig(`${isEnabled ? 'Enable' : 'Disable'} ${server}`, { server, isDisabled: !isEnabled });
 }
 
 export async function logIn(server: string): Promise<void> {
-  const login = await act('/login', { server });
+  const login = await ask('POST /login', { server });
   dialog.value = <LoginDialog server={server} {...login} />;
 }
 
 export async function restart(server: string): Promise<void> {
-  const find = () => report.value?.servers.find((each) => each.server === server);
-  const before = find()?.generation ?? 0;
-  await act('/restart', { server });
+  await ask('POST /restart', { server });
   say(`${server} is being restarted.`);
-  const end = effect(() => {
-    const now = find();
-    if (now === undefined || now.generation <= before || now.state !== 'ready') return;
-    say(`${server} is up again.`);
-    queueMicrotask(() => end());
-  });
 }
 
 function ConfigDialog({ title, change }: { title: string; change: ConfigChange }) {
-  const ask = (hash?: string) => act(change.path, { ...change.body, ...(hash && { hash }) } as ConfigChange['body']);
-  const { answer, fault, load } = useAnswer(() => ask(), title);
+  const { answer, fault, load } = useAnswer(() => ask('POST /configure', change), title);
   const write = async (hash: string) => {
     try {
-      say(`Written to ${(await ask(hash)).file}.`);
+      say(`Written to ${(await ask('POST /configure', { ...change, hash })).file}.`);
       close();
     } catch (error) {
       // The file may have changed since it was shown. Then the change has to be read again.
@@ -97,11 +84,11 @@ function ConfigDialog({ title, change }: { title: string; change: ConfigChange }
 }
 
 function ReviewDialog({ server }: { server: string }) {
-  const { answer, fault, load } = useRead('/review', { server });
+  const { answer, fault, load } = useRead('GET /review', { server });
   const isEmpty = answer?.length === 0;
   const approve = async (tools: readonly { tool: string; hash: string }[]) => {
     try {
-      for (const { tool, hash } of tools) await act('/approve', { server, tool, hash });
+      for (const { tool, hash } of tools) await ask('POST /approve', { server, tool, hash });
       say(`Approved: ${tools.map(({ tool }) => tool).join(', ')}.`);
       if (tools.length === answer?.length) close();
     } finally {
@@ -136,7 +123,7 @@ function ReviewDialog({ server }: { server: string }) {
 }
 
 function DefinitionDialog({ name, view }: { name: string; view: string }) {
-  const { answer: text, fault } = useRead('/definition', { name, view });
+  const { answer: text, fault } = useRead('GET /definition', { name, view });
   const definition = parseJson(text ?? '');
   return (
     <Dialog title={name} onClose={close}>
@@ -147,7 +134,7 @@ function DefinitionDialog({ name, view }: { name: string; view: string }) {
   );
 }
 
-function LoginDialog({ server, url, text }: Actions['/login']['answer'] & { server: string }) {
+function LoginDialog({ server, url, text }: Requests['POST /login']['answer'] & { server: string }) {
   const address = url !== null && URL.canParse(url) ? new URL(url) : undefined;
   const isPage = address?.protocol === 'https:' || address?.protocol === 'http:';
   return (

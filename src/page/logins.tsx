@@ -1,17 +1,17 @@
 import { logIn } from './changes.js';
 import { say } from './say.js';
 import { known } from './servers.js';
-import { act } from './session.js';
+import { ask } from './session.js';
 import { hub, revision } from './state.js';
 import { dateTime } from './text.js';
 import { Change, foreign, prose, Table, useRead, Waiting } from './widgets.js';
 
 export function Logins() {
-  const { answer, fault, load } = useRead('/logins', {}, revision.value, hub.value !== undefined);
+  const { answer, fault, load } = useRead('GET /logins', {}, revision.value, hub.value !== undefined);
   if (answer === undefined) return <Waiting fault={fault} />;
   if (answer.length === 0) return <p>No server has a login. Only servers behind a URL can need one.</p>;
   const logOut = async (server: string) => {
-    say((await act('/logout', { server })).text);
+    say((await ask('POST /logout', { server })).text);
     await load();
   };
   return (

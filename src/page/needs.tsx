@@ -40,7 +40,7 @@ function Remedy({ action, server }: Need) {
 
 /** Findings of the doctor. Those that are fine are only counted. */
 function Findings() {
-  const { answer, fault, at = 0, load } = useRead('/findings', {}, hub.value?.kind, hub.value !== undefined);
+  const { answer, fault, at = 0, load } = useRead('GET /findings', {}, hub.value?.kind, hub.value !== undefined);
   // A client may be registered in a file that the checks do not know.
   const isServing = (description.value?.clients.length ?? 0) > 0;
   const all = answer?.filter(({ code }) => !(isServing && code === 'TL-CLIENT-NONE')) ?? [];

@@ -5,7 +5,7 @@ import { Message } from './calls.js';
 import { type RecordedMessage, type RecordingFile, readRecording } from './recording-file.js';
 import { queried } from './route.js';
 import { known } from './servers.js';
-import { act, request } from './session.js';
+import { ask, send } from './session.js';
 import { hub, recording } from './state.js';
 import { clock, dateTime, matches, milliseconds, number } from './text.js';
 import { Action, Change, Dialog, foreign, Search, Table, Waiting } from './widgets.js';
@@ -23,12 +23,12 @@ export function Recording() {
 }
 
 async function start(): Promise<void> {
-  recording.value = await act('/record', {});
+  recording.value = await ask('POST /record', {});
   stopped.value = undefined;
 }
 
 async function stop(): Promise<void> {
-  stopped.value = await act('/record/stop', {});
+  stopped.value = await ask('POST /record/stop', {});
   recording.value = null;
 }
 
@@ -65,7 +65,7 @@ function Download({ file, written }: RecordingState) {
   const name = file.split(/[\\/]/).at(-1) ?? file;
   const download = async () => {
     const link = document.createElement('a');
-    const answer = await request(`/recording?${new URLSearchParams({ file: name })}`, {});
+    const answer = await send(`/recording?${new URLSearchParams({ file: name })}`);
     link.href = URL.createObjectURL(await answer.blob());
     link.download = name;
     link.click();

@@ -8,7 +8,7 @@ import { enable, restart, review } from './changes.js';
 import { Help } from './help.js';
 import { addressOf, queried } from './route.js';
 import { known, latencyText, Measure, processOf, restartsOf } from './servers.js';
-import { callLog, hello, hub, report, revision } from './state.js';
+import { callLog, description, hub, report, revision } from './state.js';
 import { link } from './stream.js';
 import { clock, matches, milliseconds } from './text.js';
 import {
@@ -164,10 +164,10 @@ const SUFFIXES = { server: '', defaults: ' (defaults)', 'built in': '' };
 
 /** Settings in force: at first those that are not built in. */
 function Settings({ server }: { server: string }) {
-  const { answer, fault } = useRead('/settings', { server }, revision.value);
+  const { answer, fault } = useRead('GET /settings', { server }, revision.value);
   const isWhole = useSignal(false);
   if (answer === undefined) return <Waiting fault={fault} />;
-  const file = hello.value?.configFile.split(/[\\/]/).at(-1);
+  const file = description.value?.configFile.split(/[\\/]/).at(-1);
   const toggle = () => {
     isWhole.value = !isWhole.value;
   };
@@ -197,7 +197,7 @@ function Output({ server }: { server: string }) {
   const follows = useSignal(true);
   const box = useRef<HTMLElement>(null);
   const isThere = report.value !== undefined;
-  const { answer, fault, load } = useRead('/output', { server }, '', isThere);
+  const { answer, fault, load } = useRead('GET /output', { server }, '', isThere);
   useEffect(() => {
     const look = () => {
       if (follows.value && isThere && link.value === 'live') void load();

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Actions, Reads } from '../web/contract.js';
+import type { Requests } from '../web/contract.js';
 
 /** Session of this tab. `none` before a code was redeemed, `ended` when the other end does not know the key any more. */
 export const session = signal<'opening' | 'open' | 'none' | 'ended'>('opening');
@@ -66,17 +66,21 @@ export function headers(): Record<string, string> {
   return { [HEADER]: sessionStorage.getItem(KEY) ?? '' };
 }
 
-export async function read<P extends keyof Reads>(path: P, query: Reads[P]['query']): Promise<Reads[P]['answer']> {
-  return (await request(`${path}?${new URLSearchParams(query as Record<string, string>)}`, {})).json();
-}
-
-export async function act<P extends keyof Actions>(path: P, body: Actions[P]['body']): Promise<Actions[P]['answer']> {
-  const type = { 'Content-Type': 'application/json' };
-  return (await request(path, { method: 'POST', headers: type, body: JSON.stringify(body) })).json();
+export async function ask<R extends keyof Requests>(
+  request: R,
+  values: Requests[R]['values'],
+): Promise<Requests[R]['answer']> {
+  const [method = '', path = ''] = request.split(' ');
+  const headers = { 'Content-Type': 'application/json' };
+  const answer =
+    method === 'GET'
+      ? await send(`${path}?${new URLSearchParams(values as Record<string, string>)}`)
+      : await send(path, { method, headers, body: JSON.stringify(values) });
+  return await answer.json();
 }
 
 /** Sends a request of this session. Throws the sentence of the other end if it refuses. */
-export async function request(path: string, init: RequestInit): Promise<Response> {
+export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(path, { ...init, headers: { ...init.headers, ...headers() }, cache: 'no-store' }).catch(
     () => {
       throw new Error('`trunkline web` does not answer. Look whether it still runs in its terminal.');

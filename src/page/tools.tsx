@@ -20,7 +20,7 @@ import {
 } from './widgets.js';
 
 export function Tools() {
-  const { answer, fault } = useRead('/tools', {}, revision.value, hub.value?.kind === 'running');
+  const { answer, fault } = useRead('GET /tools', {}, revision.value, hub.value?.kind === 'running');
   if (hub.value?.kind === 'none') return <p>No hub runs, so no tools are listed.</p>;
   if (answer === undefined) return <Waiting fault={fault} />;
   const { views, lists } = answer;
@@ -118,7 +118,7 @@ function Shown({ state, because }: ToolRow) {
 function Switch({ tool: { server, original, name, state }, lists }: { tool: ToolRow; lists: readonly ToolLists[] }) {
   const { deny = [], allow = [] } = lists.find((each) => each.server === server) ?? {};
   const change = (label: string, next: { deny?: readonly string[]; allow?: readonly string[] }) => {
-    const open = () => changeConfig(`${label} ${name}`, { path: '/tools', body: { server, ...next } });
+    const open = () => changeConfig(`${label} ${name}`, { server, ...next });
     return <Change label={label} about={name} run={open} />;
   };
   if (server === 'trunkline') return null;

@@ -4,9 +4,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ServerReport } from '../gateway/status/status.js';
 import { STATE_WORDS } from '../gateway/status/status-text.js';
 import { printable, printableLines } from '../json/printable.js';
-import type { DiffLine, Reads } from '../web/contract.js';
+import type { DiffLine, Requests } from '../web/contract.js';
 import { queried, setQuery } from './route.js';
-import { read } from './session.js';
+import { ask } from './session.js';
 import { hello, toneOf } from './state.js';
 import { linePath, number, type Point } from './text.js';
 
@@ -346,23 +346,23 @@ export function Waiting({ fault }: { fault?: string | undefined }) {
 }
 
 /** Reads an answer while it is wanted, and again when `revision` changes. */
-export function useRead<P extends keyof Reads>(
-  path: P,
-  query: Reads[P]['query'],
+export function useRead<R extends keyof Requests>(
+  request: R,
+  values: Requests[R]['values'],
   revision: unknown = '',
   isWanted = true,
 ) {
-  return useAnswer(() => read(path, query), JSON.stringify([path, query, revision]), isWanted);
+  return useAnswer(() => ask(request, values), JSON.stringify([request, values, revision]), isWanted);
 }
 
 /** Asks for an answer while it is wanted, and again when `key` changes. The old answer stays until then. */
-export function useAnswer<T>(ask: () => Promise<T>, key: string, isWanted = true) {
+export function useAnswer<T>(find: () => Promise<T>, key: string, isWanted = true) {
   const result = useSignal<{ answer?: T; fault?: string; at?: number }>({});
   const latest = useRef(0);
   const load = async () => {
     latest.current += 1;
     const turn = latest.current;
-    const next = await ask().then(
+    const next = await find().then(
       (answer) => ({ answer, at: Date.now() }),
       ({ message: fault }: Error) => ({ ...result.value, fault }),
     );

@@ -16,52 +16,52 @@ export type { CallDetail, CallRow, CallsEvent } from '../hub/control.js';
  * session any more.
  */
 
-interface Read<Query, Answer> {
-  readonly query: Readonly<Query>;
+interface Request<Values, Answer> {
+  readonly values: Readonly<Values>;
   readonly answer: Answer;
 }
 
-/** Requests that change nothing: `GET` with a query. Their answer is JSON. */
-export interface Reads {
+/**
+ * Requests of the page. A `GET` has its values in the query. A `POST` changes something, has its values in a JSON object, and is
+ * refused with 403 under `--read-only`. The answer is JSON.
+ */
+export interface Requests {
   /** A call with its messages; null if the hub does not keep them. It keeps those of the latest calls, while a page is open. */
-  readonly '/call': Read<{ id: string }, CallDetail | null>;
+  readonly 'GET /call': Request<{ id: string }, CallDetail | null>;
   /** The last lines of a server's output. */
-  readonly '/output': Read<{ server: string }, readonly OutputLine[]>;
-  readonly '/settings': Read<{ server: string }, readonly SettingRow[]>;
+  readonly 'GET /output': Request<{ server: string }, readonly OutputLine[]>;
+  readonly 'GET /settings': Request<{ server: string }, readonly SettingRow[]>;
   /** Tools that each view shows and hides, and `tools.deny` and `tools.allow` of each server that has one of them. */
-  readonly '/tools': Read<object, { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] }>;
+  readonly 'GET /tools': Request<
+    object,
+    { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] }
+  >;
   /** The definition of a tool that the view shows, as its clients get it. */
-  readonly '/definition': Read<{ name: string; view: string }, string>;
+  readonly 'GET /definition': Request<{ name: string; view: string }, string>;
   /** Tools of a server that wait for approval. */
-  readonly '/review': Read<{ server: string }, readonly ReviewRow[]>;
-  readonly '/logins': Read<object, readonly LoginRow[]>;
+  readonly 'GET /review': Request<{ server: string }, readonly ReviewRow[]>;
+  readonly 'GET /logins': Request<object, readonly LoginRow[]>;
   /** Runs the checks of `trunkline doctor --no-start`. */
-  readonly '/findings': Read<object, readonly FindingRow[]>;
+  readonly 'GET /findings': Request<object, readonly FindingRow[]>;
+  readonly 'POST /restart': Request<{ server: string }, object>;
+  /** Answers with the changes of the configuration. Writes them if `hash` is the one of that answer; 409 if the file changed. */
+  readonly 'POST /configure': Request<ConfigChange & { hash?: string }, ConfigDiff>;
+  /** 409 if the tool has another hash by now. */
+  readonly 'POST /approve': Request<{ server: string; tool: string; hash: string }, object>;
+  /** Begins a login. `url` is the page of the authorization server; null if none is needed. `text` says what to do. */
+  readonly 'POST /login': Request<{ server: string }, { readonly url: string | null; readonly text: string }>;
+  readonly 'POST /logout': Request<{ server: string }, { readonly text: string }>;
+  readonly 'POST /record': Request<object, RecordingState>;
+  readonly 'POST /record/stop': Request<object, RecordingState>;
 }
 /* Besides, `GET /recording?file=NAME` answers with a recording that was made from the page. */
 
-interface Action<Body, Answer> {
-  readonly body: Readonly<Body>;
-  readonly answer: Answer;
-}
-
-/** Requests that change something: `POST` with a JSON object. Refused with 403 under `--read-only`. */
-export interface Actions {
-  readonly '/restart': Action<{ server: string }, object>;
-  /** Answers with the changes of the configuration. Writes them if `hash` is the one of that answer; 409 if the file changed. */
-  readonly '/enable': Action<{ server: string; isEnabled: boolean; hash?: string }, ConfigDiff>;
-  /** Replaces `tools.deny` or `tools.allow` of a server, in the same two steps. */
-  readonly '/tools': Action<
-    { server: string; deny?: readonly string[]; allow?: readonly string[]; hash?: string },
-    ConfigDiff
-  >;
-  /** 409 if the tool has another hash by now. */
-  readonly '/approve': Action<{ server: string; tool: string; hash: string }, object>;
-  /** Begins a login. `url` is the page of the authorization server; null if none is needed. `text` says what to do. */
-  readonly '/login': Action<{ server: string }, { readonly url: string | null; readonly text: string }>;
-  readonly '/logout': Action<{ server: string }, { readonly text: string }>;
-  readonly '/record': Action<object, RecordingState>;
-  readonly '/record/stop': Action<object, RecordingState>;
+/** Disables or enables a server, or replaces its `tools.deny` and `tools.allow`. */
+export interface ConfigChange {
+  readonly server: string;
+  readonly isDisabled?: boolean;
+  readonly deny?: readonly string[];
+  readonly allow?: readonly string[];
 }
 
 /**
@@ -70,7 +70,7 @@ export interface Actions {
  */
 export type Frame =
   /** First frame: facts that do not change while `trunkline web` runs. */
-  | { readonly kind: 'hello'; readonly configFile: string; readonly isReadOnly: boolean }
+  | { readonly kind: 'hello'; readonly isReadOnly: boolean }
   /** The whole state: soon after `hello`, then when it has changed, at most once a second. */
   | { readonly kind: 'state'; readonly at: number; readonly hub: HubState; readonly needs: readonly Need[] }
   /** Calls since the frame before, 200 at most. The first frame of a stream and of a hub has `since`: no call is missing from then on. */

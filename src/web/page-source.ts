@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Actions, Frame, Reads } from './contract.js';
+import type { Frame, Requests } from './contract.js';
 
 /** The facts and actions behind the page. A test replaces it; the command implements it with the hub and the configuration. */
 export interface PageSource {
@@ -8,10 +8,9 @@ export interface PageSource {
    * are sent even if no hub runs.
    */
   follow(take: (frame: Frame) => void): () => void;
-  /** Reject with a `PageRefusal`, whose message the page shows. Any other error is a bug, and the page shows none of its text. */
-  readonly reads: { readonly [Path in keyof Reads]: (query: Reads[Path]['query']) => Promise<Reads[Path]['answer']> };
-  readonly actions: {
-    readonly [Path in keyof Actions]: (body: Actions[Path]['body']) => Promise<Actions[Path]['answer']>;
+  /** They reject with a `PageRefusal`, whose message the page shows. Any other error is a bug, and the page shows none of its text. */
+  readonly answers: {
+    readonly [R in keyof Requests]: (values: Requests[R]['values']) => Promise<Requests[R]['answer']>;
   };
   /** Opens a recording that was made from the page. Its name comes from the page, so it must be one that was made. */
   openRecording(file: string): Promise<Readable>;

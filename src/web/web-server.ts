@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { refuseContentEncoding, refuseContentType, refuseLength, tooLarge } from '../downstream/http/guards.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { Clock } from '../timing/clock.js';
-import type { Actions, Reads } from './contract.js';
+import type { Requests } from './contract.js';
 import { type Refusal, refuseForeign, SECURITY_HEADERS } from './guards.js';
 import { readPageFiles } from './page-files.js';
 import { PageRefusal, type PageSource } from './page-source.js';
@@ -63,16 +63,17 @@ const REQUESTS: Readonly<Record<Route, Fields>> = {
   'GET /logins': {},
   'GET /findings': {},
   'POST /restart': SERVER,
-  'POST /enable': { ...SERVER, isEnabled: (value) => typeof value === 'boolean', hash: optional(isText) },
-  'POST /tools': { ...SERVER, deny: optional(isTexts), allow: optional(isTexts), hash: optional(isText) },
+  'POST /configure': {
+    ...{ ...SERVER, isDisabled: optional((value) => typeof value === 'boolean') },
+    ...{ deny: optional(isTexts), allow: optional(isTexts), hash: optional(isText) },
+  },
   'POST /approve': { ...SERVER, tool: isText, hash: isText },
   'POST /login': SERVER,
   'POST /logout': SERVER,
   'POST /record': {},
   'POST /record/stop': {},
 };
-type Route = 'GET /stream' | 'GET /recording' | `GET ${keyof Reads}` | `POST ${keyof Actions}`;
-type Answers = Readonly<Record<string, (values: never) => Promise<unknown>>>;
+type Route = 'GET /stream' | 'GET /recording' | keyof Requests;
 
 /** An error that ends a request with this answer. */
 class Refused extends Error {
@@ -218,8 +219,7 @@ export class WebServer {
       await pipeline(recording, response);
       return;
     }
-    const answers: Answers = method === 'GET' ? source.reads : source.actions;
-    sendJson(response, 200, await answers[path]?.(values as never));
+    sendJson(response, 200, await source.answers[route](values as never));
   }
 
   #openSession(body: Readonly<Record<string, unknown>>, response: ServerResponse): void {

@@ -104,7 +104,7 @@ async function withClient(servers: Record<string, Record<string, unknown>> = ONE
 it('F290: says that no hub runs and what starts one, and follows the hub when it starts, is killed, and starts again', async () => {
   const page = await Page.open(ONE);
   const none = await page.untilHub('none');
-  expect(page.frames[0]).toMatchObject({ kind: 'hello', configFile: page.file, isReadOnly: false });
+  expect(page.frames[0]).toMatchObject({ kind: 'hello', isReadOnly: false });
   expect(none).toMatchObject({
     because: 'No hub runs.',
     fault: null,
@@ -163,16 +163,19 @@ it('streams calls, and shows the messages of both legs, and the output and the s
   await until('the call is there', () => rows().length > 0);
   const row = rows().at(-1);
   expect(row).toMatchObject({ server: 'one', name: 'one__echo', outcome: 'ok', client: 'test 1' });
-  const detail = await page.source.reads['/call']({ id: String(row?.id) });
+  const detail = await page.source.answers['GET /call']({ id: String(row?.id) });
   expect(detail?.messages.map(({ leg }) => leg)).toEqual(['client', 'server', 'server', 'client']);
-  expect((await page.source.reads['/output']({ server: 'one' }))[0]).toMatchObject({ text: 'started', isStart: true });
-  const settings = await page.source.reads['/settings']({ server: 'one' });
+  expect((await page.source.answers['GET /output']({ server: 'one' }))[0]).toMatchObject({
+    text: 'started',
+    isStart: true,
+  });
+  const settings = await page.source.answers['GET /settings']({ server: 'one' });
   expect(settings).toContainEqual({ name: 'sharing', value: 'all', from: 'server', line: 1 });
   expect(settings).toContainEqual({ name: 'timeout', value: '60s', from: 'built in', line: null });
-  const { views } = await page.source.reads['/tools']({});
+  const { views } = await page.source.answers['GET /tools']({});
   expect(views[0]?.clients).toEqual(['test']);
   page.close();
-  const read = () => page.source.reads['/call']({ id: String(row?.id) });
+  const read = () => page.source.answers['GET /call']({ id: String(row?.id) });
   await vi.waitFor(async () => expect(await read()).toBeNull());
 });
 
@@ -190,9 +193,9 @@ it('restarts a server, names a server that is down with its cause, and refuses a
   expect(need.command).toBe(`trunkline restart bad --config ${page.file}`);
   const { report } = await page.untilHub('running');
   const pid = report.servers[0]?.pid;
-  expect(await page.source.actions['/restart']({ server: 'one' })).toEqual({});
+  expect(await page.source.answers['POST /restart']({ server: 'one' })).toEqual({});
   await page.untilHub('running', ({ report: { servers } }) => servers[0]?.state === 'ready' && servers[0].pid !== pid);
-  await expect(page.source.actions['/restart']({ server: 'none' })).rejects.toMatchObject({
+  await expect(page.source.answers['POST /restart']({ server: 'none' })).rejects.toMatchObject({
     name: 'PageRefusal',
     status: 400,
   });
@@ -210,9 +213,9 @@ it('F291: changes the configuration only as it was shown, without secrets in the
     '',
   ].join('\n');
   writeFileSync(page.file, text);
-  const { actions } = page.source;
+  const { answers } = page.source;
   const change = { server: 'one', deny: ['die'] };
-  const shown = await actions['/tools'](change);
+  const shown = await answers['POST /configure'](change);
   expect(shown.lines.filter(({ sign }) => sign !== ' ')).toEqual([
     { sign: '+', text: '    tools:' },
     { sign: '+', text: '      deny: [die]' },
@@ -220,17 +223,17 @@ it('F291: changes the configuration only as it was shown, without secrets in the
   expect(JSON.stringify(shown)).not.toContain('hunter2');
   expect(readFileSync(page.file, 'utf8')).toBe(text);
   writeFileSync(page.file, `${text}# changed\n`);
-  await expect(actions['/tools']({ ...change, hash: shown.hash })).rejects.toMatchObject({ status: 409 });
-  const { hash } = await actions['/tools'](change);
-  await actions['/tools']({ ...change, hash });
+  await expect(answers['POST /configure']({ ...change, hash: shown.hash })).rejects.toMatchObject({ status: 409 });
+  const { hash } = await answers['POST /configure'](change);
+  await answers['POST /configure']({ ...change, hash });
   expect(readFileSync(page.file, 'utf8')).toBe(`${text.trimEnd()}\n    tools:\n      deny: [die]\n# changed\n`);
   await page.untilHub('running', ({ report }) => report.servers[0]?.tools.denied.includes('die') === true);
-  const { views, lists } = await page.source.reads['/tools']({});
+  const { views, lists } = await page.source.answers['GET /tools']({});
   expect(lists).toEqual([{ server: 'one', deny: ['die'], allow: [] }]);
   expect(views[0]?.tools.find(({ original }) => original === 'die')?.state).toBe('denied');
-  const off = await actions['/enable']({ server: 'one', isEnabled: false });
+  const off = await answers['POST /configure']({ server: 'one', isDisabled: true });
   expect(off.lines).toContainEqual({ sign: '+', text: '    disabled: true' });
-  const settings = await page.source.reads['/settings']({ server: 'one' });
+  const settings = await page.source.answers['GET /settings']({ server: 'one' });
   expect(settings).toContainEqual({ name: 'env', value: 'API_KEY', from: 'server', line: 5 });
   expect(JSON.stringify(settings)).not.toContain('hunter2');
 });
@@ -240,25 +243,25 @@ it('F291: approves a tool only with the definition that was shown', async () => 
   await client.call('one__change');
   const need = await page.untilNeed(({ action }) => action === 'review');
   expect(need).toMatchObject({ server: 'one', command: `trunkline approve one --config ${page.file}` });
-  const tools = await page.source.reads['/review']({ server: 'one' });
+  const tools = await page.source.answers['GET /review']({ server: 'one' });
   const [tool] = tools;
   expect(tools).toMatchObject([{ change: 'new', hash: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
   const body = { server: 'one', tool: tool?.tool ?? '', hash: tool?.hash ?? '' };
-  const { actions } = page.source;
-  await expect(actions['/approve']({ ...body, hash: '0'.repeat(64) })).rejects.toMatchObject({ status: 409 });
-  expect(await page.source.reads['/review']({ server: 'one' })).toEqual(tools);
-  expect(await actions['/approve'](body)).toEqual({});
-  await expect(actions['/approve'](body)).rejects.toMatchObject({ status: 409 });
+  const { answers } = page.source;
+  await expect(answers['POST /approve']({ ...body, hash: '0'.repeat(64) })).rejects.toMatchObject({ status: 409 });
+  expect(await page.source.answers['GET /review']({ server: 'one' })).toEqual(tools);
+  expect(await answers['POST /approve'](body)).toEqual({});
+  await expect(answers['POST /approve'](body)).rejects.toMatchObject({ status: 409 });
   await until('nothing waits', () => page.state?.needs.every(({ action }) => action !== 'review') === true);
 });
 
 it('records the messages of the hub to a file that can be downloaded', async () => {
   const [page, client] = await withClient();
-  const { actions } = page.source;
-  const { file } = await actions['/record']({});
-  await expect(actions['/record']({})).rejects.toMatchObject({ status: 409 });
+  const { answers } = page.source;
+  const { file } = await answers['POST /record']({});
+  await expect(answers['POST /record']({})).rejects.toMatchObject({ status: 409 });
   await client.call('one__echo', { text: 'recorded' });
-  const stopped = await actions['/record/stop']({});
+  const stopped = await answers['POST /record/stop']({});
   expect(stopped).toMatchObject({ file, dropped: 0, fault: null });
   const recording = await page.source.openRecording(file);
   const text = (await recording.toArray()).join('');
@@ -303,25 +306,25 @@ it('logs in by a page that the user opens, shows the login, and logs out', async
   });
   const page = await Page.open(ONE);
   writeFileSync(page.file, JSON.stringify({ servers: { files: { url: server.url }, one: { command: 'node' } } }));
-  const { reads, actions } = page.source;
-  const login = async () => await reads['/logins']({});
+  const { answers } = page.source;
+  const login = async () => await answers['GET /logins']({});
   expect(await login()).toMatchObject([{ server: 'files', state: 'login_required', scopes: [], expiresAt: null }]);
-  const { url } = await actions['/login']({ server: 'files' });
-  expect(await actions['/login']({ server: 'files' })).toMatchObject({ url });
+  const { url } = await answers['POST /login']({ server: 'files' });
+  expect(await answers['POST /login']({ server: 'files' })).toMatchObject({ url });
   expect((await login())[0]?.note).toContain('waits for you in the browser');
   await promisify(execFile)(process.execPath, [BROWSER, url ?? '']);
   expect(await login()).toMatchObject([
     { server: 'files', state: 'logged_in', issuer: expect.stringMatching(/^http/) },
   ]);
-  expect(await actions['/logout']({ server: 'files' })).toEqual({ text: 'Logged out at files.' });
+  expect(await answers['POST /logout']({ server: 'files' })).toEqual({ text: 'Logged out at files.' });
   expect(await login()).toMatchObject([{ state: 'login_required' }]);
-  await expect(actions['/login']({ server: 'one' })).rejects.toMatchObject({ status: 400 });
+  await expect(answers['POST /login']({ server: 'one' })).rejects.toMatchObject({ status: 400 });
 });
 
 it('shows the findings of the doctor, and names the version of a hub that knows no page', async () => {
   const page = await Page.open(ONE);
   await page.untilHub('none');
-  const findings = await page.source.reads['/findings']({});
+  const findings = await page.source.answers['GET /findings']({});
   expect(findings).toContainEqual(expect.objectContaining({ code: 'TL-CONFIG-OK', level: 'ok' }));
   // Older hubs refuse the command in these words.
   const claim = await claimSuccessor(folderOfHub(page.file), 0);

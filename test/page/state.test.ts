@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { callLog, receive, usage } from '../../src/page/state.js';
 import type { CallRow, Frame } from '../../src/web/contract.js';
 
-const HELLO: Frame = { kind: 'hello', configFile: '/c/trunkline.yaml', isReadOnly: false };
+const HELLO: Frame = { kind: 'hello', isReadOnly: false };
 
 function running(at: number, calls = 0): Frame {
   const processes = [

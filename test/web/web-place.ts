@@ -20,7 +20,7 @@ export interface Answer {
   readonly text: string;
 }
 
-export const HELLO: Frame = { kind: 'hello', configFile: '/home/me/trunkline.yaml', isReadOnly: false };
+export const HELLO: Frame = { kind: 'hello', isReadOnly: false };
 export const STATE: Frame = {
   kind: 'state',
   at: 1,
@@ -48,22 +48,21 @@ export class ScriptedSource {
         this.ends += 1;
       };
     },
-    reads: this.#answering<PageSource['reads']>(),
-    actions: this.#answering<PageSource['actions']>(),
+    answers: this.#answering(),
     openRecording: async (file) => {
       if (file !== 'mine.jsonl') throw new PageRefusal(404, 'There is no such recording.');
       return Readable.from(['{"a":1}\n', '{"a":2}\n']);
     },
   };
 
-  /** Answers every path with its parameters. The server `missing` is refused, and `broken` fails as a bug would. */
-  #answering<Table extends object>(): Table {
-    return new Proxy({} as Table, {
-      get: (_, path) => async (values: { readonly server?: string }) => {
-        this.asked.push([path, values]);
+  /** Answers every request with its values. The server `missing` is refused, and `broken` fails as a bug would. */
+  #answering(): PageSource['answers'] {
+    return new Proxy({} as PageSource['answers'], {
+      get: (_, request) => async (values: { readonly server?: string }) => {
+        this.asked.push([request, values]);
         if (values.server === 'missing') throw new PageRefusal(404, 'There is no server "missing".');
         if (values.server === 'broken') throw new Error('the token hunter2 is wrong');
-        return { path, values };
+        return { request, values };
       },
     });
   }

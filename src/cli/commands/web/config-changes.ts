@@ -12,7 +12,7 @@ import { valueAt } from '../../../files/edit/edit-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../observe/redact.js';
 import { withChangeLock } from '../../../state/process-lock.js';
-import type { ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/contract.js';
+import type { ConfigChange, ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/contract.js';
 import { PageRefusal } from '../../../web/page-source.js';
 import { difference } from '../../difference.js';
 
@@ -25,10 +25,12 @@ const CONTEXT_LINES = 3;
  */
 export async function changeConfig(
   settings: GlobalOptions,
-  edit: ConfigEdit,
+  { server: key, isDisabled, deny, allow }: ConfigChange,
   hash: string | undefined,
 ): Promise<ConfigDiff> {
   const redact = await redactorOf(settings);
+  const tools = { kind: 'tools', key, allow, deny: deny?.length === 0 ? null : deny } as const;
+  const edit: ConfigEdit = isDisabled === undefined ? tools : { kind: 'disable', key, isDisabled };
   const change = () => {
     const open = openConfig(new ConfigLocation(settings).file);
     const { file, text = '' } = open;

@@ -3,7 +3,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { entriesIn } from '../../../config/edit/edit-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
-import { ConfigLocation, readConfigText, stateOf } from '../../../config/file/find-config.js';
+import { readConfigText, stateOf } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
@@ -54,7 +54,7 @@ export class HubFollower {
   constructor(settings: GlobalOptions, isReadOnly: boolean, take: (frame: Frame) => void) {
     this.#settings = settings;
     this.#take = take;
-    take({ kind: 'hello', configFile: configFileOf(settings), isReadOnly });
+    take({ kind: 'hello', isReadOnly });
     void this.#run();
   }
 
@@ -174,14 +174,6 @@ export class HubFollower {
     if (this.#isClosed || text === this.#absent) return;
     this.#absent = text;
     this.#take({ kind: 'state', at: Date.now(), hub, needs: [] });
-  }
-}
-
-function configFileOf({ config }: GlobalOptions): string {
-  try {
-    return new ConfigLocation({ config }).file;
-  } catch (error) {
-    return error instanceof ConfigError ? (error.file ?? '') : '';
   }
 }
 

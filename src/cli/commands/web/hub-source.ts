@@ -11,7 +11,7 @@ import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import { approvalFolders, loginFolder } from '../../../state/user-files.js';
-import type { Actions, CallDetail, LoginRow, ReviewRow, ViewTools } from '../../../web/contract.js';
+import type { CallDetail, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
@@ -23,39 +23,32 @@ import { PageRecordings } from './page-recordings.js';
 export async function createPageSource(settings: GlobalOptions, isReadOnly: boolean): Promise<PageSource> {
   const recordings = new PageRecordings(settings);
   const logins = new PageLogins(settings);
-  const reads: PageSource['reads'] = {
-    '/call': async ({ id }) => (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null,
-    '/output': async (server) => (await askHub(settings, 'output', server)) as OutputLine[],
-    '/settings': async ({ server }) => await settingsOfServer(settings, server),
-    '/tools': async () => {
+  const answers: PageSource['answers'] = {
+    'GET /call': async ({ id }) => (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null,
+    'GET /output': async (server) => (await askHub(settings, 'output', server)) as OutputLine[],
+    'GET /settings': async ({ server }) => await settingsOfServer(settings, server),
+    'GET /tools': async () => {
       const { views } = (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] };
       return { views, lists: await toolLists(settings) };
     },
-    '/definition': async (tool) => {
+    'GET /definition': async (tool) => {
       const text = (await askHub(settings, 'definition', tool)) as string | null;
       if (text === null) throw new PageRefusal(404, `${printable(tool.name)} is not shown any more.`);
       return text;
     },
-    '/review': async ({ server }) => await review(settings, server),
-    '/logins': async () => await logins.all(),
-    '/findings': async () => await (await import('../doctor/doctor.js')).findFaults(settings),
-  };
-  const actions: PageSource['actions'] = {
-    '/restart': async ({ server }) => {
-      await askHub(settings, 'restart', { server });
+    'GET /review': async ({ server }) => await review(settings, server),
+    'GET /logins': async () => await logins.all(),
+    'GET /findings': async () => await (await import('../doctor/doctor.js')).findFaults(settings),
+    'POST /restart': async (server) => {
+      await askHub(settings, 'restart', server);
       return {};
     },
-    '/enable': async ({ server, isEnabled, hash }) =>
-      await changeConfig(settings, { kind: 'disable', key: server, isDisabled: !isEnabled }, hash),
-    '/tools': async ({ server, allow, deny, hash }) => {
-      const denied = deny?.length === 0 ? null : deny;
-      return await changeConfig(settings, { kind: 'tools', key: server, allow, deny: denied }, hash);
-    },
-    '/approve': async (body) => await approve(settings, body),
-    '/login': async ({ server }) => await logins.begin(server),
-    '/logout': async ({ server }) => await logins.end(server),
-    '/record': async () => await recordings.start(),
-    '/record/stop': async () => await recordings.stop(),
+    'POST /configure': async ({ hash, ...change }) => await changeConfig(settings, change, hash),
+    'POST /approve': async (body) => await approve(settings, body),
+    'POST /login': async ({ server }) => await logins.begin(server),
+    'POST /logout': async ({ server }) => await logins.end(server),
+    'POST /record': async () => await recordings.start(),
+    'POST /record/stop': async () => await recordings.stop(),
   };
   return {
     follow: (take) => {
@@ -70,19 +63,17 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
         hub.close();
       };
     },
-    reads: withRefusals(reads),
-    actions: withRefusals(actions),
+    answers: withRefusals(answers),
     openRecording: async (file) => await recordings.open(file),
   };
 }
 
 /** Makes refusals of errors whose message is for the user. */
-function withRefusals<Requests extends PageSource['reads'] | PageSource['actions']>(requests: Requests): Requests {
-  const entries = Object.entries(requests as Record<string, (request: never) => Promise<unknown>>);
-  const guarded = entries.map(([path, work]) => [
-    path,
-    async (request: never) =>
-      await work(request).catch((error: unknown) => {
+function withRefusals(answers: PageSource['answers']): PageSource['answers'] {
+  const guarded = Object.entries(answers).map(([request, answer]) => [
+    request,
+    async (values: never) =>
+      await answer(values).catch((error: unknown) => {
         throw refusalOf(error) ?? error;
       }),
   ]);
@@ -135,7 +126,7 @@ async function review(settings: GlobalOptions, server: string): Promise<ReviewRo
 
 async function approve(
   settings: GlobalOptions,
-  { server, tool: name, hash }: Actions['/approve']['body'],
+  { server, tool: name, hash }: Requests['POST /approve']['values'],
 ): Promise<object> {
   return await withChangeLock(() => {
     const { approvals, waiting } = approvalsOf(settings, server);
@@ -154,7 +145,7 @@ async function approve(
 /** The logins at the servers of the configuration, and those that the page has begun. */
 class PageLogins {
   readonly #settings: GlobalOptions;
-  readonly #pending = new Map<string, Actions['/login']['answer']>();
+  readonly #pending = new Map<string, Requests['POST /login']['answer']>();
   /** Reasons for which logins have failed. */
   readonly #faults = new Map<string, string>();
 
@@ -173,7 +164,7 @@ class PageLogins {
   }
 
   /** Begins a login in the browser of the page. It waits for ten minutes. */
-  async begin(server: string): Promise<Actions['/login']['answer']> {
+  async begin(server: string): Promise<Requests['POST /login']['answer']> {
     const before = this.#pending.get(server);
     if (before !== undefined) return before;
     const [{ loginSpec }, { beginLogin }, { Vault }] = await Promise.all([
