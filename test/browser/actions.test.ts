@@ -170,6 +170,8 @@ it('a login is offered with the page of the authorization server, which the pers
   const opened = page.context().waitForEvent('page');
   await press(button(dialog, `Open the page of ${host}`));
   const other = await opened;
+  // The authorization server sends the browser to another page.
+  await other.waitForURL(/\/interaction\//);
   expect(await other.evaluate('opener')).toBe(null);
   expect(new URL(other.url()).host).toBe(host);
   await other.close();
