@@ -15,7 +15,6 @@ import type { LargeResults } from '../gateway/large-results.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, createStatusTool, type OwnTool } from '../gateway/status/own-tool.js';
-import { RefusedNames } from '../gateway/status/refused-names.js';
 import { createToolCountWarning } from '../gateway/status/status-advice.js';
 import type { ServiceFacts, StatusFacts, VisibleBackends } from '../gateway/status/status-facts.js';
 import { HELD_MS } from '../gateway/status/status-text.js';
@@ -118,8 +117,6 @@ export function compose(options: ComposeOptions): Composition {
   unfinishedLines.limitTo(config.gateway.maxPartialBytes);
   const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);
-  const refusedNames = new RefusedNames();
-  events.subscribe('http.refused', ({ named }) => named && refusedNames.count(named, clock.now()));
   secrets.know(config.servers.flatMap(secretSourcesOf));
   const startedAt = clock.now();
   const notices = new Map<string, string>();
@@ -172,7 +169,6 @@ export function compose(options: ComposeOptions): Composition {
     waiting,
     partialFrames: unfinishedLines,
     requestBodies: platform.requestBodies,
-    refusedNames: refusedNames.all,
     internalErrorCount: internalErrors.count,
     eventLoop,
     usageOf: (pid) => processes?.resources.readingOf(pid),
@@ -378,7 +374,7 @@ function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
   return {
     ...facts,
     config: { ...facts.config, file: undefined },
-    refusedNames: [],
+    ...(facts.service?.kind === 'http' && { service: { kind: 'http', refusedNames: [] } }),
     servers: facts.servers.map((server) => ({
       ...server,
       ...(server.sharing?.sharing === 'all' && {

@@ -27,7 +27,7 @@ import type { LocalClients } from './local-clients.js';
 import type { Platform } from './platform.js';
 import { logConfig, readConfigFile, requireView } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
-import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
+import type { HttpSettings, ServedHttp, ServeHttpOptions } from './serve-http.js';
 
 /** Objects that exist before the configuration is read, and the settings of the HTTP transport, which opens later. */
 interface ClientSide {
@@ -59,6 +59,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isGone() === true) return EXIT.ok;
   const { sealKeyFile, secretFolder } = config.gateway;
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
+  let http: ServedHttp | undefined;
   const composition = compose({
     config,
     code: await codeFor(config),
@@ -74,7 +75,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     packages: packageFolders(),
     ...caches,
     sharedKeys,
-    service: () => (clientSide.http === undefined ? local?.service() : { kind: 'http' }),
+    service: () =>
+      clientSide.http === undefined ? local?.service() : { kind: 'http', refusedNames: http?.refusedNames ?? [] },
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);
@@ -82,7 +84,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const { tracing } = composition;
   await Promise.all([observers.apply(config), tracing.apply(config)]);
   const httpOptions = { http: config.gateway.http, composition, logger };
-  const http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
+  http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
+  const { drain } = http ?? {};
   let unfollow = async () => {};
   return await runToEnd({
     composition,
@@ -92,7 +95,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     isOutputAwaited: false,
     ignoresHangup: local?.ignoresHangup === true,
     // The host of a client on stdin waits only a few seconds.
-    ...(http && local === undefined && { drain: () => http.drain(composition.config.gateway.drainMs) }),
+    ...(drain && local === undefined && { drain: () => drain(composition.config.gateway.drainMs) }),
     onListening: clientSide.onListening,
     close: async () => {
       const files = [caches.instructions?.settled(), observers.close()];

@@ -9,7 +9,7 @@ import type { ClientOrigin, User } from '../downstream/port.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/whole-file.js';
-import { RefusedNames } from '../gateway/status/refused-names.js';
+import { type CountedName, RefusedNames } from '../gateway/status/refused-names.js';
 import type { EventSource, HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
@@ -37,11 +37,22 @@ export interface ServeHttpOptions {
   readonly logger: Logger;
 }
 
+/** The open listener. */
+export interface ServedHttp extends Pick<HttpTransport, 'drain' | 'close'> {
+  readonly refusedNames: readonly CountedName[];
+}
+
 /** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
-export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'drain' | 'close'>> {
+export async function serveHttp(options: ServeHttpOptions): Promise<ServedHttp> {
+  const { clock, events } = options.composition.platform;
+  const names = new RefusedNames();
+  events.subscribe('http.refused', ({ named }) => named && names.count(named, clock.now()));
   const transport = await listen(options);
-  const note = noteHttpGateway(transport.url, options);
+  const note = noteHttpGateway(transport.url, names, options);
   return {
+    get refusedNames() {
+      return names.all;
+    },
     drain: (ms) => transport.drain(ms),
     close: async () => void (await Promise.all([transport.close(), note.close()])),
   };
@@ -185,11 +196,14 @@ const LISTEN_FAULTS = new Map([
  * Writes a file for the doctor and for `trunkline drain`: the URL of this gateway, whether it drains, and the requests that
  * it has refused for their host or origin.
  */
-function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions): Pick<HttpGatewayFile, 'close'> {
+function noteHttpGateway(
+  url: string,
+  names: RefusedNames,
+  { composition, logger }: ServeHttpOptions,
+): Pick<HttpGatewayFile, 'close'> {
   const { clock, events } = composition.platform;
   const configFile = composition.config.file;
   const folder = httpGatewayFolder();
-  const names = new RefusedNames();
   const file = new HttpGatewayFile({
     folder,
     clock,
@@ -200,15 +214,14 @@ function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions)
       ),
   });
   let isDraining = false;
-  const write = () => file.set({ url, configFile, isDraining, refused: names.all });
+  const write = () => {
+    const refused = names.all.map((name) => ({ ...name, at: Date.now() - clock.now() + name.at }));
+    file.set({ url, configFile, isDraining, refused });
+  };
   write();
   void removeEndedHttpGateways(folder);
   const unsubscribe = [
-    events.subscribe('http.refused', ({ named }) => {
-      if (named === undefined) return;
-      names.count(named, Date.now());
-      write();
-    }),
+    events.subscribe('http.refused', ({ named }) => named && write()),
     events.subscribe('http.draining', () => {
       isDraining = true;
       write();

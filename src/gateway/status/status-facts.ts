@@ -85,7 +85,8 @@ export interface ConfigFacts {
 /** The way in which clients are served. Times are milliseconds on the monotonic clock. */
 export type ServiceFacts =
   | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
-  | { readonly kind: 'http' }
+  /** `refusedNames` are the names for which requests were refused. */
+  | { readonly kind: 'http'; readonly refusedNames: readonly CountedName[] }
   /** The client should share servers with other clients and cannot. `because` is a sentence without a period. */
   | { readonly kind: 'alone'; readonly because: string };
 
@@ -134,8 +135,6 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly partialFrames: FairMemory;
   /** Bytes of incomplete request bodies, over all HTTP clients. */
   readonly requestBodies: FairMemory;
-  /** The names for which HTTP requests were refused. Absent without HTTP. */
-  readonly refusedNames?: readonly CountedName[] | undefined;
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];

@@ -25,6 +25,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
   const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
   const logLines = server === undefined ? BRIEF_LOG_LINES : FULL_LOG_LINES;
   const tools = facts.catalogs.tools.size;
+  const refusedNames = facts.service?.kind === 'http' ? facts.service.refusedNames : [];
   return {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
@@ -44,7 +45,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
       partialFrameBytes: reportMemory(facts.partialFrames),
       requestBodyBytes: reportMemory(facts.requestBodies),
     },
-    refusedNames: (facts.refusedNames ?? []).map((each) => reportRefusedName(each, facts.now)),
+    refusedNames: refusedNames.map((each) => reportRefusedName(each, facts.now)),
     internalErrorCount: facts.internalErrorCount,
     eventLoop: { p99Ms: facts.eventLoop.p99Ms, maxMs: facts.eventLoop.maxMs },
     servers: chosen.map((one) => reportServer(facts, one, logLines)),

@@ -94,7 +94,7 @@ describe('the advice', () => {
 
   it.each([
     ['of a hub', { kind: 'hub', pid: 1, since: 0, clients: 2 }, 'run `trunkline restart a --config c.yaml`'],
-    ['over HTTP', { kind: 'http' }, 'then restart Trunkline.'],
+    ['over HTTP', { kind: 'http', refusedNames: [] }, 'then restart Trunkline.'],
     ['that runs alone', { kind: 'alone', because: 'of a reason' }, 'restart the client, which restarts Trunkline'],
   ] as const)('names what restarts a server %s', async (_, service, advice) => {
     const restartCommand = (server: string) => `trunkline restart ${server} --config c.yaml`;

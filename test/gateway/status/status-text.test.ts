@@ -78,7 +78,7 @@ describe('the text about all servers', () => {
     names.count({ header: 'Host', name: 'first.example' }, 10_000);
     names.count({ header: 'Host', name: 'gateway.example' }, 88_000);
     names.count({ header: 'Origin', name: 'null' }, 99_000);
-    const { report } = await given({ facts: { refusedNames: names.all } });
+    const { report } = await given({ facts: { service: { kind: 'http', refusedNames: names.all } } });
     expect(renderStatus(report())).toMatch(
       /\nHTTP requests refused for their Host: 2, the last 12 s ago with gateway\.example\. If .*`--allowed-host NAME`.*\nHTTP requests refused for their Origin: 1, the last 1 s ago with null\. If .*`--allowed-origin/,
     );
