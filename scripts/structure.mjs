@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 72_950,
-  sourceFiles: 391,
+  sourceLines: 72_730,
+  sourceFiles: 390,
   tinyFiles: 10,
   testLines: 75_750,
-  callFiles: 47,
-  listFiles: 156,
+  callFiles: 45,
+  listFiles: 150,
 };
 
 const source = filesOf('src');

@@ -14,16 +14,15 @@ import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { LargeResults } from '../gateway/large-results.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
-import { createRestartTool, createStatusTool, type OwnTool } from '../gateway/status/own-tool.js';
+import { createRestartTool, createStatusTool, loadStatus, type OwnTool } from '../gateway/status/own-tool.js';
 import { createToolCountWarning } from '../gateway/status/status-advice.js';
 import type { ServiceFacts, StatusFacts, VisibleBackends } from '../gateway/status/status-facts.js';
-import { HELD_MS } from '../gateway/status/status-text.js';
 import type { OutputLine } from '../hub/control.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import { quotedPath } from '../json/printable.js';
 import type { ClientProfile } from '../mcp/handshake.js';
 import { Metrics } from '../metrics/metrics.js';
-import type { EventSource } from '../observe/events/events.js';
+import { type EventSource, HELD_MS } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
@@ -32,7 +31,7 @@ import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals, type SharedKeys } from '../state/seal.js';
 import { loginFolder as userLoginFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { Tracing } from '../tracing/tracing.js';
+import type { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
 import type { ConfinementOptions } from './confined-servers.js';
@@ -82,12 +81,18 @@ export interface ComposeOptions {
 /** Code that only some configurations need. */
 export interface OptionalCode {
   readonly LargeResults?: typeof LargeResults;
+  readonly Tracing?: typeof Tracing;
 }
 
-/** Loads the code that only some configurations need, if this one needs it. */
-export async function codeFor({ servers, gateway }: Config): Promise<OptionalCode> {
+/** Loads the code that only some configurations or environments need, if these need it. */
+export async function codeFor({ servers, gateway }: Config, environment = process.env): Promise<OptionalCode> {
   const cutsResults = [...servers, ...gateway.views].some(({ results }) => (results?.maxBytes ?? 0) > 0);
-  return cutsResults ? await import('../gateway/large-results.js') : {};
+  const traces = gateway.tracing !== undefined || Object.keys(environment).some((name) => name.startsWith('OTEL_'));
+  const [ofResults, ofTraces] = await Promise.all([
+    cutsResults ? import('../gateway/large-results.js') : undefined,
+    traces ? import('../tracing/tracing.js') : undefined,
+  ]);
+  return { ...ofResults, ...ofTraces };
 }
 
 /** Client profile for a server process that all clients share. It declares every request that the gateway can route to a client. */
@@ -163,7 +168,7 @@ export function compose(options: ComposeOptions): Composition {
     version: VERSION,
     config: activeConfig.facts,
     service: service(),
-    tracing: tracing.facts,
+    tracing: tracing?.facts,
     notices: [...notices.values()],
     redact,
     waiting,
@@ -196,21 +201,10 @@ export function compose(options: ComposeOptions): Composition {
     ...(results === undefined ? [] : [results.tool]),
   ];
   let ownTools = makeOwnTools();
-  const calls = new CallFeed(() => clock.now(), internalErrors.onInternalError);
-  const tracing = new Tracing({
-    calls,
-    secrets,
-    logger,
-    env: environment,
-    now: () => clock.now(),
-    scan: platform.scan,
-  });
-  const metrics = new Metrics({
-    events,
-    exposedName: (server, name) => gateway.exposedName(server, name),
-  });
-  metrics.hasTools = config.gateway.metrics.tools;
-  calls.observe(metrics);
+  const calls = new CallFeed(clock, internalErrors.onInternalError);
+  const tracingOf = ({ Tracing }: OptionalCode = {}) =>
+    Tracing && new Tracing({ calls, secrets, logger, env: environment, now: () => clock.now(), scan: platform.scan });
+  let tracing = tracingOf(options.code);
   const makeViews = ({ views, clientViews }: Config['gateway']) => new NamedViews({ views, clients: clientViews });
   let views = makeViews(config.gateway);
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
@@ -243,6 +237,9 @@ export function compose(options: ComposeOptions): Composition {
     events,
     calls,
   });
+  const metrics = new Metrics(gateway, events);
+  metrics.hasTools = config.gateway.metrics.tools;
+  calls.observe(metrics);
   const apply = (changes: Pick<PoolChange, 'replaced' | 'retired'>, notice: string | undefined, before: Config) => {
     const isOther = notice !== activeConfig.notice || !offersSameTools(before, activeConfig.config);
     // Unchanged tools stay the same objects, because clients are notified of every new list.
@@ -271,7 +268,10 @@ export function compose(options: ComposeOptions): Composition {
     approvals,
     secrets,
     calls,
-    tracing,
+    tracing: {
+      apply: async (applied) => await tracing?.apply(applied),
+      close: async () => await tracing?.close(),
+    },
     notices,
     status,
     readMetrics: async () => {
@@ -293,6 +293,7 @@ export function compose(options: ComposeOptions): Composition {
     change: (next, code) => {
       const { notice, config: before } = activeConfig;
       results ??= largeResultsOf(code);
+      tracing ??= tracingOf(code);
       const ofInstances = instances.changesTo(next);
       const changes = compareConfigs(instances.completed(before), instances.completed(next), ofInstances);
       const isOther = isChange(changes) || notice !== undefined;
@@ -321,7 +322,7 @@ export function compose(options: ComposeOptions): Composition {
     },
     cachedListsShown: () => instances.cachedListsShown((backend) => !gateway.pool.isUnclaimed(backend)),
     start: async () => {
-      const { ServerProcesses } = await import('./server-processes.js');
+      const [{ ServerProcesses }] = await Promise.all([import('./server-processes.js'), loadStatus()]);
       const { targets } = instances;
       processes = new ServerProcesses({
         platform,

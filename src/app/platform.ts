@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { legacyEra } from '../downstream/legacy/legacy-session.js';
 import { modernEra } from '../downstream/modern/modern-session.js';
 import type { GatewayPort } from '../downstream/port.js';
-import type { ChooseEra, Era } from '../downstream/transport.js';
+import { type ChooseEra, eraChooser } from '../downstream/transport.js';
 import { InternalErrorLog } from '../errors/internal-error.js';
 import { BufferPool } from '../io/buffer-pool.js';
 import { createLineMemory } from '../io/line-decoder.js';
@@ -66,18 +66,6 @@ export function createEraChooser(
   const legacy = legacyEra({ clock, scan, onInternalError, gateway, serverInfo });
   const modern = modernEra({ clock, scan, onInternalError, gateway, serverInfo });
   return eraChooser({ legacy, modern });
-}
-
-/**
- * Chooses the era of a message. A request belongs to the modern era if it names its revision in `_meta`. A notification may
- * name none, so it belongs to the era that the client already uses.
- */
-export function eraChooser({ legacy, modern }: { readonly legacy: Era; readonly modern: Era }): ChooseEra {
-  return (message, isUsed) => {
-    if (message.kind === 'rejected' || message.kind === 'response') return legacy;
-    if (message.tokens.eraVersion !== undefined) return modern;
-    return message.kind === 'notification' && !isUsed(legacy) && isUsed(modern) ? modern : legacy;
-  };
 }
 
 const KIB = 1024;

@@ -104,6 +104,18 @@ export interface Era {
 /** Chooses the era of one message. `isUsed` says whether the client, which may use several eras, has used an era before. */
 export type ChooseEra = (message: Envelope | Rejection, isUsed: (era: Era) => boolean) => Era;
 
+/**
+ * Chooses the era of a message. A request belongs to the modern era if it names its revision in `_meta`. A notification may
+ * name none, so it belongs to the era that the client already uses.
+ */
+export function eraChooser({ legacy, modern }: { readonly legacy: Era; readonly modern: Era }): ChooseEra {
+  return (message, isUsed) => {
+    if (message.kind === 'rejected' || message.kind === 'response') return legacy;
+    if (message.tokens.eraVersion !== undefined) return modern;
+    return message.kind === 'notification' && !isUsed(legacy) && isUsed(modern) ? modern : legacy;
+  };
+}
+
 /** Opens the channel for a number of answers. The answers to a batch, even a single one, are an array in one JSON text. */
 export type OpenReply = (answers: number, isBatch: boolean) => ReplyChannel;
 

@@ -7,6 +7,7 @@ import { concatEdits, type Edit, type SplicedMessage, splicedLength } from '../j
 import { RpcError } from '../jsonrpc/message.js';
 import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import type { Clock } from '../timing/clock.js';
 import type { Outcome } from '../upstream/port.js';
 
 export type { CallEnd } from '../downstream/port.js';
@@ -49,16 +50,15 @@ const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.r
 
 /** Shows the calls of all clients to observers. Without observers, a request costs one comparison. */
 export class CallFeed {
-  readonly now: () => number;
+  readonly clock: Pick<Clock, 'now'>;
   readonly onInternalError: OnInternalError | undefined;
   #observers: readonly CallObserver[] = [];
   /** Those of the observers that take all requests. */
   #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
 
-  /** `now` returns milliseconds of the monotonic clock. */
-  constructor(now: () => number, onInternalError?: OnInternalError) {
-    this.now = now;
+  constructor(clock: Pick<Clock, 'now'>, onInternalError?: OnInternalError) {
+    this.clock = clock;
     this.onInternalError = onInternalError;
   }
 
@@ -99,7 +99,7 @@ export class CallFeed {
 }
 
 /** For gateways without observers, such as those of most tests. */
-export const NO_CALLS = new CallFeed(() => 0);
+export const NO_CALLS = new CallFeed({ now: () => 0 });
 
 /** Name and version of the client as text. The client may have sent other types. */
 export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<CallingClient, 'name' | 'version'> {
@@ -148,7 +148,7 @@ export class ObservedCall implements CallTrail {
     this.#session = session;
     const { bytes, tokens } = exchange.request;
     this.name = stringAt(bytes, tokens.name);
-    this.startedAt = session.feed.now();
+    this.startedAt = session.feed.clock.now();
   }
 
   get client(): CallingClient {
@@ -166,7 +166,7 @@ export class ObservedCall implements CallTrail {
 
   /** Milliseconds from the arrival to the end, or until now. */
   get durationMs(): number {
-    return (this.endedAt ?? this.#session.feed.now()) - this.startedAt;
+    return (this.endedAt ?? this.#session.feed.clock.now()) - this.startedAt;
   }
 
   /** Milliseconds in which no attempt was under way, such as the wait for a slot or for a start. */
@@ -270,7 +270,7 @@ export class ObservedCall implements CallTrail {
   attemptEnded(outcome: Outcome, sentAt?: number): void {
     if (!this.#isAttempted) return;
     const isAnswered = outcome.kind === 'answered';
-    const at = isAnswered ? outcome.at : this.#session.feed.now();
+    const at = isAnswered ? outcome.at : this.#session.feed.clock.now();
     const ms = sentAt === undefined ? 0 : at - sentAt;
     this.servedMs += ms;
     this.isSent ||= isAnswered || outcome.sent;
@@ -285,7 +285,7 @@ export class ObservedCall implements CallTrail {
   ended(end: CallEnd): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.endedAt = this.#session.feed.now();
+    this.endedAt = this.#session.feed.clock.now();
     // An attempt that has not ended may have been sent.
     this.isSent ||= this.#isAttempted;
     try {

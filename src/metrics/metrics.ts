@@ -1,4 +1,5 @@
 import type { CallObservation, CallObserver, ObservedCall } from '../gateway/call-feed.js';
+import type { Gateway } from '../gateway/gateway.js';
 import { readText } from '../json/json-text.js';
 import { RPC_CODES } from '../jsonrpc/message.js';
 import { isErrorResponse } from '../mcp/envelope.js';
@@ -26,12 +27,6 @@ export interface ServerCalls {
   readonly waits: Histogram;
 }
 
-export interface MetricsOptions {
-  /** Returns the exposed name of a listed tool, `undefined` for every other name. Without `server`: of Trunkline's own. */
-  readonly exposedName: (server: string | undefined, name: string) => string | undefined;
-  readonly events: EventSource;
-}
-
 /**
  * Counts the calls, and what only events tell, since the start of the process. The counters belong to keys of the
  * configuration and not to processes, so they survive restarts and reloads.
@@ -47,11 +42,11 @@ export class Metrics implements CallObserver, CallObservation {
   readonly renewals = new Series<Counter>();
   /** Whether calls are counted by tool from now on. */
   hasTools = true;
-  readonly #exposedName: MetricsOptions['exposedName'];
+  readonly #gateway: Pick<Gateway, 'exposedName'>;
   #toolCount = 0;
 
-  constructor({ exposedName, events }: MetricsOptions) {
-    this.#exposedName = exposedName;
+  constructor(gateway: Pick<Gateway, 'exposedName'>, events: EventSource) {
+    this.#gateway = gateway;
     const states = new Map<string, string>();
     events.subscribe('server.changed', ({ instance, snapshot: { state } }) => {
       const reason = RESTARTED_FROM[states.get(instance) ?? ''];
@@ -81,7 +76,8 @@ export class Metrics implements CallObserver, CallObservation {
 
   #count(call: ObservedCall, durationMs: number): void {
     const { server, name, effect, servedMs } = call;
-    const isOwn = server === undefined && name !== undefined && this.#exposedName(undefined, name) !== undefined;
+    const isOwn =
+      server === undefined && name !== undefined && this.#gateway.exposedName(undefined, name) !== undefined;
     const key = server ?? (isOwn ? OWN : '');
     const calls = this.#callsOf(key);
     const at = OUTCOMES.indexOf(effect);
@@ -118,7 +114,7 @@ export class Metrics implements CallObserver, CallObservation {
   }
 
   #exposedNameOf(key: string, name: string): string | undefined {
-    return key === '' ? undefined : this.#exposedName(key === OWN ? undefined : key, name);
+    return key === '' ? undefined : this.#gateway.exposedName(key === OWN ? undefined : key, name);
   }
 
   #refuse(where: string, reason: string): void {

@@ -63,6 +63,7 @@ const LATER = [
   ...['src/config/schema/schema.ts', 'src/app/serve-http.ts'],
   'src/cli/commands/config/secret.ts',
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
+  ...['src/tracing/', 'src/gateway/status/status.ts', 'src/gateway/status/status-text.ts'],
   ...['src/gateway/large-results.ts', 'src/gateway/cut-result.ts', 'src/gateway/read-result.ts'],
   ...['src/process/guardian.ts', 'src/process/spawn-child.ts'],
   ...['src/sandbox/confined-launch.ts', 'src/sandbox/policy.ts', 'src/sandbox/name-proxy.ts'],

@@ -24,10 +24,7 @@ function session(observations: readonly CallObservation[] = [{}]) {
   const calls: ReturnType<typeof factsOf>[] = [];
   const served: Exchange[] = [];
   const faults: unknown[] = [];
-  const feed = new CallFeed(
-    () => now,
-    (error) => faults.push(error),
-  );
+  const feed = new CallFeed({ now: () => now }, (error) => faults.push(error));
   const ends = observations.map((each) => feed.observe({ begin: () => each }));
   ends.push(feed.observe({ begin: () => ({ ended: (call) => void calls.push(factsOf(call)) }) }));
   const clientInfo = { name: 'agent', version: '1' };
@@ -190,7 +187,7 @@ describe('a call through the gateway', () => {
   it.each([false, true])(
     'shows the messages of both legs to an observer that adds to the request (modern: %s)',
     async (isModern) => {
-      const calls = new CallFeed(() => 0);
+      const calls = new CallFeed({ now: () => 0 });
       const seen: string[] = [];
       const note = (leg: string, message: SplicedMessage | undefined) => {
         const { id, method, params, result } = JSON.parse(

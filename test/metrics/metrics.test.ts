@@ -17,9 +17,9 @@ function measuring({ listed = (name: string): boolean => name.startsWith('files_
     const isListed = server === undefined ? name === 'trunkline__status' : listed(name);
     return isListed ? name : undefined;
   };
-  const metrics = new Metrics({ events, exposedName });
+  const metrics = new Metrics({ exposedName }, events);
   metrics.hasTools = hasTools;
-  const feed = new CallFeed(() => now);
+  const feed = new CallFeed({ now: () => now });
   feed.observe(metrics);
   const facts = { profile: { clientInfo: {}, capabilities: {}, protocolVersion: '2025-11-25' } };
   const serve = feed.session({ facts, view: { serve: () => {} } });
@@ -141,8 +141,8 @@ describe('the text for Prometheus', () => {
 describe('the metrics of a gateway', () => {
   it('have the time in the server apart from the wait for a slot', async () => {
     const clock = new FakeClock();
-    const calls = new CallFeed(() => clock.now());
-    const metrics = new Metrics({ events: new EventBus(), exposedName: (_, name) => name });
+    const calls = new CallFeed(clock);
+    const metrics = new Metrics({ exposedName: (_, name) => name }, new EventBus());
     calls.observe(metrics);
     const server = { tools: ['read'], limits: { concurrency: 1 } };
     const { connect, server: of } = await startGateway({ servers: { a: server }, calls, clock });

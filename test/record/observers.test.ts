@@ -35,7 +35,7 @@ function observing(settings: ObserversOptions['settings'] = {}) {
   const clock = new FakeClock();
   const messages = new MessageFeed(() => clock.now());
   messages.hold();
-  const calls = new CallFeed(() => clock.now());
+  const calls = new CallFeed(clock);
   const logged: string[] = [];
   const log = (facts: object, text: string) => void logged.push(`${text} ${Object.values(facts).join()}`);
   const composition = {

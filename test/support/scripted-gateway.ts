@@ -1,11 +1,12 @@
 // The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
 // started, so that most tests of the gateway belong here.
-import { eraChooser } from '../../src/app/platform.js';
+
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
 import type { ClientOrigin, DownstreamClient, GatewayPort, User } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
+import { eraChooser } from '../../src/downstream/transport.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import type { ToolApprovals } from '../../src/gateway/catalog/exposed-list.js';

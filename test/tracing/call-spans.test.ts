@@ -18,10 +18,7 @@ function tracer(settings: Partial<Settings> = {}, options: Partial<CallSpansOpti
   let [now, ids, dropped] = [1000, 0, 0];
   const spans: CallSpan[] = [];
   const faults: unknown[] = [];
-  const feed = new CallFeed(
-    () => now,
-    (error) => faults.push(error),
-  );
+  const feed = new CallFeed({ now: () => now }, (error) => faults.push(error));
   const id = (length: number) => (++ids).toString(16).padStart(length, '0');
   feed.observe(
     new CallSpans({

@@ -16,8 +16,16 @@ import {
   initialAvailability,
   type ServerState,
 } from './availability.js';
-import { Call, type CallHost, type CallHostOptions, type CallLimits, type FailureWords, taskTimeouts } from './call.js';
-import { Latencies, newCallCounters } from './call-metrics.js';
+import {
+  Call,
+  type CallHost,
+  type CallHostOptions,
+  type CallLimits,
+  type FailureWords,
+  Latencies,
+  newCallCounters,
+  taskTimeouts,
+} from './call.js';
 import type { Handling } from './handling.js';
 import { InFlightCalls } from './in-flight-calls.js';
 

@@ -3,9 +3,7 @@ import type { Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import type { NamedView } from '../catalog/tool-policy.js';
 import type { Backend } from '../registry/backend.js';
-import { reportStatus } from './status.js';
 import type { StatusFacts, VisibleBackends } from './status-facts.js';
-import { overviewOf, renderOneServer, renderStatus } from './status-text.js';
 
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
 export interface OwnTool {
@@ -38,6 +36,12 @@ interface StatusToolOptions {
   readonly readUsage?: (pid: number) => Promise<void>;
 }
 
+/** Loads the code of the status, which no first answer needs. It is loaded before a user can ask for the status. */
+export async function loadStatus() {
+  const [report, text] = await Promise.all([import('./status.js'), import('./status-text.js')]);
+  return { ...report, ...text };
+}
+
 /** Makes `trunkline__status`: the problems of all servers and what to do, or everything about one server. */
 export function createStatusTool(
   facts: (visible: VisibleBackends) => StatusFacts,
@@ -49,6 +53,7 @@ export function createStatusTool(
     const keys = now.servers.map(({ backend }) => backend.key);
     const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
+    const { reportStatus, overviewOf, renderOneServer, renderStatus } = await loadStatus();
     if (chosen.server === undefined) {
       const report = reportStatus(now);
       return { ...textResult(renderStatus(report)), structuredContent: { ...overviewOf(report) } };

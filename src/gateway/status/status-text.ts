@@ -1,5 +1,6 @@
 import { describeBytes } from '../../json/printable.js';
 import { isModernRevision } from '../../mcp/revisions.js';
+import { HELD_MS } from '../../observe/events/events.js';
 import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
 
 /** Shortest delay of the event loop that the text mentions, in milliseconds. */
@@ -475,9 +476,6 @@ function describeInstance({ id, state, pid, clients, isYours }: InstanceReport):
   const users = `${plural(clients, 'client')}${isYours ? ', including you' : ''}`;
   return `${id} ${state}${pid === null ? '' : ` (pid ${pid})`}, ${users}`;
 }
-
-/** Delay of the event loop that users notice, in milliseconds, because all calls wait meanwhile. */
-export const HELD_MS = 500;
 
 /**
  * Structured content of `trunkline__status` for all servers, reduced to the differences from healthy servers. Instead

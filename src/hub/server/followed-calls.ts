@@ -59,7 +59,7 @@ export class FollowedCalls implements CallObserver {
   /** Observation of a call whose messages are not kept. One object for all of them. A failure is told in any case. */
   readonly #unkept: CallObservation = {
     ended: (call, end) => {
-      if (call.outcome !== 'ok' || this.#takesRow(this.#gateway.calls.now())) this.#ended(call, end, []);
+      if (call.outcome !== 'ok' || this.#takesRow(this.#gateway.calls.clock.now())) this.#ended(call, end, []);
       else this.#count(call.outcome);
     },
   };

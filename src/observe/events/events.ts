@@ -14,10 +14,13 @@ export type GatewayEvent =
   | HttpEvent
   /** The configuration file was read again, and was accepted or refused. */
   | { readonly kind: 'config.read' }
-  /** The event loop was held for more than 500 ms, so all calls waited. `ms` is the longest delay of the last minute. */
+  /** The event loop was held for more than `HELD_MS`. `ms` is the longest delay of the last minute. */
   | { readonly kind: 'loop.held'; readonly ms: number }
   /** An error in Trunkline itself. It failed one request and nothing else. */
   | { readonly kind: 'internal.error'; readonly error: unknown };
+
+/** Delay of the event loop that users notice, in milliseconds, because all calls wait meanwhile. */
+export const HELD_MS = 500;
 
 export type CallEvent =
   /** A request was sent to a server. */

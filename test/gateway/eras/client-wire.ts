@@ -1,7 +1,7 @@
-import { eraChooser } from '../../../src/app/platform.js';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../../src/downstream/modern/modern-session.js';
 import { ClientPipe } from '../../../src/downstream/stdio/stdio-transport.js';
+import { eraChooser } from '../../../src/downstream/transport.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { HubFraming } from '../../../src/hub/server/framing.js';
 import { copyInto } from '../../../src/io/byte-reader.js';

@@ -10,7 +10,7 @@ import { bytesOf, scan } from '../../support/wire.js';
 
 it('a failed call has the words of its server, also if they came with other messages in one read', () => {
   const clock = new FakeClock();
-  const calls = new CallFeed(() => clock.now());
+  const calls = new CallFeed(clock);
   const secrets = { find: () => ({ known: [], likely: [] }), redact: (text: string) => text };
   const gateway = { platform: { clock }, calls, secrets } as unknown as RecordedGateway;
   const events: CallsEvent[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { eraChooser } from '../../../src/app/platform.js';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../../src/downstream/modern/modern-session.js';
+import { eraChooser } from '../../../src/downstream/transport.js';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { memoryPair } from '../../../src/hub/attach/attach.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Latencies } from '../../../src/gateway/dispatch/call-metrics.js';
+import { Latencies } from '../../../src/gateway/dispatch/call.js';
 
 describe('Latencies', () => {
   it('knows nothing before the first call', () => {
