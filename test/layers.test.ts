@@ -44,18 +44,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   // The users of the HTTP transport.
   users: [
-    ...[
-      'json',
-      'timing',
-      'errors',
-      'files',
-      'http',
-      'config/file',
-      'downstream',
-      'downstream/http',
-      'node',
-      'npm:jose',
-    ],
+    ...['json', 'timing', 'errors', 'files', 'http', 'config/file', 'config/resolve', 'downstream', 'downstream/http'],
+    ...['node', 'npm:jose'],
   ],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],

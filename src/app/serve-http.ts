@@ -1,11 +1,11 @@
 import type { HttpConfig } from '../config/file/check-file.js';
-import { asUserVariables, userVariable } from '../config/resolve/references.js';
+import { currentFolder } from '../config/resolve/resolve-config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
-import type { ClientOrigin, User } from '../downstream/port.js';
+import type { User } from '../downstream/port.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/whole-file.js';
@@ -115,7 +115,7 @@ function loginOf({ jwt }: Auth): string {
 /** Loads what users need: the check of their tokens, the endpoints that are open to them, and their variables. */
 async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>) {
   const { clock } = composition.platform;
-  const [{ UserCheck }, { endpointFor }, { readUserVariables }] = await Promise.all([
+  const [{ UserCheck }, { endpointFor }, { UserVariables }] = await Promise.all([
     import('../users/user-check.js'),
     import('../users/endpoints.js'),
     import('../users/user-variables.js'),
@@ -129,27 +129,20 @@ async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHt
       cause: error,
     });
   }
-  const onFault = (file: string, reason: string) =>
-    logger.warn({ file, reason }, 'the variable of a user cannot be used');
-  const originOf = (user: User): ClientOrigin => {
-    const names = new Set(composition.config.servers.flatMap(({ variables }) => variables));
-    const own = [...names].flatMap((name) => userVariable(name) ?? []);
-    const values = auth.variables === undefined ? {} : readUserVariables(auth.variables, user, own, onFault);
-    const environment = { ...ownEnvironment(), ...asUserVariables(values) };
-    return { environment, folder: process.cwd(), user: user.principal };
-  };
+  const variables = new UserVariables({
+    folder: auth.variables,
+    names: () => composition.config.servers.flatMap((server) => server.variables),
+    environment: process.env,
+    workingFolder: currentFolder(),
+    now: () => clock.now(),
+    onFault: (file, reason) => logger.warn({ file, reason }, 'the variable of a user cannot be used'),
+  });
   const ofCore = {
-    originOf,
+    originOf: (user: User) => variables.originOf(user),
     endpointFor: (asked: string | undefined, { groups }: User) =>
       endpointFor(asked, groups, composition.config.gateway.views),
   };
   return { users, ofCore };
-}
-
-/** The variables of this process, without those that have the name of a user's variable. */
-function ownEnvironment(): Record<string, string> {
-  const all = Object.entries(process.env).filter(([name]) => userVariable(name) === undefined);
-  return Object.fromEntries(all.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
 const PEM_HINT = 'pass readable PEM files with --tls-cert and --tls-key';

@@ -9,8 +9,11 @@ interface IssuerKeysOptions {
   readonly jwksUri?: string | undefined;
   readonly clock: Clock;
   readonly fetch: (url: string) => Promise<Response>;
-  /** Called with the reason when the keys cannot be read, and with `undefined` when they can be read again. */
-  readonly onFault: (fault: string | undefined) => void;
+  /**
+   * Called with the reason when the keys cannot be read, and with `undefined` when they can be read again. `areKnown` says
+   * whether there are older keys.
+   */
+  readonly onFault: (fault: string | undefined, areKnown: boolean) => void;
 }
 
 /** Age in milliseconds at which the keys are read again, so that a key that the issuer has withdrawn loses its effect. */
@@ -81,10 +84,10 @@ export class IssuerKeys {
       const set = await this.#json(await this.#urlOfKeys());
       this.#known = createLocalJWKSet(set as unknown as JSONWebKeySet);
       this.#readAt = clock.now();
-      if (this.#hasFailed) onFault(undefined);
+      if (this.#hasFailed) onFault(undefined, true);
       this.#hasFailed = false;
     } catch (error) {
-      if (!this.#hasFailed) onFault(errorMessage(error));
+      if (!this.#hasFailed) onFault(errorMessage(error), this.#known !== undefined);
       this.#hasFailed = true;
     }
   }
@@ -108,7 +111,9 @@ export class IssuerKeys {
   }
 
   async #json(url: string): Promise<Readonly<Record<string, unknown>>> {
-    const response = await this.#options.fetch(url);
+    const response = await this.#options.fetch(url).catch((error: unknown) => {
+      throw new Error(`${url}: ${errorMessage(error)}`, { cause: error });
+    });
     if (response.status !== 200) throw new Error(`${url} answers HTTP ${response.status}`);
     const value = parseJson(await response.text());
     if (!isRecord(value)) throw new Error(`${url} is no JSON object`);

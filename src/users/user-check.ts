@@ -49,9 +49,10 @@ export class UserCheck implements HttpUsers {
     if (jwt === undefined) return;
     const { issuer, jwksUri } = jwt;
     const fetch = createFetch({ clock, server: new URL(jwksUri ?? issuer) });
-    const onFault = (fault: string | undefined) => {
+    const onFault = (fault: string | undefined, areKnown: boolean) => {
+      const effect = areKnown ? 'so the last ones stay valid' : 'so users get 503';
       if (fault === undefined) log.warn(`the keys of ${issuer} can be read again`);
-      else log.error(`the keys of ${issuer} cannot be read, so only tokens of known keys are accepted: ${fault}`);
+      else log.error(`the keys of ${issuer} cannot be read, ${effect}: ${fault}`);
     };
     const keys = new IssuerKeys({ issuer, jwksUri, clock, fetch, onFault });
     this.#jwt = new JwtCheck(jwt, keys, now);

@@ -1,30 +1,91 @@
 import { join } from 'node:path';
-import type { User } from '../downstream/port.js';
+import { isDeepStrictEqual } from 'node:util';
+import { asUserVariables, userVariable } from '../config/resolve/references.js';
+import type { ClientOrigin, User } from '../downstream/port.js';
 import { readRegularFileSync } from '../files/whole-file.js';
 
+interface UserVariablesOptions {
+  /** The folder of all variables. Absent if users have none. */
+  readonly folder: string | undefined;
+  /** The variables that the configuration refers to, those of users and of the environment. */
+  readonly names: () => readonly string[];
+  /** The variables of this process, which are the same for all users. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The working folder of all users; absolute. */
+  readonly workingFolder: string;
+  /** Milliseconds on the clock. */
+  readonly now: () => number;
+  readonly onFault: (file: string, reason: string) => void;
+}
+
+/** Shortest time in milliseconds between two readings of the variables of a user. */
+const READ_EVERY_MS = 1_000;
 const MAX_VALUE_BYTES = 64 * 1024;
 const MAX_FOLDER_NAME = 255;
+/** Limits of the users whose variables are remembered, and of the faults that are reported once. */
+const MAX_USERS = 10_000;
+const MAX_FAULTS = 1_000;
 
 /**
- * Reads the variables of a user: one file for each, named as the variable. Symbolic links are allowed, because Kubernetes
- * puts secrets in place by them. A line break at the end is not part of the value. A missing file is no fault.
+ * The variables of users: one file for each, named as the variable. Symbolic links are allowed, because Kubernetes puts
+ * secrets in place by them. A line break at the end is not part of the value. A missing file is no fault.
  */
-export function readUserVariables(
-  folder: string,
-  user: Pick<User, 'name' | 'kind'>,
-  names: readonly string[],
-  onFault: (file: string, reason: string) => void,
-): Record<string, string> {
-  const own = folderOf(user);
-  if (own === undefined) return {};
-  const values = names.flatMap((name) => {
-    const file = join(folder, ...own, name);
+export class UserVariables {
+  readonly #options: UserVariablesOptions;
+  readonly #environment: Readonly<Record<string, string>>;
+  /** By principal, the least recently used first. */
+  readonly #read = new Map<string, { readonly origin: ClientOrigin; readonly at: number }>();
+  readonly #reported = new Set<string>();
+
+  constructor(options: UserVariablesOptions) {
+    this.#options = options;
+    // A variable of this process may have the name of a user's variable, and is none.
+    const own = Object.entries(options.environment).filter(([name]) => userVariable(name) === undefined);
+    this.#environment = Object.fromEntries(
+      own.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    );
+  }
+
+  /** The origin of the clients of a user. The same object as before unless a variable has changed. */
+  originOf(user: User): ClientOrigin {
+    const now = this.#options.now();
+    const known = this.#read.get(user.principal);
+    this.#read.delete(user.principal);
+    const isNew = known === undefined || now - known.at >= READ_EVERY_MS;
+    const entry = isNew ? { origin: this.#changed(user, known?.origin), at: now } : known;
+    this.#read.set(user.principal, entry);
+    const [oldest = ''] = this.#read.keys();
+    if (this.#read.size > MAX_USERS) this.#read.delete(oldest);
+    return entry.origin;
+  }
+
+  #changed(user: User, before: ClientOrigin | undefined): ClientOrigin {
+    const environment = { ...this.#environment, ...asUserVariables(this.#valuesOf(user)) };
+    const now = { environment, folder: this.#options.workingFolder, user: user.principal };
+    return before !== undefined && isDeepStrictEqual(before, now) ? before : now;
+  }
+
+  #valuesOf(user: User): Record<string, string> {
+    const { folder, names } = this.#options;
+    const own = folder === undefined ? undefined : folderOf(user);
+    if (folder === undefined || own === undefined) return {};
+    const values = new Set(names().flatMap((name) => userVariable(name) ?? []));
+    return Object.fromEntries([...values].flatMap((name) => this.#valueIn(join(folder, ...own, name), name)));
+  }
+
+  #valueIn(file: string, name: string): [name: string, value: string][] {
     const found = readRegularFileSync(file, { maxBytes: MAX_VALUE_BYTES, followsLinks: true, isGuarded: true });
-    if (found.kind === 'read') return [[name, found.bytes.toString().replace(/\r?\n$/, '')] as const];
-    if (found.kind === 'unusable') onFault(file, found.reason);
+    if (found.kind === 'read') return [[name, found.bytes.toString().replace(/\r?\n$/, '')]];
+    if (found.kind === 'unusable') this.#report(file, found.reason);
     return [];
-  });
-  return Object.fromEntries(values);
+  }
+
+  #report(file: string, reason: string): void {
+    const fault = `${file}\0${reason}`;
+    if (this.#reported.has(fault) || this.#reported.size >= MAX_FAULTS) return;
+    this.#reported.add(fault);
+    this.#options.onFault(file, reason);
+  }
 }
 
 /** The folder of a user below the folder of all variables; `undefined` if the name is too long for a folder. */

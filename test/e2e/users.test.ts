@@ -132,7 +132,7 @@ describe('two machines with tokens and variables of their own', () => {
   it('of which one lacks a variable are told so, and have no process', async () => {
     const eve = await connect(running, 'eve');
     const { result } = await eve.request('tools/call', { name: 'trunkline__status', arguments: {} });
-    expect(result.content[0].text).toContain('there is no user with a variable KEY here');
+    expect(result.content[0].text).toContain('the variable KEY of the user is not set');
     await eve.end();
   });
 

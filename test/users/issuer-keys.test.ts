@@ -6,6 +6,8 @@ import { MemoryIssuer } from './memory-issuer.js';
 
 const ISSUER = 'https://idp.example.com';
 const MINUTE_MS = 60_000;
+/** The first place where its metadata may be. */
+const METADATA = `${ISSUER}/.well-known/oauth-authorization-server`;
 
 async function keysOf(issuer: MemoryIssuer, jwksUri?: string) {
   const clock = new FakeClock();
@@ -101,12 +103,12 @@ describe('the keys of an issuer', () => {
       clock.advance(24 * 60 * MINUTE_MS);
       expect(await has('one')).toBe(true);
     }
-    expect(faults).toEqual(['the connection is refused']);
+    expect(faults).toEqual([`${METADATA}: the connection is refused`]);
     issuer.isDown = false;
     await issuer.addKey('two');
     clock.advance(MINUTE_MS);
     expect(await has('two')).toBe(true);
-    expect(faults).toEqual(['the connection is refused', undefined]);
+    expect(faults).toEqual([`${METADATA}: the connection is refused`, undefined]);
   });
 
   it('are awaited for 5 s at most if there are older ones', async () => {

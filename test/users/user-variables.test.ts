@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { folderName, readUserVariables } from '../../src/users/user-variables.js';
+import { folderName, UserVariables } from '../../src/users/user-variables.js';
 
 let folder: string;
 const faults: [file: string, reason: string][] = [];
@@ -20,8 +20,25 @@ function store(path: string, value: string, mode = 0o600): void {
   chmodSync(join(folder, path), mode);
 }
 
-function read(name: string, names: readonly string[], kind: 'user' | 'machine' = 'user') {
-  return readUserVariables(folder, { name, kind }, names, (...fault) => faults.push(fault));
+/** Variables that are read at the time `now`. */
+function open(names: readonly string[], now = () => 0) {
+  const references = [...names.map((name) => `user:${name}`), 'HOME'];
+  const environment = { HOME: '/home/ada', 'user:TOKEN': 'of the process' };
+  const options = { folder, names: () => references, environment, workingFolder: '/work', now };
+  return new UserVariables({ ...options, onFault: (...fault) => faults.push(fault) });
+}
+
+const userOf = (name: string, kind: 'user' | 'machine' = 'user') => ({
+  principal: `${kind} ${name}`,
+  name,
+  kind,
+  groups: [],
+});
+
+/** The variables that are the user's. */
+function read(name: string, names: readonly string[], kind?: 'user' | 'machine') {
+  const { HOME: _, ...own } = open(names).originOf(userOf(name, kind)).environment;
+  return Object.fromEntries(Object.entries(own).map(([key, value]) => [key.replace('user:', ''), value]));
 }
 
 describe('the variables of a user', () => {
@@ -66,6 +83,37 @@ describe('the variables of a user', () => {
       'it is too large',
       'it is a folder, not a file',
     ]);
+  });
+});
+
+describe('the origin of a user', () => {
+  it('has the variables of the process besides, and the user', () => {
+    store('users/ann/TOKEN', 'of ann');
+    expect(open(['TOKEN']).originOf(userOf('ann'))).toEqual({
+      ...{ environment: { HOME: '/home/ada', 'user:TOKEN': 'of ann' }, folder: '/work', user: 'user ann' },
+    });
+  });
+
+  it('stays the same object until a value changes, which counts after a second', () => {
+    let now = 0;
+    const variables = open(['TOKEN'], () => now);
+    const first = variables.originOf(userOf('ann'));
+    store('users/ann/TOKEN', 'new');
+    now = 999;
+    expect(variables.originOf(userOf('ann'))).toBe(first);
+    now = 1_000;
+    const second = variables.originOf(userOf('ann'));
+    expect(second.environment).toMatchObject({ 'user:TOKEN': 'new' });
+    now = 5_000;
+    expect(variables.originOf(userOf('ann'))).toBe(second);
+  });
+
+  it('reports a file that cannot be used once', () => {
+    let now = 0;
+    const variables = open(['OPEN'], () => now);
+    store('users/ann/OPEN', 'x', 0o666);
+    for (; now < 5_000; now += 1_000) variables.originOf(userOf('ann'));
+    expect(faults).toHaveLength(1);
   });
 });
 

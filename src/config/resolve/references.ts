@@ -53,8 +53,8 @@ export function expand(text: string, variables: Variables, readSecret: ReadSecre
     const ofUser = userVariable(name);
     if (ofUser !== undefined) {
       throw new ServerFault(
-        `there is no user with a variable ${ofUser} here`,
-        `only clients over HTTP with \`gateway.http.auth\` have a user: store the value in the user's folder below \`auth.variables\`, or give it a default: \${user:${ofUser}:-default}`,
+        `the variable ${ofUser} of the user is not set`,
+        `store the value in the user's folder below \`gateway.http.auth.variables\`, or give it a default: \${user:${ofUser}:-default}. Only clients over HTTP have a user`,
       );
     }
     throw new ServerFault(

@@ -128,7 +128,7 @@ function resolveTracing(tracing: TracingConfig, { env, secrets }: LoadOptions): 
 }
 
 /** The working folder of this process; '' if it was removed. */
-function currentFolder(): string {
+export function currentFolder(): string {
   try {
     return process.cwd();
   } catch {

@@ -75,6 +75,8 @@ export interface HttpClientSession {
   restore(initialize: Uint8Array): Promise<boolean>;
   /** The negotiated revision, once known. */
   readonly revision: string | undefined;
+  /** Whether a variable of the user has changed since the session was opened. */
+  readonly isOutdated: boolean;
   close(): void;
 }
 
@@ -86,7 +88,7 @@ interface HttpClientsOptions {
   readonly hasServer: (key: string) => boolean;
   readonly hasView: (name: string) => boolean;
   readonly endpointFor?: HttpSessionPort['endpointFor'];
-  /** Returns the variables of a user, with which the user's servers run. Called when a session opens. */
+  /** Returns the variables of a user, with which the user's servers run. Returns the same object until one changes. */
   readonly originOf?: ((user: User) => ClientOrigin) | undefined;
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
@@ -177,6 +179,11 @@ class HttpClient implements HttpClientSession, TransportSession {
 
   get isListening(): boolean {
     return this.#stream !== undefined;
+  }
+
+  get isOutdated(): boolean {
+    const { user, originOf } = this.#options;
+    return user !== undefined && originOf !== undefined && originOf(user) !== this.origin;
   }
 
   receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined {

@@ -475,6 +475,11 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
     const id = `${caller.principal}\n${endpoint ?? ''}`;
     const known = this.clients.get(id);
     if (known === undefined) return this.#opened(id, caller, endpoint);
+    // No request of the client says when it begins anew, so changed variables take effect between two requests.
+    if (known.isOutdated && !known.isBusy) {
+      this.end(known, 'expired');
+      return this.#opened(id, caller, endpoint);
+    }
     // Adds the client again at the end, so that the least recently used one is the first.
     this.clients.delete(id);
     this.clients.set(id, known);
@@ -509,6 +514,10 @@ export class SessionlessClient extends PostingClient {
   constructor(id: string, options: PostingClientOptions) {
     super(options);
     this.id = id;
+  }
+
+  get isOutdated(): boolean {
+    return this.client.isOutdated;
   }
 
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {

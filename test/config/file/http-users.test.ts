@@ -132,7 +132,7 @@ describe('a variable of a user', () => {
 
   test('is missing without a user, also if a variable of the environment has its name', () => {
     const { problem } = loadServer(TEXT, { env: { KEY: 'k', HOME: '/home/ada' } });
-    expect(problem?.message).toContain('there is no user with a variable KEY here');
+    expect(problem?.message).toContain('the variable KEY of the user is not set');
     expect(problem?.hint).toContain(`\${user:KEY:-default}`);
   });
 

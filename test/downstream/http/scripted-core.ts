@@ -98,6 +98,7 @@ export class ScriptedSession implements HttpClientSession {
   readonly bodies: string[] = [];
   readonly attached: (MessageSink | undefined)[] = [];
   revision: string | undefined;
+  isOutdated = false;
   closed = 0;
   onClose: () => void = () => {};
   /** Called with the attached stream, unchanged. */

@@ -133,6 +133,28 @@ describe('the session of a user', () => {
     ]);
   });
 
+  it('of revision 2026-07-28 is another client once a variable has changed, and nothing of it is in flight', async () => {
+    const { http } = await servingUsers();
+    const meta = { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } };
+    const headers = { ...ANN, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' };
+    const list = () => http.post(request(1, 'tools/list', meta), headers);
+    await list();
+    await list();
+    expect(http.core.sessions).toHaveLength(1);
+    const { onRequest } = http.core;
+    const replies = http.core.hold();
+    const inFlight = list();
+    await until('a request is in flight', () => replies.length === 1);
+    http.core.last.isOutdated = true;
+    http.core.onRequest = onRequest;
+    await list();
+    expect(http.core.sessions).toHaveLength(1);
+    replies[0]?.withdraw();
+    await inFlight;
+    await list();
+    expect(http.core.sessions.map(({ closed }) => closed)).toEqual([1, 0]);
+  });
+
   it('does not count toward the rate of another user', async () => {
     const { http } = await servingUsers({ limits: { requestsPerSecond: 1, requestBurst: 1 } });
     const ask = async (user: object) => (await http.send('DELETE', '/mcp', { ...user })).status;
