@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { Workplace } from '../cli/cli-run.js';
+import { CLI, Workplace } from '../cli/cli-run.js';
 import { startIssuer } from '../fixtures/servers/protected.mjs';
 import { INITIALIZE, Place, RawHttpClient, type Running } from '../support/http-place.js';
 import { sha256 } from '../support/sha256.js';
@@ -144,6 +144,18 @@ describe('two machines with tokens and variables of their own', () => {
     await expect.poll(() => place.statusOf(running, { authorization })).toBe(200);
     writeFileSync(place.file('machines'), before);
     await expect.poll(() => place.statusOf(running, { authorization })).toBe(401);
+  });
+});
+
+describe('without users', () => {
+  it('nothing that checks tokens is loaded with the HTTP server', () => {
+    const built = readFileSync(join(dirname(CLI), 'serve-http.js'), 'utf8');
+    const eager = [...built.matchAll(/^\w+ [\w$]+ = require\("\.\/([\w-]+)\.js"\)/gm)].map(([, name]) => name);
+    expect(eager).toContain('http-client');
+    for (const late of ['user-check', 'user-variables', 'endpoints']) {
+      expect(eager).not.toContain(late);
+      expect(built).toContain(`require("./${late}.js")`);
+    }
   });
 });
 
