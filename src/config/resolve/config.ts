@@ -92,17 +92,19 @@ export function isInView(
 /**
  * Identifies the variant of a server for clients of an origin. Clients with the same variant may share a process, because
  * they have the same values of the variables in the entry and, with `sharing: folder`, the same working folder. A server with
- * variables of users has a variant for each user, even if values are equal. The default origin is the one that the server
- * was resolved for, without a user.
+ * variables of users, or with a home folder for each user in its sandbox, has a variant for each user, even if values are
+ * equal. The default origin is the one that the server was resolved for, without a user.
  *
  * The text must stay in memory, because it contains the values of variables.
  */
 export function variantOf(
-  { variables, sharing, references, folder = '' }: ServerConfig,
+  { variables, sharing, references, child, folder = '' }: ServerConfig,
   origin: Origin = { environment: references, folder },
 ): string {
   const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
-  const user = variables.some((name) => userVariable(name) !== undefined) ? [{ user: origin.user ?? null }] : [];
+  const hasHomes = child !== undefined && child.kind !== 'remote' && child.sandbox !== undefined && sharing !== 'all';
+  const isOfUser = hasHomes || variables.some((name) => userVariable(name) !== undefined);
+  const user = isOfUser ? [{ user: origin.user ?? null }] : [];
   return JSON.stringify([values, ...(sharing === 'folder' ? [origin.folder] : []), ...user]);
 }
 

@@ -150,6 +150,14 @@ describe('a variable of a user', () => {
     expect(new Set([...variants, variantOf(server)]).size).toBe(4);
   });
 
+  test('is not needed for a variant for each user if a sandbox gives each user a home folder', () => {
+    const variantsOf = (more: object) => {
+      const server = loadServer(JSON.stringify({ servers: { a: { command: 'x', sandbox: true, ...more } } }));
+      return new Set(['ann', 'bob'].map((user) => variantOf(server, origin({}, user)))).size;
+    };
+    expect([variantsOf({}), variantsOf({ sharing: 'all' })]).toEqual([2, 1]);
+  });
+
   test('makes no variant of a server that names none', () => {
     const server = loadServer('servers: { a: { command: x } }');
     expect(variantOf(server, origin({ 'user:KEY': 'k' }, 'ann'))).toBe(variantOf(server));
