@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 72_730,
+  sourceLines: 72_800,
   sourceFiles: 390,
   tinyFiles: 10,
   testLines: 75_750,
