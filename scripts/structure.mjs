@@ -13,8 +13,8 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 72_800,
-  sourceFiles: 390,
+  sourceLines: 73_000,
+  sourceFiles: 391,
   tinyFiles: 10,
   testLines: 75_750,
   callFiles: 45,

@@ -148,7 +148,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   // The programs before us: the files in which they keep their servers, and taking those servers over.
   'clients/files': ['json', 'errors', 'files', 'files/edit', 'node'],
-  'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'node'],
+  'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'sandbox', 'node'],
   // Messages that passed, kept and played again.
   record: [
     ...[
@@ -174,10 +174,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['api', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base'].map((name) => `npm:@opentelemetry/${name}`),
   ],
   // Confining the programs of servers. The proxy of names loads the library, with the first server that may use the network.
-  sandbox: [
-    ...['json', 'errors', 'files', 'process', 'supervision', 'config/resolve', 'node'],
-    'npm:@anthropic-ai/sandbox-runtime',
-  ],
+  sandbox: [...['json', 'errors', 'files', 'process', 'supervision', 'node'], 'npm:@anthropic-ai/sandbox-runtime'],
   // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
   doctor: [
     ...[

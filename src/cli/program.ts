@@ -341,6 +341,7 @@ function addConfiguration(program: CliCommand): void {
       'a header of a remote server, as `Name: value`; repeatable. Secrets go into trunkline.env. A value can name a stored secret',
       collect,
     )
+    .option('--sandbox', 'confine its program, with the known needs of its package')
     .option('--dry-run', 'print what would be added')
     .option('--json', 'print the entry as JSON')
     .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
@@ -420,6 +421,7 @@ function addClients(program: CliCommand): void {
       'Sets Trunkline up in one command: finds the MCP clients on this machine and their servers, shows what it would do and asks, imports the servers, installs their packages, starts each one once, registers Trunkline with the clients, and removes from the clients the servers that work. A server that does not start stays in its client and is disabled in the configuration. `trunkline undo` takes the changes of the clients back.',
     )
     .option('--client <CLIENT>', 'register Trunkline with this client only; repeatable', collect)
+    .option('--sandbox', 'confine the imported servers, without asking')
     .option('--dry-run', 'show what would be done, and change nothing')
     .option('--json', 'print what each step does as JSON; needs --yes or --dry-run')
     .option('-y, --yes', 'do it without asking, with all clients that are installed')
@@ -433,6 +435,7 @@ function addClients(program: CliCommand): void {
     )
     .option('--from <CLIENT|FILE|->', 'only from this client, such as claude-desktop, from this file, or from stdin')
     .option('--server <NAME>', 'only this server, by its name in the client; repeatable', collect)
+    .option('--sandbox', 'confine their programs, with the known needs of their packages')
     .option('--dry-run', 'only list them')
     .option('--json', 'print the plan as JSON; with --yes, also write')
     .option('-y, --yes', 'write without asking')

@@ -126,6 +126,15 @@ describe('add, disable, enable and remove', () => {
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('are used below `servers:` only') });
   });
 
+  it('add a confined server, with the known needs of its package', async () => {
+    const words = ['add', 'github', '@modelcontextprotocol/server-github', '--sandbox', '--dry-run'];
+    const { code, stdout } = await place.run(words);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: 'github:\n  package: "@modelcontextprotocol/server-github"\n  sandbox:\n    network: [api.github.com]\n',
+    });
+  });
+
   it('add a server of the registry', async () => {
     const server = {
       name: 'io.github.ada/notes',

@@ -35,13 +35,15 @@ export interface PlanOptions extends ToRunOptions {
   readonly secrets: SecretFile;
   readonly env: Variables;
   readonly isOurselves: (run: FoundServer['run']) => boolean;
+  /** Whether the programs of the servers are confined. */
+  readonly isConfined?: boolean;
   /** The servers that were asked for by name; all others are left out. Empty for all. */
   readonly names: readonly string[];
 }
 
 /** Decides about each server. Writes nothing; `secrets` takes the secrets of the servers to add. */
 export function planImport(options: PlanOptions): PlannedServer[] {
-  const { present, found, names, secrets, env, isOurselves, takesRemote } = options;
+  const { present, found, names, secrets, env, isOurselves, takesRemote, isConfined = false } = options;
   const identityOf = (run: Run) => identityOfRun(run, { ...env, ...secrets.values });
   const takenKeys = new Set(Object.keys(present).map((key) => key.toLowerCase()));
   /** By identity, the key of the server that is or will be in the configuration. */
@@ -72,7 +74,7 @@ export function planImport(options: PlanOptions): PlannedServer[] {
     const key = freeKey(usual, takenKeys);
     const { allowedTools, deniedTools, name, place } = server;
     const timeoutMs = server.run.kind === 'command' ? server.run.timeoutMs : undefined;
-    const settings = { allowedTools, deniedTools, timeoutMs, isDisabled: !enabled.has(identity) };
+    const settings = { allowedTools, deniedTools, timeoutMs, isConfined, isDisabled: !enabled.has(identity) };
     const made = orCannot(() => toEntry(run, key, { ...settings, secrets, env }));
     if (made instanceof CannotImport) return { found: server, verdict: 'cannot', because: made.message, run };
     keys.set(identity, key);

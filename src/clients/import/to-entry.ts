@@ -3,6 +3,7 @@ import { canBeInEnv } from '../../config/edit/env-draft.js';
 import { namesIn, type Variables } from '../../config/resolve/references.js';
 import { NOTATIONS } from '../../config/schema/settings.js';
 import { findSecretShapes, secretValuesIn } from '../../observe/redact.js';
+import { suggestedEntry } from '../../sandbox/needs.js';
 import type { FoundServer } from '../files/found-server.js';
 import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
 
@@ -23,6 +24,8 @@ interface EntrySettings {
   readonly allowedTools?: readonly string[] | undefined;
   readonly deniedTools?: readonly string[] | undefined;
   readonly timeoutMs?: number | undefined;
+  /** Whether the program is confined, with the known needs of its package. */
+  readonly isConfined?: boolean;
   /** The variables that are secrets whatever they look like. */
   readonly secretVariables?: readonly string[];
 }
@@ -54,6 +57,8 @@ export function toEntry(
       tools: { ...(allowedTools && { allow: allowedTools }), ...(deniedTools && { deny: deniedTools }) },
     }),
     ...timeouts(settings.timeoutMs),
+    ...(settings.isConfined === true &&
+      !('url' in program) && { sandbox: suggestedEntry('package' in program ? program.package : '', args) }),
     ...(settings.isDisabled === true && { disabled: true }),
   };
   const withoutDefault = names.filter((name) => texts.some((text) => text.includes(`\${${name}}`)));

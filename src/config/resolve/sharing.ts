@@ -22,7 +22,7 @@ export function sharingOf(
 ): SharingRule {
   const { sharing } = server;
   if (sharing !== 'auto') return { sharing, rule: 'configured', because: '`sharing` in the configuration says so' };
-  const name = packageOf(server);
+  const name = npmPackageOf(server);
   const known = KNOWN.get(name);
   if (known === undefined)
     return {
@@ -37,7 +37,7 @@ export function sharingOf(
 }
 
 /** The npm package that a server runs; '' if none is found. */
-function packageOf({ package: used, child }: Pick<ServerConfig, 'package' | 'child'>): string {
+export function npmPackageOf({ package: used, child }: Pick<ServerConfig, 'package' | 'child'>): string {
   if (used !== undefined) return used.request.name;
   if (child === undefined || child.kind === 'remote') return '';
   const { command, args } = child;

@@ -30,6 +30,8 @@ interface ImportOptions {
   from: string;
   /** Names of servers. Absent for all. */
   server: readonly string[];
+  /** Whether the programs of the servers are confined. */
+  sandbox: boolean;
   dryRun: true;
   yes: true;
 }
@@ -48,14 +50,14 @@ export interface PreparedImport {
 /** Finds the servers and plans the import of each. Writes nothing. */
 export async function prepareImport(
   settings: GlobalOptions,
-  { from, server: servers = [] }: Partial<ImportOptions> = {},
+  { from, server: servers = [], sandbox: isConfined = false }: Partial<ImportOptions> = {},
 ): Promise<PreparedImport> {
   const target = openEditableConfig(settings);
   const system = thisSystem();
   const found = await serversFrom(from, system);
   requireNames(servers, found);
   const plan = planImport({
-    ...{ system, found: found.servers, names: servers, secrets: target.secrets, env: process.env },
+    ...{ system, found: found.servers, names: servers, secrets: target.secrets, env: process.env, isConfined },
     present: entriesIn(target.config.text ?? ''),
     takesRemote: takesRemoteServers(target.config.text ?? ''),
     isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),

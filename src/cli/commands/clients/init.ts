@@ -7,6 +7,7 @@ import { editConfig, entriesIn, openConfig, saveConfig } from '../../../config/e
 import { userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { isRecord } from '../../../json/json-value.js';
+import { confinement } from '../../../sandbox/availability.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
@@ -20,6 +21,8 @@ import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } f
 interface InitOptions {
   /** Names of the clients to register Trunkline with. By default, the user chooses, or all installed ones are registered. */
   client: readonly string[];
+  /** Whether the imported servers are confined. By default, the user is asked if the machine can do it. */
+  sandbox: true;
   dryRun: true;
   yes: true;
 }
@@ -39,17 +42,20 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
   }
   const report = new InitReport(isJson);
-  const prepared = await prepareImport(settings);
-  const { plan, target, added } = prepared;
-  const known = plan.some(({ verdict }) => verdict === 'same');
-  reportPlan(prepared);
-  if (added.length === 0 && !known && target.config.text === undefined) {
+  const found = await prepareImport(settings, options);
+  const known = found.plan.some(({ verdict }) => verdict === 'same');
+  reportPlan(found);
+  if (found.added.length === 0 && !known && found.target.config.text === undefined) {
     tell('Trunkline needs a server: `trunkline add NAME PACKAGE` adds one. Then run `trunkline init` again.');
-    await report.print({ dryRun: isDryRun, clients: [], import: toJson(prepared, false) });
+    await report.print({ dryRun: isDryRun, clients: [], import: toJson(found, false) });
     return EXIT.failed;
   }
   const clients = await chooseClients(names, questions);
   if (clients === undefined) return cancelled();
+  const isConfined = options.sandbox ?? (await wantsConfinement(found, questions));
+  if (isConfined === undefined) return cancelled();
+  const prepared = isConfined && !options.sandbox ? await prepareImport(settings, { sandbox: true }) : found;
+  const { plan, target, added } = prepared;
   tellIntention(added.length, clients);
   const chosen = clients.map(({ client }) => client);
   if (isDryRun) {
@@ -131,6 +137,17 @@ function isInterrupted(exitCode: number): boolean {
 function cancelled(): number {
   tell('Nothing was changed.');
   return EXIT.failed;
+}
+
+/** Asks whether to confine the imported servers, if the machine can do it. `undefined` if the user gives up. */
+async function wantsConfinement(
+  { added }: PreparedImport,
+  questions: Questions | undefined,
+): Promise<boolean | undefined> {
+  const hasProgram = added.some(({ run }) => run !== undefined && !('url' in run.program));
+  if (questions === undefined || !hasProgram || !(await confinement()).isAvailable) return false;
+  tell('A confined server sees itself, a home folder of its own and what its entry opens, and nothing else of yours.');
+  return await questions.confirm('Confine the imported servers?', { byDefault: false });
 }
 
 async function chooseClients(

@@ -1,9 +1,11 @@
 import { confinementPlaces } from '../../../app/confined-servers.js';
 import { readConfig } from '../../../app/read-config.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
+import { npmPackageOf } from '../../../config/resolve/sharing.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { confinement } from '../../../sandbox/availability.js';
 import { policyFor } from '../../../sandbox/confined-launch.js';
+import { needsOf, suggestedEntry } from '../../../sandbox/needs.js';
 import type { Policy } from '../../../sandbox/policy.js';
 import { proxyRemark, quoted } from '../../../sandbox/refusals.js';
 import { programOf } from '../../../supervision/launcher.js';
@@ -61,11 +63,26 @@ function rowsOf({ openings, network, unixSockets, home, ownHome }: Policy): stri
 
 function remarksOn(server: ServerConfig, { proposed, network }: Policy): string[] {
   const child = programOf(server);
+  const name = npmPackageOf(server);
+  const known = needsOf(name);
+  const suggested = suggestedEntry(name, child?.args ?? []);
+  const shown = suggested === true ? 'true' : yamlOf(suggested);
   return [
+    ...(known === undefined
+      ? []
+      : [`${name} ${known.because} (read in version ${known.version}). Suggested: \`sandbox: ${shown}\`.`]),
     ...proposed.map(
       (path) =>
         `Its entry names ${path}, which is closed: \`sandbox: { read: [${quoted(path)}] }\` or \`write\` would open it.`,
     ),
     ...(child === undefined ? [] : [proxyRemark(child, network.length > 0) ?? []].flat()),
   ];
+}
+
+/** A map of lists and words as YAML on one line. */
+function yamlOf(entry: Readonly<Record<string, unknown>>): string {
+  const parts = Object.entries(entry).map(([key, value]) => {
+    return `${key}: ${Array.isArray(value) ? `[${value.map((each) => quoted(String(each))).join(', ')}]` : String(value)}`;
+  });
+  return `{ ${parts.join(', ')} }`;
 }

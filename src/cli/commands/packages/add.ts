@@ -26,6 +26,8 @@ interface AddOptions {
   env: readonly string[];
   /** Each `Name: value`. */
   header: readonly string[];
+  /** Whether the program is confined. */
+  sandbox: true;
   dryRun: true;
 }
 
@@ -40,7 +42,8 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       const { config, secrets } = target;
       if ('url' in run.program && !takesRemoteServers(config.text ?? '')) throw new CannotImport(NEEDS_SERVERS);
       const key = checkedKey(wanted, Object.keys(entriesIn(config.text ?? '')));
-      const { entry, unset } = toEntry(run, key, { secrets, env: process.env, secretVariables });
+      const isConfined = options.sandbox === true;
+      const { entry, unset } = toEntry(run, key, { secrets, env: process.env, secretVariables, isConfined });
       const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
       checkEdited(config, edited);
       const facts = {

@@ -1,0 +1,88 @@
+/** What a well-known package needs in a sandbox to do its work. */
+export interface KnownNeeds {
+  readonly network?: readonly string[];
+  /** A browser, which uses local sockets. */
+  readonly unixSockets?: boolean;
+  /** The paths in its arguments are what it works on, so that it writes to them. */
+  readonly writesArguments?: boolean;
+  /** The reason, as a clause with the package as its subject. */
+  readonly because: string;
+  /** The version whose source was read. */
+  readonly version: string;
+}
+
+/** The needs of a package; `undefined` if nothing is known. */
+export function needsOf(name: string): KnownNeeds | undefined {
+  return KNOWN.get(name);
+}
+
+/** An entry `sandbox` for a server: with the known needs of its package, or `true`. */
+export function suggestedEntry(name: string, args: readonly string[]): true | Readonly<Record<string, unknown>> {
+  const { network, unixSockets, writesArguments = false } = KNOWN.get(name) ?? {};
+  // A path with a variable cannot be opened.
+  const write = writesArguments ? args.filter((arg) => /^(?:~?\/|\.)/.test(arg) && !arg.includes('$')) : [];
+  const entry = {
+    ...(write.length > 0 && { write }),
+    ...(network && { network }),
+    ...(unixSockets === true && { unixSockets }),
+  };
+  return Object.keys(entry).length === 0 ? true : entry;
+}
+
+const BROWSER = { network: ['*'], unixSockets: true, because: 'opens any page in a browser' };
+
+const WEATHER = [
+  ...['air-quality-api', 'api', 'archive-api', 'flood-api', 'geocoding-api', 'marine-api'].map(
+    (name) => `${name}.open-meteo.com`,
+  ),
+  ...['api.water.noaa.gov', 'api.weather.gc.ca', 'api.weather.gov', 'aviationweather.gov', 'data.rcc-acis.org'],
+  ...['feeds.meteoalarm.org', 'geocoding.geo.census.gov', 'nominatim.openstreetmap.org', 'waterservices.usgs.gov'],
+  'www.ncei.noaa.gov',
+];
+
+/**
+ * Needs by package, as the source of the named version shows them. `npm run sandbox-needs` starts these packages confined, and
+ * others that need nothing.
+ */
+const KNOWN: ReadonlyMap<string, KnownNeeds> = new Map<string, KnownNeeds>([
+  [
+    '@modelcontextprotocol/server-filesystem',
+    { writesArguments: true, because: 'works on the folders of its arguments', version: '2026.8.31' },
+  ],
+  [
+    '@modelcontextprotocol/server-memory',
+    { because: 'writes beside its program unless MEMORY_FILE_PATH names another file', version: '2026.8.31' },
+  ],
+  [
+    '@modelcontextprotocol/server-github',
+    { network: ['api.github.com'], because: 'sends each call to GitHub', version: '2025.4.8' },
+  ],
+  [
+    '@modelcontextprotocol/server-gitlab',
+    { network: ['gitlab.com'], because: 'sends each call to GitLab', version: '2025.4.25' },
+  ],
+  ['@playwright/mcp', { ...BROWSER, version: '0.0.83' }],
+  ['chrome-devtools-mcp', { ...BROWSER, version: '1.11.0' }],
+  ['firefox-devtools-mcp', { ...BROWSER, version: '0.9.2' }],
+  ['fetcher-mcp', { ...BROWSER, version: '0.3.9' }],
+  ['mcp-fetch-server', { network: ['*'], because: 'fetches the page that a call names', version: '1.1.2' }],
+  [
+    '@antv/mcp-server-chart',
+    { network: ['antv-studio.alipay.com'], because: 'draws charts at a service', version: '0.9.10' },
+  ],
+  ['@mui/mcp', { network: ['mui.com'], because: 'reads documentation', version: '0.1.6' }],
+  ['@heroui/react-mcp', { network: ['mcp-api.heroui.com'], because: 'reads documentation', version: '1.1.2' }],
+  [
+    '@jpisnice/shadcn-ui-mcp-server',
+    { network: ['api.github.com', 'raw.githubusercontent.com'], because: 'reads files on GitHub', version: '2.0.0' },
+  ],
+  [
+    '@kimsungwhee/apple-docs-mcp',
+    { network: ['developer.apple.com'], because: 'reads documentation', version: '1.0.26' },
+  ],
+  ['@dangahagan/weather-mcp', { network: WEATHER, because: 'asks services about the weather', version: '1.23.0' }],
+  [
+    'mcp-deepwiki',
+    { network: ['deepwiki.com', 'api.github.com'], because: 'fetches each page anew', version: '0.0.10' },
+  ],
+]);
