@@ -30,7 +30,7 @@ export async function main(): Promise<never> {
     return await endProcess(await run(process.argv.slice(2)));
   } catch (error) {
     const { reportFault } = await import('./output.js');
-    return await endProcess(reportFault(error));
+    return await endProcess(await reportFault(error));
   }
 }
 

@@ -1,7 +1,6 @@
 import { ConfigError } from '../config/file/config-error.js';
 import { EXIT, UsageError } from '../errors/usage-error.js';
 import { printableLines } from '../json/printable.js';
-import { createRedactor } from '../observe/redact.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. */
 export function tell(text: string): void {
@@ -88,8 +87,8 @@ export function withoutHome(text: string, home: string): string {
   return text.split(home).reduce((before, after) => before + (/^(?![\w-])/.test(after) ? '~' : home) + after);
 }
 
-/** Reports an error that prevented a command, and returns the exit code. */
-export function reportFault(error: unknown): number {
+/** Reports an error that prevented a command, and resolves with the exit code. */
+export async function reportFault(error: unknown): Promise<number> {
   if (error instanceof ConfigError) {
     tell(error.report);
     return EXIT.usage;
@@ -98,12 +97,9 @@ export function reportFault(error: unknown): number {
     tell(`trunkline: ${error.message}; ${error.hint}`);
     return EXIT.usage;
   }
-  // The message or the stack can contain secrets.
-  const redact = createRedactor([]);
-  tell(
-    redact(
-      `trunkline: internal error, please report this bug: ${error instanceof Error ? error.stack : String(error)}`,
-    ),
-  );
+  // The message or the stack can contain secrets. The redactor is in the file of all that serves, which commands do without.
+  const { createRedactor } = await import('../observe/redact.js');
+  const text = error instanceof Error ? error.stack : String(error);
+  tell(createRedactor([])(`trunkline: internal error, please report this bug: ${text}`));
   return EXIT.internal;
 }

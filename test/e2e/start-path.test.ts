@@ -1,9 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { WITH_HUB } from '../support/hub-place.js';
 import { processesWith, until } from '../support/processes.js';
 
@@ -87,6 +88,8 @@ const LATER = [
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
 const WITH_A_WARNING = { timeout: '20m', maxTimeout: '10m' };
 
+const HOOKS = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+
 let gateway: GatewayProcess | undefined;
 const hubs = mkdtempSync(join(tmpdir(), 'th-'));
 const HUB = { ...WITH_HUB, TRUNKLINE_HUB_DIR: hubs };
@@ -98,8 +101,7 @@ afterAll(() => rmSync(hubs, { recursive: true, force: true }));
 
 /** Starts a gateway that writes the URLs of the modules that it loads to a file, and each write to stdout. */
 async function startLogging(log: string, options: StartOptions): Promise<GatewayProcess> {
-  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
-  return await GatewayProcess.start({ ...options, env: { NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log } });
+  return await GatewayProcess.start({ ...options, env: { NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log } });
 }
 
 /** The modules that are loaded before each write to stdout in the second run. */
@@ -160,6 +162,22 @@ describe('with nothing changed since the last run', () => {
     const isOf = (places: readonly string[]) => (module: string) => places.some((place) => module.startsWith(place));
     expect(initializeModules.filter((module) => !isOf(INITIALIZE)(module))).toEqual([]);
     expect(listModules.filter(isOf(LATER))).toEqual([]);
+  });
+});
+
+describe('a command that needs no server', () => {
+  it('loads none of the files that serve', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-command-'));
+    try {
+      const log = join(folder, 'modules.log');
+      const env = { ...process.env, NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log, XDG_DATA_HOME: folder };
+      execFileSync(process.execPath, [CLI, '--version'], { env });
+      const loaded = readFileSync(log, 'utf8').split('\n').filter(Boolean);
+      expect(ownFilesOf(loaded).map((url) => basename(url))).toContain('output.js');
+      expect(modulesOf(loaded).filter((module) => module.startsWith('src/gateway/'))).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });
 

@@ -1,5 +1,4 @@
 import { isRecord, parseJson } from '../../json/json-value.js';
-import { isNewer } from '../../packages/package-needs.js';
 import { VERSION } from '../../version.js';
 import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import { type Claim, claimSuccessor, hubNumbers, latestHub } from '../hub-folder.js';
@@ -128,6 +127,9 @@ export async function succeedOlder(
   older: { readonly number: number; readonly version: string },
   start: (claim: Claim) => void,
 ): Promise<void> {
+  if (older.version === VERSION) return;
+  // Other commands of the hub do without this comparison and the file of all that serves, in which it is.
+  const { isNewer } = await import('../../packages/package-needs.js');
   if (!isNewer(VERSION, older.version)) return;
   const claim = await claimSuccessor(folder, older.number).catch(() => undefined);
   if (claim === undefined) return;

@@ -36,7 +36,7 @@ export async function call({ settings, words, options, isJson }: Invocation<{ al
         if (code !== EXIT.ok) suggestListed(once, name);
         return code;
       } catch (error) {
-        if (error instanceof UsageError) return reportFault(error);
+        if (error instanceof UsageError) return await reportFault(error);
         if (!(error instanceof RpcError)) throw error;
         tellError(error);
         if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');

@@ -38,7 +38,7 @@ export async function web({ settings, options }: Invocation<WebFlags>): Promise<
         tell(REASONS[reason]);
         void print(url);
       },
-      onFault: reportFault,
+      onFault: (error) => void reportFault(error),
     }),
   );
   const url = server.newUrl();
