@@ -1,15 +1,13 @@
 // Runs the nginx of PATH with the configuration that docs/remote.md shows, without its TLS, in front of Trunkline, and looks at
 // what a client of the official SDK and raw requests get through it. Says so and exits with 0 if there is no nginx; exits with
 // 1 when something is lost on the way. Run it with `npm run proxies`.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { startNginx } from './nginx.mjs';
 import { CLI, freePort, startTrunkline } from './targets.mjs';
 
 const PAGE = new URL('../../docs/remote.md', import.meta.url);
@@ -31,7 +29,7 @@ async function tryNginx() {
   const servers = { everything: { command: process.execPath, args: [EVERYTHING] } };
   const trunkline = await startTrunkline(servers, options);
   try {
-    const nginx = await startNginx(host, new URL(trunkline.url).host);
+    const nginx = await startNginx(host, configFor(host, new URL(trunkline.url).host));
     try {
       const token = execFileSync(process.execPath, [CLI, 'token'], { env: trunkline.env, encoding: 'utf8' }).trim();
       return await look(`http://${host}/mcp`, token);
@@ -138,43 +136,15 @@ function initialize() {
   return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
 }
 
-async function startNginx(host, upstream) {
-  const folder = mkdtempSync(join(tmpdir(), 'trunkline-nginx-'));
+/** The configuration that the page shows, with our addresses and without TLS. */
+function configFor(host, upstream) {
   const [, shown] = /```nginx\n([\s\S]*?)```/.exec(readFileSync(PAGE, 'utf8'));
   const own = shown
     .replace('server 127.0.0.1:7411;', `server ${upstream};`)
     .replace('listen 443 ssl;', `listen ${host};`)
     .replaceAll(/^ *ssl_.*\n/gm, '');
   if (!own.includes(upstream) || !own.includes(`listen ${host}`)) throw new Error(`docs/remote.md shows:\n${shown}`);
-  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  for (const kind of kinds) mkdirSync(join(folder, kind));
-  const places = kinds.map((kind) => `${kind}_temp_path ${join(folder, kind)};`).join('\n');
-  // The processes of an nginx of root run as another user, who could not use the folder.
-  const user = process.getuid?.() === 0 ? 'user root;\n' : '';
-  const config = join(folder, 'nginx.conf');
-  writeFileSync(
-    config,
-    `${user}daemon off;\npid ${join(folder, 'nginx.pid')};\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n${places}\n${own}}\n`,
-  );
-  const child = spawn('nginx', ['-p', folder, '-e', 'stderr', '-c', config], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const exited = new Promise((resolve) => child.once('exit', resolve));
-  const close = async () => {
-    child.kill('SIGTERM');
-    await exited;
-    rmSync(folder, { recursive: true, force: true });
-  };
-  for (let tries = 0; tries < 100; tries += 1) {
-    const isThere = await fetch(`http://${host}/healthz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (isThere) return { close };
-    await sleep(50);
-  }
-  await close();
-  throw new Error('nginx does not serve');
+  return own;
 }
 
 function say(line) {

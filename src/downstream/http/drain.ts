@@ -9,7 +9,7 @@ export interface DrainOptions {
   /** Number of open connections. */
   readonly connections: () => number;
   /** Closes the listening sockets, and ends the streams that stay open. Called once. */
-  readonly stopAccepting: () => void;
+  readonly stopAccepting: () => Promise<void>;
 }
 
 /** Longest time for which a draining gateway accepts connections, in milliseconds. Proxies see within it that it is not ready. */
@@ -33,7 +33,7 @@ export class Drain {
   readonly #acceptsUntil: number;
   readonly #endsAt: number;
   #lastRequestAt: number;
-  #isAccepting = true;
+  #stopped: Promise<void> | undefined;
   #cancelLook: Cancel = () => {};
   #onOver: () => void = () => {};
 
@@ -64,11 +64,8 @@ export class Drain {
     const now = clock.now();
     const isQuiet = connections() === 0 || now >= this.#lastRequestAt + QUIET_MS;
     const isOver = (isQuiet && !isBusy()) || now >= this.#endsAt;
-    if (this.#isAccepting && (isOver || now >= this.#acceptsUntil)) {
-      this.#isAccepting = false;
-      stopAccepting();
-    }
-    if (isOver) this.#onOver();
+    if (isOver || now >= this.#acceptsUntil) this.#stopped ??= stopAccepting();
+    if (isOver) void this.#stopped?.then(this.#onOver);
     else this.#cancelLook = clock.schedule(LOOK_EVERY_MS, () => this.#look());
   }
 }

@@ -85,6 +85,12 @@ export class Listener {
     return this.#stopped;
   }
 
+  /** Does the same without losing the connections that the system has established and this process has not accepted yet. */
+  async stopListeningWhenIdle(): Promise<void> {
+    await idleTurn();
+    void this.stopListening();
+  }
+
   /**
    * Accepts no more connections, and closes each one after the client has read everything that was written.
    *
@@ -237,6 +243,18 @@ export function addressOf(socket: { readonly remoteAddress?: string | undefined 
 
 function peerOf(socket: net.Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort}`;
+}
+
+/** Longest duration of an idle turn of the event loop, in milliseconds, and the number of turns after which to give up. */
+const [IDLE_TURN_MS, MAX_TURNS] = [0.1, 1_000];
+
+/** Resolves at the end of a turn of the event loop in which nothing happened, so that no connection waits to be accepted. */
+async function idleTurn(): Promise<void> {
+  for (let turn = 0; turn < MAX_TURNS; turn += 1) {
+    const since = performance.now();
+    await new Promise((resolve) => setImmediate(resolve));
+    if (performance.now() - since < IDLE_TURN_MS) return;
+  }
 }
 
 /** Listens on another address. Resolves with `false` if this machine does not have the address. */

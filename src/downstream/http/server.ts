@@ -124,8 +124,8 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
       draining = new Drain({
         ...{ clock, ms, isBusy: () => sessions.hasCalls || sessionless.hasCalls },
         connections: () => listener.connections,
-        stopAccepting: () => {
-          void listener.stopListening();
+        stopAccepting: async () => {
+          await listener.stopListeningWhenIdle();
           sessions.endListening();
           core.endSubscriptions();
         },
