@@ -63,7 +63,7 @@ describe('a machine without descriptors left', () => {
 });
 
 describe('a clock that jumps', () => {
-  it('F57: has no effect: while Trunkline serves, only the age of files, the end of logins, the log, recordings, notes for the doctor, and what people and collectors read use the time of day', () => {
+  it('F57: has no effect: while Trunkline serves, only the age of files and sessions, the end of logins and tokens, the log, recordings, notes for the doctor, and what people and collectors read use the time of day', () => {
     const src = join(import.meta.dirname, '..', '..', 'src');
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
@@ -81,10 +81,10 @@ describe('a clock that jumps', () => {
       'auth/oauth-access.ts',
       'auth/oauth.ts',
       'auth/vault-lock.ts',
+      'downstream/http/sealed-ids.ts',
       'hub/attach/find-hub.ts',
       'hub/server/followed-calls.ts',
       'hub/server/hub-commands.ts',
-      'hub/server/page-commands.ts',
       'metrics/exposition.ts',
       'observe/child-log.ts',
       'observe/log-line.ts',
@@ -99,6 +99,7 @@ describe('a clock that jumps', () => {
       'state/process-lock.ts',
       'tracing/span-export.ts',
       'upstream/http/post.ts',
+      'users/jwt-check.ts',
     ]);
   });
 });
