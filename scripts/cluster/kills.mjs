@@ -27,12 +27,13 @@ export const kills = {
     });
     const { figures, targets, unknown } = account(run);
     const { tally, done } = run;
-    const endBefore = (at) => done.findLast(({ goneAt }) => goneAt <= at)?.goneAt ?? Number.NaN;
+    /** Milliseconds since the gateway that was killed last was gone. Negative while the system was ending it. */
+    const sinceEnd = (time) => time - (done.findLast(({ at }) => at <= time)?.goneAt ?? Number.NaN);
     const told = unknown.filter(({ resumedAt }) => resumedAt === undefined);
     const resumed = unknown.filter(({ resumedAt }) => resumedAt !== undefined);
-    const untilTold = Math.max(0, ...told.map(({ endedAt }) => endedAt - endBefore(endedAt) || 0));
+    const untilTold = Math.max(0, ...told.map(({ endedAt }) => sinceEnd(endedAt)));
     const untilResumed = Math.max(0, ...resumed.map(({ endedAt, resumedAt }) => endedAt - resumedAt));
-    const first = tally.calls.filter(({ startedAt }) => startedAt - endBefore(startedAt) < FIRST_MS);
+    const first = tally.calls.filter(({ startedAt }) => sinceEnd(startedAt) < FIRST_MS);
     const p99 = percentile(
       first.map(({ startedAt, endedAt }) => endedAt - startedAt),
       0.99,

@@ -57,6 +57,7 @@ export function account({ tally, executions }) {
       'sessions, GET streams opened': `${tally.sessions}, ${tally.streams}`,
       'calls, executed': `${calls.length}, ${[...executions.values()].reduce((sum, count) => sum + count, 0)}`,
       'answered, unknown, not sent': `${answered.length}, ${unknown.length}, ${unsent.length}`,
+      'reasons of unknown calls': countsOf(unknown.map(({ reason }) => reason)),
       'unknown calls that were executed': unknown.filter((call) => times(call) === 1).length,
     },
     targets: [
@@ -70,6 +71,13 @@ export function account({ tally, executions }) {
       ),
     ],
   };
+}
+
+/** Such as `3 stopped, 1 timeout`. */
+function countsOf(words) {
+  const counts = new Map();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return [...counts].map(([word, count]) => `${count} ${word}`).join(', ') || 'none';
 }
 
 export function target(text, measured, isMet) {

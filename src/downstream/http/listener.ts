@@ -245,15 +245,17 @@ function peerOf(socket: net.Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
-/** Longest duration of an idle turn of the event loop, in milliseconds, and the number of turns after which to give up. */
-const [IDLE_TURN_MS, MAX_TURNS] = [0.1, 1_000];
+/** Longest duration of an idle turn of the event loop, and the longest wait for one, in milliseconds. */
+const [IDLE_TURN_MS, IDLE_WITHIN_MS] = [0.2, 2_000];
 
 /** Resolves at the end of a turn of the event loop in which nothing happened, so that no connection waits to be accepted. */
 async function idleTurn(): Promise<void> {
-  for (let turn = 0; turn < MAX_TURNS; turn += 1) {
-    const since = performance.now();
+  const begun = performance.now();
+  for (let since = begun; since - begun < IDLE_WITHIN_MS; ) {
     await new Promise((resolve) => setImmediate(resolve));
-    if (performance.now() - since < IDLE_TURN_MS) return;
+    const now = performance.now();
+    if (now - since < IDLE_TURN_MS) return;
+    since = now;
   }
 }
 
