@@ -16,7 +16,7 @@ const BOUNDS = {
   sourceLines: 73_000,
   sourceFiles: 391,
   tinyFiles: 10,
-  testLines: 75_900,
+  testLines: 76_000,
   callFiles: 45,
   listFiles: 150,
 };

@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import { printable } from '../json/printable.js';
 import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
 
@@ -78,7 +77,7 @@ function isListable(target: string): boolean {
  */
 export function proxyRemark({ command }: Pick<ChildSpec, 'command'>, usesNetwork: boolean): string | undefined {
   const { execPath, versions } = process;
-  const runsNode = command === execPath || /^(?:node|npx|npm)$/.test(basename(command));
+  const runsNode = command === execPath || /^(?:node|npx|npm)$/.test(command);
   if (!usesNetwork || !runsNode || followsProxies(versions.node)) return undefined;
   return `\`fetch\` of its Node ${versions.node} ignores the proxy through which the sandbox lets it out: run it with Node 22.21 or newer, or 24.`;
 }

@@ -351,6 +351,10 @@ describe.runIf(CAN_CONFINE)('a hostile server in a sandbox', () => {
     const allow = `network: ["localhost:${targets.allowed}", refused.example]`;
     expect(message.result.content).toHaveLength(2);
     expect(message.result.content[1].text).toContain(allow);
+    const failed = await gateway.call('networked__attempt', { code, targets, isRefused: true });
+    expect(failed.message.error.message).toMatch(
+      /^fetch failed\. The sandbox refused it a connection to refused\.example/,
+    );
     const { advice, log } = await gateway.status('networked');
     expect(advice).toContain(allow);
     expect(log.join('\n')).toContain('refused.example');

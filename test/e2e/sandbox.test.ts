@@ -128,6 +128,20 @@ describe.runIf(CAN_CONFINE)('a confined server', () => {
     expect(stdout).toContain('`sandbox` opens no-such-folder, which does not exist');
   });
 
+  it('F339: is restarted with all of its processes if these exceed their limit', async () => {
+    const program = LAB.replace('lab.mjs', 'hostile.mjs');
+    const servers = { lab: { program, sandbox: true, limits: { processes: 20 } } };
+    const gateway = await start({ servers, stateWithinMs: 25_000 });
+    await gateway.listTools();
+    await gateway.untilState('lab', 'ready');
+    const bomb = `const { spawn } = require('child_process');
+      for (let each = 0; each < 40; each += 1) spawn('sleep', ['1000'], { detached: true, stdio: 'ignore', env: {} });`;
+    void gateway.call('lab__attempt', { code: bomb });
+    await gateway.untilServer('lab', 'runs again', ({ generation, state }) => generation > 1 && state === 'ready');
+    expect((await gateway.status('lab')).log.join('\n')).toContain('limit 20');
+    await gateway.untilServer('lab', 'has its three processes', ({ usage }) => usage?.processes === 3);
+  });
+
   it('F338: creates nothing through a link that it has left in its home folder', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-links-'));
     const home = join(folder, 'home');

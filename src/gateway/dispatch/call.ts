@@ -274,15 +274,16 @@ export class Call implements Due, RequestHandler {
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }
 
-  /** Adds to an error of a tool what the sandbox refused to the server during the call. */
+  /** Adds to an error what the sandbox refused to the server during the call: to its message, or to the result of a tool. */
   #remarkOn({ bytes, span }: ResponseEnvelope): readonly Edit[] | undefined {
     const remark = this.#sent && this.#host.options.remarkSince?.(this.#sent.sentAt);
     if (remark === undefined) return undefined;
+    const [message] = valuesAt(bytes, span, ['error', 'message']);
+    if (message !== undefined) return [insertAt(message.end - 1, JSON.stringify(`. ${remark}`).slice(1, -1))];
     const [content] = valuesAt(bytes, span, ['result', 'content']);
     if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;
     const isEmpty = skipWhitespace(bytes, content.start + 1) === content.end - 1;
-    const text = toBytes(`${isEmpty ? '' : ','}${JSON.stringify({ type: 'text', text: remark })}`);
-    return [{ span: { start: content.end - 1, end: content.end - 1 }, text }];
+    return [insertAt(content.end - 1, `${isEmpty ? '' : ','}${JSON.stringify({ type: 'text', text: remark })}`)];
   }
 
   #reportStart({ generation }: UpstreamConnection): void {
@@ -324,6 +325,10 @@ export class Call implements Due, RequestHandler {
       for (const end of ends) end?.();
     };
   }
+}
+
+function insertAt(at: number, text: string): Edit {
+  return { span: { start: at, end: at }, text: toBytes(text) };
 }
 
 /** An attempt that ended with its process. Times are milliseconds on the clock. */

@@ -258,7 +258,9 @@ export interface Diagnosis {
 }
 
 /** The lines of the server's output that name the cause of a failure, or else the last lines. */
-export function outputOf({ cause, log }: ServerReport): readonly string[] {
+export function outputOf({ cause, log, lastFailure }: ServerReport): readonly string[] {
+  // A server that could not be confined has no output, and its log has the reason only.
+  if (lastFailure?.includes('(TL-SANDBOX-') === true) return [];
   return cause.length > 0 ? cause : log;
 }
 

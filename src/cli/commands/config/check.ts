@@ -81,7 +81,8 @@ function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: 
 
 /** Remarks on a confined server: what was refused to it and, if it fails, where to see what is open. */
 function remarksOnSandbox({ server, report, diagnosis }: TriedServer): readonly string[] {
-  if (programOf(server)?.sandbox === undefined) return [];
+  const isUnconfinable = report.lastFailure?.includes('(TL-SANDBOX-') === true;
+  if (programOf(server)?.sandbox === undefined || isUnconfinable) return [];
   const look = `it is confined: \`trunkline sandbox ${server.key}\` shows what is open, with \`--try\` what it needs`;
   return [...(report.sandbox?.remarks ?? []), ...(diagnosis === undefined ? [] : [look])];
 }

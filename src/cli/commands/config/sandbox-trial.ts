@@ -16,7 +16,7 @@ import type { ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { Trial } from '../../../sandbox/confined-launch.js';
 import { isWithin, type Opening, type Policy } from '../../../sandbox/policy.js';
-import { quoted } from '../../../sandbox/refusals.js';
+import { proxyRemark, quoted } from '../../../sandbox/refusals.js';
 import { type ChildSpec, programOf } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
@@ -50,17 +50,21 @@ export async function sandboxTrial({ settings, isJson }: Invocation, tried: Trie
       onUsed: (target) => names.add(target),
     };
     let found: Proposal | undefined;
+    let remark: string | undefined;
     const code = await runOnce(
       settings,
       (config) => chooseServers(config, [key]).map((server) => ({ ...server, child: confinableOf(server) })),
       async (once) => {
         const isWorking = await use(once, tried);
+        const [server] = once.config.servers;
+        remark = server && proxyRemark(confinableOf(server), true);
         found = { names: [...names].sort(), ...files.used() };
         return isWorking ? EXIT.ok : EXIT.failed;
       },
       { isReview: true, trial },
     );
     if (found !== undefined) await report(key, found, isJson);
+    if (remark !== undefined && !isJson) tell(remark);
     return code;
   } finally {
     rmSync(folder, { recursive: true, force: true });
