@@ -17,6 +17,8 @@ export interface RelayedRequest {
   readonly bytes: Uint8Array;
   readonly params: Span | undefined;
   readonly tokens: ParamTokens;
+  /** The whole message in `bytes`. Absent if `message` makes edits of its own, so that the bytes are not the request. */
+  readonly whole?: Span | undefined;
   /**
    * The request as a JSON-RPC message under another id. The id also becomes the progress token if the sender requested
    * progress. Everything else stays byte for byte as it was received, except for the edits.
@@ -38,6 +40,10 @@ export class EnvelopeRequest implements RelayedRequest {
     this.params = envelope.params;
     this.tokens = envelope.tokens;
     this.#envelope = envelope;
+  }
+
+  get whole(): Span | undefined {
+    return this.#envelope.span;
   }
 
   message({ text, part }: TokenText, edits: readonly Edit[]): SplicedMessage {

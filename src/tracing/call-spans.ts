@@ -212,9 +212,9 @@ class TracedCall implements CallObservation {
 
   /** Adds a context to the request. Only a message that no era has changed can be written anew. */
   #insert(exchange: Exchange): void {
-    const { request, received } = exchange;
-    if (request.bytes !== received.bytes) return;
-    const extended = withTraceparent(request, received.span, this.#front.context, this.#options.scan);
+    const { request } = exchange;
+    if (request.whole === undefined) return;
+    const extended = withTraceparent(request, request.whole, this.#front.context, this.#options.scan);
     if (extended === undefined) return;
     exchange.request = extended;
     this.#value = contextIn(extended)?.value;

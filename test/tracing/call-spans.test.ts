@@ -3,6 +3,7 @@ import type { Failure } from '../../src/downstream/failure.js';
 import type { Exchange } from '../../src/downstream/port.js';
 import { CallFeed } from '../../src/gateway/call-feed.js';
 import { RpcError } from '../../src/jsonrpc/message.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../src/mcp/relayed-request.js';
 import { type CallSpan, CallSpans, type CallSpansOptions } from '../../src/tracing/call-spans.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { bytesOf, responseOf, scan } from '../support/wire.js';
@@ -45,6 +46,7 @@ function tracer(settings: Partial<Settings> = {}, options: Partial<CallSpansOpti
   return {
     spans,
     faults,
+    serve,
     get dropped() {
       return dropped;
     },
@@ -176,6 +178,21 @@ describe('the spans of a call', () => {
     expect(given).toMatch(/^\{"a":"\[redacted\]","b":"x+$/);
     expect(String(given)).toHaveLength(4096);
     expect(result).toBe('{"content":"[redacted]"}');
+  });
+
+  it('add a context to a whole message, and not to one that is written with edits of its own', () => {
+    const { serve } = tracer({ insertsContext: true });
+    const envelope = scan(bytesOf('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"far__merge"}}'));
+    if (envelope.kind !== 'request') throw new Error('not a request');
+    const whole = new EnvelopeRequest(envelope);
+    const inserted = /"_meta":\{"traceparent":"00-/;
+    const served = (request: RelayedRequest) => {
+      const exchange: Exchange = Object.assign(new InMemoryExchange('tools/call', undefined), { request });
+      serve(exchange);
+      return Buffer.from(exchange.request.bytes).toString();
+    };
+    expect(served(whole)).toMatch(inserted);
+    expect(served(Object.create(whole, { whole: { value: undefined } }))).not.toMatch(inserted);
   });
 
   it('give the server no context that the client has not sent', () => {

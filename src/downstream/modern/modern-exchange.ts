@@ -141,8 +141,9 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return next;
   }
 
+  /** The context of the request as the client sent it and sends it again, which the gateway may have replaced. */
   get #context(): StateContext {
-    return stateContext(this.client.principal, this.request);
+    return stateContext(this.client.principal, new EnvelopeRequest(this.#options.envelope));
   }
 
   #beginRounds(): InputRounds {
@@ -181,6 +182,11 @@ class ResumedRequest extends EnvelopeRequest {
   constructor(envelope: RequestEnvelope, state: string) {
     super(envelope);
     this.#state = state;
+  }
+
+  /** The bytes have the state in the gateway's form, so they must not be written anew. */
+  override get whole(): undefined {
+    return undefined;
   }
 
   override message(id: Parameters<EnvelopeRequest['message']>[0], edits: readonly Edit[]): SplicedMessage {
