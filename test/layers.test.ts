@@ -13,7 +13,7 @@ const PORTS = ['downstream', 'upstream', 'observe/events'];
 const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'logins', 'doctor', 'web'];
 const CONFIG = ['config/schema', 'config/file', 'config/resolve'];
 /** The folders of the gateway's middle from the ground up: each may import those before it. */
-const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map(
+const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status', 'search'].map(
   (name) => `gateway/${name}`,
 );
 
@@ -189,7 +189,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'packages',
       'process',
     ],
-    ...['observe', 'sandbox', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
+    ...['observe', 'sandbox', 'state', 'supervision', 'hub', 'gateway/status', 'gateway/search', 'node'],
+    'npm:semver',
   ],
   // The page of `trunkline web`, in a browser. It takes types, the vocabulary of the status, and the escaping of texts.
   page: ['web', 'json', 'record', 'gateway/status', 'npm:preact', 'npm:@preact/signals'],
@@ -205,6 +206,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 const EXTRA: Readonly<Record<string, readonly string[]>> = {
   'gateway/dispatch': ['upstream/health', 'npm:p-queue'],
   'gateway/status': ['upstream/health', 'npm:@modelcontextprotocol/sdk'],
+  'gateway/search': ['npm:@modelcontextprotocol/sdk', 'npm:stemmer'],
 };
 
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */

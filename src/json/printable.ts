@@ -87,6 +87,11 @@ export function clipText(text: string, maxBytes: number, mark: string): string {
   return kept === '' ? '' : kept + mark;
 }
 
+/** The beginning of a text up to the end of its first sentence, or of its first line with content. */
+export function firstSentence(text: string): string {
+  return /^\s*(?:[^.!?\n]|[.!?](?!\s|$))*[.!?]?/.exec(text)?.[0] ?? '';
+}
+
 const LONGEST_WORD = 25;
 /** In UTF-16 units. No emoji is longer; of a longer cluster, which no language has, a part may be kept. */
 const LONGEST_CHARACTER = 64;

@@ -1,0 +1,55 @@
+import { stemmer } from 'stemmer';
+
+/**
+ * Returns the words of a text or of a name, in lower case and without accents: `createPR_v2` has `create`, `pr` and `v2`.
+ * A text in a script without spaces between words has its pairs of characters as words.
+ */
+export function wordsOf(text: string): string[] {
+  const plain = ASCII.test(text) ? text : text.normalize('NFKD').replace(ACCENTS, '');
+  const words: string[] = [];
+  for (const [run] of plain.matchAll(RUNS)) {
+    if (UNSPACED.test(run)) words.push(...pairsOf(run));
+    else if (!INNER_CAPITAL.test(run)) words.push(run.toLowerCase());
+    else for (const [part] of run.matchAll(PARTS)) words.push(part.toLowerCase());
+  }
+  return words;
+}
+
+const ASCII = /^[\0-\x7f]*$/;
+const ACCENTS = /\p{M}+/gu;
+const RUNS = /[\p{L}\p{N}]+/gu;
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
+const INNER_CAPITAL = /[\p{Ll}\p{N}]\p{Lu}|\p{Lu}\p{Lu}\p{Ll}/u;
+/** The parts of a name such as `getHTTPStatus2`: a run of capitals, or a capital with what follows it. */
+const PARTS = /\p{Lu}+(?!\p{Ll})\p{N}*|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}]+\p{N}*|\p{N}+/gu;
+
+function pairsOf(run: string): string[] {
+  const characters = [...run];
+  if (characters.length < 2) return characters;
+  return characters.slice(1).map((character, at) => `${characters[at]}${character}`);
+}
+
+/** Returns the stem of a word, which its other forms share. */
+export function stemOf(word: string): string {
+  return stemmer(word);
+}
+
+/** Whether a word says nothing about the tool that is meant. */
+export function isStopWord(word: string): boolean {
+  return STOP_WORDS.has(word);
+}
+
+/** Function words of English, and words with which people begin a request. */
+const STOP_WORDS: ReadonlySet<string> = new Set(
+  `a able about above actually after again all also am an and any anyone anything are as at away be because been before
+  being below between both but by came can cannot could currently did do does doing don done down during each either else
+  etc ever every few for from further gets getting gimme give given gonna got had has have having he help her here hers
+  him his hope how i if in instead into is it its itself just kind know let like lot make maybe me might mine more most
+  much must my myself need needs neither no nor not of off on once one ones only onto or other our ours out over own per
+  please possible quick quickly quite rather really same shall she should since so some somehow someone something sort
+  still such sure tell than thank thanks that the their theirs them then there these they thing things this those through
+  to together tool tools too under until up upon us use used using very via wanna want wanted wants was way we were what
+  whatever which while whose why will wish with within without would you your yours yourself`
+    .split(/\s+/)
+    .filter((word) => word !== ''),
+);
