@@ -14,6 +14,7 @@ import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { LargeResults } from '../gateway/large-results.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
+import { createSearchTools } from '../gateway/search/search-tools.js';
 import { createRestartTool, createStatusTool, loadStatus, type OwnTool } from '../gateway/status/own-tool.js';
 import { createToolCountWarning } from '../gateway/status/status-advice.js';
 import type { ServiceFacts, StatusFacts, VisibleBackends } from '../gateway/status/status-facts.js';
@@ -224,6 +225,7 @@ export function compose(options: ComposeOptions): Composition {
     startupWaitMs: activeConfig.config.gateway.startupWaitMs,
     notice: activeConfig.notice,
     views,
+    mode: activeConfig.config.gateway.mode,
     maxInstructionsBytes: activeConfig.config.gateway.maxInstructionsBytes,
   });
   const gateway = new Gateway({
@@ -236,6 +238,7 @@ export function compose(options: ComposeOptions): Composition {
     onInternalError: internalErrors.onInternalError,
     events,
     calls,
+    searchTools: createSearchTools(),
   });
   const metrics = new Metrics(gateway, events);
   metrics.hasTools = config.gateway.metrics.tools;

@@ -29,6 +29,8 @@ import {
   type Target,
   tryInOrder,
 } from './routing/router.js';
+import type { ListDecision, ListModes } from './search/list-modes.js';
+import { unwrapCall } from './search/unwrap-call.js';
 import { type OwnTool, offeredOf } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
@@ -44,6 +46,9 @@ export interface ClientViewOptions {
   readonly results?: LargeResults | undefined;
   /** Whether the client gets every result whole, as commands do. */
   readonly getsAll: (client: DownstreamClient) => boolean;
+  /** The tools of the gateway itself that only clients in search mode see. */
+  readonly searchTools: readonly OwnTool[];
+  readonly modes: ListModes;
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
@@ -66,6 +71,7 @@ export class ClientView {
   readonly clients = new Set<DownstreamClient>();
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #ownTools: ReadonlyMap<string, OwnTool>;
+  readonly #searchTools: ReadonlyMap<string, OwnTool>;
   readonly lists: MergedLists;
   readonly #announcements: ListAnnouncements;
   readonly #router: Router;
@@ -81,10 +87,11 @@ export class ClientView {
   #before: ClientView | undefined;
 
   constructor(options: ClientViewOptions) {
-    const { backends, named, ownTools, hmac, before } = options;
+    const { backends, named, ownTools, searchTools, hmac, before } = options;
     this.#options = options;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
+    this.#searchTools = new Map(searchTools.map((tool) => [tool.name, tool]));
     this.#before = before;
     const paging = { hmac };
     const facts = { ...options, backends: this.#backends, paging };
@@ -132,6 +139,17 @@ export class ClientView {
 
   uses(backend: Backend): boolean {
     return this.#backends.get(backend.key) === backend;
+  }
+
+  /** Whether the client has read, or will read, a list for search mode. */
+  isSearching(client: DownstreamClient): boolean {
+    return this.#options.modes.isSearching(client);
+  }
+
+  /** Replaces a call through `trunkline__call_tool` by the call that it contains. */
+  unwrap(exchange: Exchange): void {
+    if (!this.#options.modes.maySearch(exchange.client)) return;
+    exchange.request = unwrapCall(exchange.request) ?? exchange.request;
   }
 
   serve(exchange: Exchange): void {
@@ -216,12 +234,14 @@ export class ClientView {
     // A request with a cursor continues a list that the client has started to read.
     const mayWait = exchange.request.tokens.cursor === undefined && !this.lists.isComplete;
     if (mayWait && this.#queue.add(exchange)) return;
-    answerList(exchange, this.lists.show(kind).pagesFor(exchange.client.revision));
+    const { client } = exchange;
+    const isSearched = kind === 'tools' && this.#decisionFor(client).mode === 'search';
+    answerList(exchange, this.lists.show(kind).pagesFor(client.revision, isSearched));
   }
 
   #route(exchange: Exchange): void {
     const { method, bytes, tokens } = exchange.request;
-    const own = method === METHODS.callTool ? this.#ownTools.get(stringAt(bytes, tokens.name) ?? '') : undefined;
+    const own = method === METHODS.callTool ? this.#ownTool(stringAt(bytes, tokens.name) ?? '', exchange) : undefined;
     if (own !== undefined) {
       if (tokens.task === undefined) this.#runFor(exchange, this.#callOwnTool(own, exchange));
       else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot run as a task`));
@@ -279,13 +299,25 @@ export class ClientView {
     void withErrorBoundaryAsync(work, this.#options.onInternalError, () => exchange.fail(internalError()));
   }
 
+  /** The tool of the gateway itself that the client may call by this name. */
+  #ownTool(name: string, { client }: Exchange): OwnTool | undefined {
+    const own = this.#ownTools.get(name);
+    if (own !== undefined || !this.#searchTools.has(name) || !this.#options.modes.maySearch(client)) return own;
+    return this.#searchTools.get(name);
+  }
+
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
     const { bytes, params } = exchange.request;
     const args: unknown = params && JSON.parse(readText(bytes, params)).arguments;
     const { backends, catalogs, shadowedSkills, named } = this;
     const { revision, principal } = exchange.client;
-    const visible = { backends, catalogs, shadowedSkills, named, revision, principal };
+    const decision = this.#decisionFor(exchange.client);
+    const visible = { backends, catalogs, shadowedSkills, named, revision, principal, decision };
     exchange.succeed(toBytes(JSON.stringify(await tool.call(args, visible, exchange))));
+  }
+
+  #decisionFor(client: DownstreamClient): ListDecision {
+    return this.#options.modes.of(client, () => this.catalogs.tools);
   }
 }
 
@@ -296,13 +328,17 @@ const QUIET_MS = 2_000;
 
 /** Announces to the clients of a view which merged lists have changed. */
 class ListAnnouncements {
-  readonly #view: Pick<ClientView, 'lists' | 'clients'>;
+  readonly #view: Pick<ClientView, 'lists' | 'clients' | 'isSearching'>;
   #announced: Catalogs;
   #isQuiet: boolean;
   readonly #cancelQuiet: Cancel;
 
   /** `before` has the lists that the clients of the previous view know, after a change of the configuration. */
-  constructor(view: Pick<ClientView, 'lists' | 'clients'>, clock: Clock, before: ListAnnouncements | undefined) {
+  constructor(
+    view: Pick<ClientView, 'lists' | 'clients' | 'isSearching'>,
+    clock: Clock,
+    before: ListAnnouncements | undefined,
+  ) {
     this.#view = view;
     this.#announced = before === undefined ? view.lists.catalogs : before.#announced;
     this.#isQuiet = before !== undefined;
@@ -323,8 +359,12 @@ class ListAnnouncements {
     const { catalogs } = this.#view.lists;
     const announced = this.#announced;
     this.#announced = catalogs;
-    for (const kind of changedLists(announced, catalogs)) {
-      for (const client of this.#view.clients) client.listChanged(kind);
+    const changes = new Map<boolean, readonly ListKind[]>();
+    for (const client of this.#view.clients) {
+      const isSearched = this.#view.isSearching(client);
+      const changed = changes.get(isSearched) ?? changedLists(announced, catalogs, isSearched);
+      changes.set(isSearched, changed);
+      for (const kind of changed) client.listChanged(kind);
     }
   }
 
@@ -334,7 +374,8 @@ class ListAnnouncements {
 
   /** Announces to a client of another view the lists that differ from those announced there. */
   announceTo(client: DownstreamClient, from: ListAnnouncements): void {
-    for (const kind of changedLists(from.#announced, this.#view.lists.catalogs)) client.listChanged(kind);
+    const isSearched = this.#view.isSearching(client);
+    for (const kind of changedLists(from.#announced, this.#view.lists.catalogs, isSearched)) client.listChanged(kind);
   }
 
   close(): void {
@@ -496,7 +537,7 @@ export class ClientViews {
     const { settings, ...shared } = this.#options;
     const { ownTools, results, startupWaitMs } = settings();
     const seen = isAlone
-      ? ({ naming: 'original', ownTools: [], results: undefined } as const)
+      ? ({ naming: 'original', ownTools: [], searchTools: [], results: undefined } as const)
       : ({ naming: 'exposed', ownTools: offeredOf(ownTools, backends, named), results } as const);
     const view = new ClientView({ ...shared, ...seen, backends, named, startupWaitMs, before });
     this.#views.set(id, view);

@@ -11,7 +11,7 @@ import type {
 import type { OnInternalError } from '../errors/internal-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ClientProfile } from '../mcp/handshake.js';
-import { METHODS } from '../mcp/methods.js';
+import { type ListKind, METHODS } from '../mcp/methods.js';
 import { readMirroredParams } from '../mcp/mirrored-params.js';
 import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/events.js';
@@ -19,7 +19,7 @@ import type { Clock } from '../timing/clock.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
-import { type NamedView, NamedViews } from './catalog/tool-policy.js';
+import { type ListMode, type NamedView, NamedViews } from './catalog/tool-policy.js';
 import { type ClientView, ClientViews } from './client-view.js';
 import { describeServers, onlyHandshake } from './instructions.js';
 import type { LargeResults } from './large-results.js';
@@ -35,6 +35,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
+import { ListModes, mayGetSearch } from './search/list-modes.js';
 import { type OwnTool, offeredOf } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
@@ -59,6 +60,8 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   readonly onInternalError?: OnInternalError;
   readonly events?: EventSink;
   readonly calls?: CallFeed;
+  /** The tools of the gateway itself that only clients in search mode see. */
+  readonly searchTools?: readonly OwnTool[];
 }
 
 /** Settings that a new configuration may change. */
@@ -72,6 +75,8 @@ export interface GatewaySettings {
   readonly notice?: string | undefined;
   /** Views of the configuration. The object stays the same as long as the views do. */
   readonly views?: NamedViews | undefined;
+  /** How clients see the tools, unless their view says otherwise. */
+  readonly mode?: ListMode | undefined;
   /** Size limit of the instructions for a client that sees all servers, in bytes. 0 leaves out the texts of servers. */
   readonly maxInstructionsBytes: number;
 }
@@ -98,12 +103,13 @@ export class Gateway implements GatewayPort {
   readonly #draining: Draining;
   readonly #clients = new Map<DownstreamClient, Connected>();
   readonly #views: ClientViews;
+  readonly #modes = new ListModes();
   #isReady = false;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
-    const { seal, runSeal, instance, onInternalError, events = NO_EVENTS } = options;
+    const { seal, runSeal, instance, onInternalError, events = NO_EVENTS, searchTools = [] } = options;
     this.seals = { lasting: seal, run: runSeal, instance };
     this.#events = events;
     this.#draining = new Draining(options.clock);
@@ -121,6 +127,8 @@ export class Gateway implements GatewayPort {
       ...options,
       settings: () => this.#settings,
       getsAll: (client) => this.#clients.get(client)?.facts.view === '',
+      searchTools,
+      modes: this.#modes,
       subscriptions: this.#subscriptions,
       logs: this.#logs,
       tasks: this.#tasks,
@@ -149,10 +157,10 @@ export class Gateway implements GatewayPort {
 
   /** The same lists as clients of this view see them. */
   catalogsIn(named: NamedView | undefined): Catalogs {
-    const [{ hmac }, { ownTools }] = [this.#options, this.#settings];
+    const [{ hmac, searchTools }, { ownTools }] = [this.#options, this.#settings];
     const servers = this.#pool.oldest.filter(({ key }) => named?.showsServer(key) ?? true);
     const own = offeredOf(ownTools, servers, named);
-    return mergeCatalogs({ servers, ownTools: own, naming: 'exposed', view: named, paging: { hmac } });
+    return mergeCatalogs({ servers, ownTools: own, searchTools, naming: 'exposed', view: named, paging: { hmac } });
   }
 
   /** Whether the first start of every server has ended or waits for a client. Stays true after that. */
@@ -172,10 +180,13 @@ export class Gateway implements GatewayPort {
     const backends = this.#claimAll(client, facts, named);
     const view = this.#views.of(backends, isAlone, named);
     view.clients.add(client);
+    this.#modes.open(client, this.#modeOf(facts, named), facts.profile.clientInfo.name);
     const connected: Connected = { facts, viewName, view };
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
-    const description = () => this.#description(connected.view.backends.values(), connected.view.named);
+    const description = () =>
+      this.#description(connected.view.backends.values(), connected.view.named, this.#modes.maySearch(client));
+    const serve = (this.#options.calls ?? NO_CALLS).session(connected);
     return {
       get offered() {
         return description().offered;
@@ -183,14 +194,17 @@ export class Gateway implements GatewayPort {
       get instructions() {
         return description().instructions;
       },
-      caching: (kind) =>
-        connected.view.lists.caching(kind, facts.user === undefined && this.#settings.views?.areNone !== false),
+      caching: (kind) => connected.view.lists.caching(kind, facts.user === undefined && this.#showsSame(kind)),
       handshake: () => (isAlone ? onlyHandshake(connected, this.#settings.startupWaitMs) : undefined),
       mirroredParams: (tool) => {
         const entry = connected.view.catalogs.tools.resolve(tool)?.entry;
         return entry === undefined ? [] : readMirroredParams(entry).params;
       },
-      serve: (this.#options.calls ?? NO_CALLS).session(connected),
+      // Observers see the call of a tool, not the tool that calls it.
+      serve: (exchange) => {
+        connected.view.unwrap(exchange);
+        serve(exchange);
+      },
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
@@ -214,6 +228,7 @@ export class Gateway implements GatewayPort {
     return this.#description(
       all.filter(({ key }) => isShown(key)),
       named,
+      mayGetSearch(this.#modeOf(facts, named), facts.profile.clientInfo.name),
       saidBy,
     );
   }
@@ -231,7 +246,7 @@ export class Gateway implements GatewayPort {
 
   /** Name under which a tool is listed; `undefined` for every other name. Without `server`: a tool of Trunkline's own. */
   exposedName(server: string | undefined, name: string): string | undefined {
-    if (server === undefined) return this.#settings.ownTools.find((tool) => tool.name === name)?.name;
+    if (server === undefined) return this.#ownTools.find((tool) => tool.name === name)?.name;
     const entries = this.#pool.of(server)[0]?.knownListsAs('exposed').tools.entries ?? [];
     // A client that sees only this server uses the original names.
     return (entries.find(({ exposed }) => exposed === name) ?? entries.find(({ original }) => original === name))
@@ -266,6 +281,10 @@ export class Gateway implements GatewayPort {
     this.#views.close();
     this.#draining.close();
     this.#pool.close();
+  }
+
+  get #ownTools(): readonly OwnTool[] {
+    return [...this.#settings.ownTools, ...(this.#options.searchTools ?? [])];
   }
 
   #listenerFor(backend: Backend): BackendListener {
@@ -349,9 +368,21 @@ export class Gateway implements GatewayPort {
   #description(
     backends: Iterable<Backend>,
     named: NamedView | undefined,
+    maySearch: boolean,
     saidBy = (backend: Backend) => this.#handshake(backend),
   ): GatewayDescription {
-    return describeServers([...backends], saidBy, named, this.#settings);
+    return describeServers([...backends], saidBy, named, { ...this.#settings, maySearch });
+  }
+
+  /** A client that sees one server, or that asks for everything as commands do, gets the whole list. */
+  #modeOf({ server, view }: ClientFacts, named: NamedView | undefined): ListMode {
+    if (server !== undefined || view === '') return 'direct';
+    return named?.mode ?? this.#settings.mode ?? 'direct';
+  }
+
+  /** Whether all clients see the same list. With `auto`, the name of a client decides. */
+  #showsSame(kind: ListKind): boolean {
+    return this.#settings.views?.areNone !== false && (kind !== 'tools' || this.#settings.mode !== 'auto');
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {

@@ -9,20 +9,32 @@ import type { Backend } from './registry/backend.js';
 export const ABOUT =
   'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status, which shows the state of each server and what to do.';
 
+/** The instruction for a model whose list may not have all tools. */
+const ABOUT_SEARCH =
+  'If trunkline__find_tools is in the list, most tools are not: search with it before you say that something is not possible, and call what you find with trunkline__call_tool.';
+
 /** Describes servers to a client in the servers' own words. `saidBy` returns the handshake of a backend. */
 export function describeServers(
   backends: readonly Backend[],
   saidBy: (backend: Backend) => Backend['handshake'],
   named: NamedView | undefined,
-  { notice, maxInstructionsBytes: maxBytes }: { readonly notice?: string | undefined; maxInstructionsBytes: number },
+  { notice, maxInstructionsBytes, maySearch }: InstructionOptions,
 ): GatewayDescription {
   return {
     offered: backends.map((backend) => saidBy(backend)?.capabilities ?? {}),
     get instructions() {
       const servers = backends.flatMap((backend) => instructingServer(backend, saidBy(backend), named));
-      return composeInstructions(servers, maxBytes, notice ?? named?.fault);
+      const about = maySearch ? `${ABOUT} ${ABOUT_SEARCH}` : ABOUT;
+      return composeInstructions(servers, maxInstructionsBytes, notice ?? named?.fault, about);
     },
   };
+}
+
+interface InstructionOptions {
+  readonly notice?: string | undefined;
+  readonly maxInstructionsBytes: number;
+  /** Whether the list of the client may not have all tools. */
+  readonly maySearch: boolean;
 }
 
 /** Properties of a server for the instructions. All texts are as the server wrote them. */
@@ -60,8 +72,9 @@ export function composeInstructions(
   servers: readonly InstructingServer[],
   maxBytes: number,
   notice?: string | undefined,
+  about = ABOUT,
 ): string {
-  const head = [ABOUT, ...(notice === undefined ? [] : [notice])].join('\n\n');
+  const head = [about, ...(notice === undefined ? [] : [notice])].join('\n\n');
   const lines = linesOf(servers, (size) => Math.min(maxBytes, size) - utf8Length(`${head}\n\n${SERVERS}`));
   const listed = lines.length === 0 ? head : `${head}\n\n${[SERVERS, ...lines].join('\n')}`;
   const sections = sectionsOf(servers, maxBytes - utf8Length(listed), maxBytes);

@@ -262,3 +262,8 @@ export function toolDefinition(bytes: Uint8Array, entry: Span): string {
 export function estimateTokens(jsonBytes: number): number {
   return Math.ceil(jsonBytes / 4);
 }
+
+/** The estimated tokens of a list with these entries; 0 without entries. */
+export function listTokens(entries: readonly Uint8Array[]): number {
+  return entries.length === 0 ? 0 : estimateTokens(entries.reduce((sum, { length }) => sum + length + 1, 1));
+}

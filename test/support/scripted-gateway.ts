@@ -10,7 +10,12 @@ import { eraChooser } from '../../src/downstream/transport.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import type { ToolApprovals } from '../../src/gateway/catalog/exposed-list.js';
-import { createToolPolicy, type NamedViews, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
+import {
+  createToolPolicy,
+  type ListMode,
+  type NamedViews,
+  type ToolPolicyRules,
+} from '../../src/gateway/catalog/tool-policy.js';
 import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call.js';
@@ -18,6 +23,7 @@ import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import { createSearchTools } from '../../src/gateway/search/search-tools.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/handshake.js';
 import { EventBus, type EventSink } from '../../src/observe/events/events.js';
@@ -86,6 +92,7 @@ export interface GatewayScript {
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
   readonly views?: NamedViews;
+  readonly mode?: ListMode;
   readonly calls?: CallFeed;
   /** The name of the process. */
   readonly instance?: string;
@@ -307,6 +314,7 @@ export function scriptGateway({
   startupWaitMs = 10_000,
   clock = new FakeClock(),
   views,
+  mode,
   calls = NO_CALLS,
   instance = 'aaaaaaaaaa',
 }: GatewayScript) {
@@ -354,6 +362,8 @@ export function scriptGateway({
     startupWaitMs,
     maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
     views,
+    mode,
+    searchTools: createSearchTools(),
     calls,
     seal: sha256,
     hmac,
@@ -376,7 +386,7 @@ export function scriptGateway({
     const retired = [...scripted.values()].filter(isRetired).map(({ id }) => id);
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), retired: new Set(retired), idleStopMs: 600_000 },
-      { ownTools, results, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, ...settings },
+      { ownTools, results, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, mode, ...settings },
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);

@@ -96,6 +96,8 @@ export interface ViewConfig {
   readonly tools?: Partial<ToolFilter>;
   /** Which results are cut, instead of the settings of the servers. */
   readonly results?: Partial<ServerSettings['results']>;
+  /** Absent if the mode of the gateway applies. */
+  readonly mode?: GatewayConfig['mode'];
 }
 
 /** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */

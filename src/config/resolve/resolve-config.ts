@@ -434,10 +434,10 @@ function workingFolder(
 
 /** The shapes of a server's tools with expanded values. `undefined` if the entry has no shapes. */
 function resolveShapes(
-  { rename, describe, params }: ToolShapes = {},
+  { rename, describe, params, pin, keywords }: ToolShapes = {},
   expand: (text: string) => string,
 ): ToolShapes | undefined {
-  if (rename === undefined && describe === undefined && params === undefined) return undefined;
+  if ([rename, describe, params, pin, keywords].every((each) => each === undefined)) return undefined;
   const resolved = Object.entries(params ?? {}).map(([tool, shapes]): [string, ParamShapes] => {
     const values = VALUE_KEYS.flatMap((key) => {
       const of = shapes[key];
@@ -453,6 +453,8 @@ function resolveShapes(
   return {
     ...(rename && { rename }),
     ...(describe && { describe }),
+    ...(pin && { pin }),
+    ...(keywords && { keywords }),
     ...(params && { params: Object.fromEntries(resolved) }),
   };
 }

@@ -14,6 +14,7 @@ import {
   GATEWAY_SETTINGS,
   HTTP_SETTINGS,
   loopbackOf,
+  MODE,
   NOTATIONS,
   nameInProgram,
   type Quantity,
@@ -105,8 +106,16 @@ const toolSettings = z.exactPartial(
       rename: byTool(newName, 'New names of tools, without the prefix.'),
       describe: byTool(description, 'Descriptions of tools, which replace or follow those of the server.'),
       params: byTool(params, 'How parameters of tools are shown, and their values.'),
+      pin: list(
+        text('The name of a tool. `*` matches any characters.'),
+        'Tools that are in the list also in search mode.',
+      ),
+      keywords: byTool(
+        list(text('A word or a phrase.'), 'Words and phrases for the tool.'),
+        'Words with which people ask for tools, for search mode.',
+      ),
     },
-    expects('a map with `allow`, `deny`, `rename`, `describe` or `params`'),
+    expects('a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`'),
   ),
 );
 
@@ -356,8 +365,11 @@ const view = z.exactPartial(
         fieldOf(SHARED_SETTINGS.results) as z.ZodMiniType<WrittenOf<(typeof SHARED_SETTINGS)['results']['table']>>,
         'Which results are cut for clients of the view, instead of the `results` of the servers.',
       ),
+      mode: z.enum(MODE.words, expects(`one of ${MODE.words.join(', ')}`, { quote: true })).register(z.globalRegistry, {
+        description: 'The `mode` of the clients of the view. Default: that of `gateway`.',
+      }),
     },
-    expects('a map with `groups`, `servers`, `tools` or `results`'),
+    expects('a map with `groups`, `servers`, `tools`, `results` or `mode`'),
   ),
 );
 

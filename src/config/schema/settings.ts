@@ -171,8 +171,16 @@ const METRICS_SETTINGS = {
   tools: flag(true, 'Counts the calls of each tool apart. Without it, the metrics name no tools.'),
 };
 
+/** Setting of Trunkline itself, and of a view. */
+export const MODE = choice(
+  ['direct', 'search', 'auto'],
+  'direct',
+  'Whether clients get a list of all tools (direct), or a short one with tools that search the others (search). With auto, clients get the short list if their number of tools is limited, they cannot search tools themselves, and the whole list is too long for them; see docs/tools.md.',
+);
+
 /** Settings of Trunkline itself. */
 export const GATEWAY_SETTINGS = {
+  mode: MODE,
   startupWait: duration(
     '3s',
     'How long the first list request waits for starting servers, and how long a request waits if no server lists its target yet.',

@@ -1,11 +1,11 @@
 import type { ListCaching } from '../../downstream/port.js';
-import { toBytes } from '../../json/json-text.js';
+import { type Span, toBytes } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { mergeCachingHints } from '../../mcp/envelope.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
 import { isNamed, LIST_KINDS, type ListKind } from '../../mcp/methods.js';
 import { asLegacyTool } from '../../mcp/older-revisions.js';
-import { hasHandshake } from '../../mcp/revisions.js';
+import { hasHandshake, MODERN_REVISIONS } from '../../mcp/revisions.js';
 import { keyInUiAlias } from '../../mcp/ui-uris.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
@@ -34,6 +34,8 @@ export interface ListedServer {
 interface MergeOptions {
   readonly servers: Iterable<ListedServer>;
   readonly ownTools: readonly OwnEntry[];
+  /** The tools of the gateway itself that only clients in search mode see. */
+  readonly searchTools?: readonly OwnEntry[] | undefined;
   readonly naming: ListNaming;
   /** Filter of the tools that the clients see. Absent if they see all. */
   readonly view?: ViewFilter | undefined;
@@ -125,7 +127,7 @@ export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
 
 /** Merges the current lists of the servers. A `ui://` URI of `before` keeps its owner, because clients may know it. */
 export function mergeCatalogs(
-  { servers, ownTools, naming, view, paging }: MergeOptions,
+  { servers, ownTools, searchTools, naming, view, paging }: MergeOptions,
   before?: Catalogs | undefined,
 ): Catalogs {
   const all = [...servers];
@@ -133,7 +135,7 @@ export function mergeCatalogs(
     all.map((server) => ({ key: server.key, ...server.knownListsAs(naming) })),
     before?.ui,
   );
-  const merge = (kind: ListKind, own: readonly OwnEntry[] = []) =>
+  const merge = (kind: ListKind, own: readonly OwnEntry[] = [], forSearch: readonly OwnEntry[] = []) =>
     new Catalog(
       kind,
       all.map((server) => {
@@ -144,18 +146,20 @@ export function mergeCatalogs(
       }),
       own,
       paging,
+      forSearch,
     );
   return {
     ui,
-    tools: merge('tools', ownTools),
+    tools: merge('tools', ownTools, searchTools),
     prompts: merge('prompts'),
     resources: merge('resources'),
     templates: merge('templates'),
   };
 }
 
-export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
-  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind]));
+/** Returns the lists that have changed for clients; with `isSearched`, for those in search mode. */
+export function changedLists(before: Catalogs, after: Catalogs, isSearched = false): ListKind[] {
+  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind], isSearched));
 }
 
 /** The server that a request goes to, and the name that the server uses. */
@@ -196,7 +200,6 @@ export interface OwnEntry {
  * byte-identical lists.
  */
 export class Catalog {
-  readonly pages: PagedList;
   /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
@@ -205,24 +208,38 @@ export class Catalog {
   /** The entries of the gateway itself. */
   readonly own: readonly OwnEntry[];
   /** Indexes of the entries that clients with a handshake get in another form. */
-  readonly #translated: readonly number[];
+  readonly #translated: ReadonlySet<number>;
+  /** Indexes of the entries that clients in search mode see, without the gateway's own. */
+  readonly #pinned: readonly number[];
+  readonly #forSearch: readonly OwnEntry[];
   readonly #paging: Paging;
-  #legacyPages: PagedList | undefined;
+  /** The pages of each form in which clients see the list. Made on first use. */
+  readonly #pages = new Map<string, PagedList>();
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #kind: ListKind;
   /** Routes by original name. The route is `undefined` if several servers use the name. */
   readonly #originals: ReadonlyMap<string, Route | undefined>;
   readonly #keysByPrefix: ReadonlyMap<string, string>;
 
-  /** `own` entries come last. Server names that start with `trunkline__` are shadowed. */
-  constructor(kind: ListKind, parts: readonly CatalogPart[], own: readonly OwnEntry[], paging: Paging) {
+  /**
+   * `own` entries come last. Clients in search mode see only the pinned entries, `own` and `forSearch`. Server names that start
+   * with `trunkline__` are shadowed.
+   */
+  constructor(
+    kind: ListKind,
+    parts: readonly CatalogPart[],
+    own: readonly OwnEntry[],
+    paging: Paging,
+    forSearch: readonly OwnEntry[] = [],
+  ) {
     this.#kind = kind;
     const routes = new Map<string, Route>();
     const originals = new Map<string, Route | undefined>();
     const listed = new Map<string, string[]>();
     const shadowed: Shadowed[] = [];
     const entries: Uint8Array[] = [];
-    const translated: number[] = [];
+    const translated = new Set<number>();
+    const pinned: number[] = [];
 
     for (const { key, list } of parts) {
       const names: string[] = [];
@@ -237,15 +254,17 @@ export class Catalog {
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
         names.push(exposed);
-        if (list.otherOutputs.has(original)) translated.push(entries.length);
+        if (list.otherOutputs.has(original)) translated.add(entries.length);
+        if (list.pinned?.has(original) === true) pinned.push(entries.length);
         entries.push(entry);
       }
       listed.set(key, names);
     }
     this.entries = [...entries, ...own.map(({ entry }) => entry)];
     this.#translated = translated;
+    this.#pinned = pinned;
+    this.#forSearch = forSearch;
     this.#paging = paging;
-    this.pages = new PagedList(kind, this.entries, paging);
     this.listed = listed;
     this.shadowed = shadowed;
     this.own = own;
@@ -254,18 +273,43 @@ export class Catalog {
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
   }
 
-  /** The response pages for clients of a revision. */
-  pagesFor(revision: string | undefined): PagedList {
-    if (this.#translated.length === 0 || !hasHandshake(revision)) return this.pages;
-    if (this.#legacyPages === undefined) {
-      const entries = [...this.entries];
-      for (const index of this.#translated) {
-        const entry = entries[index];
-        if (entry !== undefined) entries[index] = asLegacyTool(entry, { start: 0, end: entry.length });
-      }
-      this.#legacyPages = new PagedList(this.#kind, entries, this.#paging);
-    }
-    return this.#legacyPages;
+  /** The response pages for clients of a revision; with `isSearched`, for those in search mode. */
+  pagesFor(revision: string | undefined, isSearched = false): PagedList {
+    const isTranslated = this.#translated.size > 0 && hasHandshake(revision);
+    const form = `${isTranslated} ${isSearched}`;
+    const known = this.#pages.get(form);
+    if (known !== undefined) return known;
+    const pages = new PagedList(this.#kind, this.#entriesAs(isTranslated, isSearched), this.#paging);
+    this.#pages.set(form, pages);
+    return pages;
+  }
+
+  /** The entry of a listed tool, as clients of a revision get it. */
+  entryFor(route: Route, revision: string | undefined): Uint8Array | undefined {
+    const { entry } = route;
+    if (entry === undefined || this.#translated.size === 0 || !hasHandshake(revision)) return entry;
+    return this.#translated.has(this.entries.indexOf(entry)) ? asLegacyTool(entry, wholeOf(entry)) : entry;
+  }
+
+  /** The listed entries of one server. */
+  entriesOf(key: string): readonly Uint8Array[] {
+    return (this.listed.get(key) ?? []).flatMap((exposed) => this.#routes.get(exposed)?.entry ?? []);
+  }
+
+  /** The entries that clients see, in one form; with `isSearched`, clients in search mode. */
+  shownEntries(isSearched: boolean): readonly Uint8Array[] {
+    return this.#entriesAs(false, isSearched);
+  }
+
+  #entriesAs(isTranslated: boolean, isSearched: boolean): readonly Uint8Array[] {
+    const shown = (entry: Uint8Array, at: number) =>
+      isTranslated && this.#translated.has(at) ? asLegacyTool(entry, wholeOf(entry)) : entry;
+    if (!isSearched) return isTranslated ? this.entries.map(shown) : this.entries;
+    const pinned = this.#pinned.flatMap((at) => {
+      const entry = this.entries[at];
+      return entry === undefined ? [] : [shown(entry, at)];
+    });
+    return [...pinned, ...[...this.own, ...this.#forSearch].map(({ entry }) => entry)];
   }
 
   /** Number of listed entries of all servers, without the gateway's own entries. */
@@ -301,9 +345,15 @@ export class Catalog {
     return this.#originals.get(name);
   }
 
-  equals(other: Catalog): boolean {
-    return this.pages.equals(other.pages);
+  /** Whether clients see the same list; with `isSearched`, clients in search mode. */
+  equals(other: Catalog, isSearched = false): boolean {
+    const [revision] = MODERN_REVISIONS;
+    return this.pagesFor(revision, isSearched).equals(other.pagesFor(revision, isSearched));
   }
+}
+
+function wholeOf({ length }: Uint8Array): Span {
+  return { start: 0, end: length };
 }
 
 const OWN_PREFIX = 'trunkline__';

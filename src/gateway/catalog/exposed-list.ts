@@ -64,6 +64,8 @@ export interface ExposedList {
   readonly mirrored: ReadonlyMap<string, readonly MirroredParam[]>;
   /** New names of the tools that the configuration renames, without the prefix, by original name. */
   readonly renamed?: ReadonlyMap<string, string> | undefined;
+  /** Original names of the tools that clients in search mode see in the list. */
+  readonly pinned?: ReadonlySet<string> | undefined;
   /** A sentence about each name that the configuration shapes and that the server does not have. */
   readonly unshaped?: readonly string[] | undefined;
   /** Approval verdict of each tool by original name; absent if the tools need no approval. */
@@ -177,7 +179,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   return {
     ...{ entries, withheld, denied, truncated, hint, withHiddenCharacters, verdicts },
     ...{ taskOnly, repeatable, otherOutputs, mirrored },
-    ...(shaping && { renamed: shaping.names, unshaped: shaping.end() }),
+    ...(shaping && { renamed: shaping.names, unshaped: shaping.end(), pinned: shaping.pinned }),
   };
 }
 

@@ -54,7 +54,14 @@ interface ViewRules {
   /** Globs for names such as `KEY__TOOL`. */
   readonly tools?: Partial<ToolPolicyRules> | undefined;
   readonly results?: { readonly maxBytes?: number } | undefined;
+  readonly mode?: ListMode | undefined;
 }
+
+/**
+ * How clients see the tools: all of them in the list (direct), a few and the tools to search the others with (search), or the
+ * better of both for the client (auto).
+ */
+export type ListMode = 'direct' | 'search' | 'auto';
 
 export interface NamedViewsOptions {
   readonly views: readonly ViewRules[];
@@ -69,6 +76,8 @@ export interface NamedView extends ViewFilter {
   readonly fault?: string | undefined;
   /** Limit of the bytes in a result, instead of those of the servers. 0 means no limit. */
   readonly maxResultBytes?: number | undefined;
+  /** Absent if the mode of the gateway applies. */
+  readonly mode?: ListMode | undefined;
   showsServer(key: string): boolean;
 }
 
@@ -121,9 +130,9 @@ export class NamedViews {
   }
 }
 
-function toView({ name, servers, tools, results }: ViewRules): NamedView {
+function toView({ name, servers, tools, results, mode }: ViewRules): NamedView {
   const keys = servers && new Set(servers);
-  const view = { name, maxResultBytes: results?.maxBytes, showsServer: (key: string) => keys?.has(key) ?? true };
+  const view = { name, mode, maxResultBytes: results?.maxBytes, showsServer: (key: string) => keys?.has(key) ?? true };
   if (tools?.allow === undefined && tools?.deny === undefined) return view;
   const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
   // Checks all names of a tool, because a rule must apply even if the exposed name was shortened.

@@ -12,6 +12,7 @@ import type { Edit } from '../../json/splice.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { createToolPolicy, type ToolPolicy } from './tool-policy.js';
 
 /** Changes to the tools of a server for clients, by original name. */
 export interface ToolShapes {
@@ -20,6 +21,10 @@ export interface ToolShapes {
   /** Descriptions that replace the server's, or that follow it. */
   readonly describe?: Readonly<Record<string, Description>>;
   readonly params?: Readonly<Record<string, ParamShapes>>;
+  /** Globs for the tools that clients in search mode see in the list. */
+  readonly pin?: readonly string[];
+  /** Words that find the tool in search mode. */
+  readonly keywords?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** The changes that the configuration makes to the tools of one server. Prepared once, for lists and for calls. */
@@ -27,6 +32,9 @@ export class ToolShaping {
   readonly #rename: ReadonlyMap<string, string>;
   readonly #describe: ReadonlyMap<string, Description>;
   readonly #params: ReadonlyMap<string, ToolParams>;
+  readonly #pin: readonly string[];
+  readonly #isPinned: ToolPolicy;
+  readonly #keywords: ReadonlyMap<string, readonly string[]>;
   readonly #onWarnings: (warnings: readonly string[]) => void;
 
   /** Calls `onWarnings` for each list of tools, with a sentence about each configured name that the list lacks. */
@@ -34,7 +42,15 @@ export class ToolShaping {
     this.#rename = new Map(Object.entries(shapes.rename ?? {}));
     this.#describe = new Map(Object.entries(shapes.describe ?? {}));
     this.#params = new Map(Object.entries(shapes.params ?? {}).map(([name, params]) => [name, new ToolParams(params)]));
+    this.#pin = shapes.pin ?? [];
+    this.#isPinned = createToolPolicy({ allow: this.#pin, deny: [] });
+    this.#keywords = new Map(Object.entries(shapes.keywords ?? {}));
     this.#onWarnings = onWarnings;
+  }
+
+  /** The configured words that find the tool in search mode. */
+  keywordsOf(original: string): readonly string[] {
+    return this.#keywords.get(original) ?? [];
   }
 
   /**
@@ -55,6 +71,8 @@ export class ToolShaping {
     return {
       /** New names of the renamed tools, by original name. */
       names: this.#namesIn(new Set(listed.filter(maySee)), warnings),
+      /** Original names of the tools that clients in search mode see in the list. */
+      pinned: new Set(listed.filter(this.#isPinned)),
       shape: (name: string, entry: Uint8Array) =>
         this.shape(name, entry, (unknown) =>
           warnings.push(...unknown.map((warning) => `the tool ${quoted(name)} ${warning}`)),
@@ -113,8 +131,13 @@ export class ToolShaping {
   }
 
   #unknownTools(listed: readonly string[]): string[] {
-    const unknown = new Set([...this.#rename.keys(), ...this.#describe.keys(), ...this.#params.keys()]);
+    const named = [this.#rename, this.#describe, this.#params, this.#keywords].flatMap((each) => [...each.keys()]);
+    const unknown = new Set(named);
     for (const name of listed) unknown.delete(name);
+    for (const glob of this.#pin) {
+      const isPin = createToolPolicy({ allow: [glob], deny: [] });
+      if (!listed.some(isPin)) unknown.add(glob);
+    }
     return [...unknown].map((name) => {
       const original = this.originalOf(name);
       const isNew = original !== name;

@@ -112,7 +112,7 @@ describe('a key that is not known', () => {
     [
       `${SERVER}gateway: { port: 1 }\n`,
       '2:12 gateway: unknown key `port`',
-      /^expected one of tracing, startupWait, idleStop, /,
+      /^expected one of tracing, mode, startupWait, idleStop, /,
     ],
     [
       '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
@@ -196,7 +196,7 @@ describe('a value of the wrong kind', () => {
     ],
     [
       'tools: x',
-      '4:12 servers.a.tools: found a string; expected a map with `allow`, `deny`, `rename`, `describe` or `params`',
+      '4:12 servers.a.tools: found a string; expected a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`',
     ],
     [
       'limits: { memory: 512 }',

@@ -258,6 +258,7 @@ describe('a server that cannot run', () => {
 describe('the gateway', () => {
   test('has defaults, of which the start limit depends on the machine', () => {
     expect(load('servers: { a: { command: x } }').gateway).toStrictEqual({
+      mode: 'direct',
       callLog: 'off',
       startupWaitMs: 3_000,
       idleStopMs: 600_000,

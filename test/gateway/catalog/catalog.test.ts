@@ -19,7 +19,7 @@ function toolsOf(parts: readonly CatalogPart[], own: readonly OwnEntry[]): Catal
 }
 
 function namesIn(catalog: Catalog): string[] {
-  const { tools } = JSON.parse(Buffer.from(catalog.pages.at(undefined) ?? []).toString()) as {
+  const { tools } = JSON.parse(Buffer.from(catalog.pagesFor(undefined).at(undefined) ?? []).toString()) as {
     tools: { name: string }[];
   };
   return tools.map(({ name }) => name);
@@ -37,7 +37,7 @@ describe('the merged list', () => {
 
   it('invariant 12: is the same to the byte for the same tools', () => {
     const make = () => toolsOf([part('a', ['x', 'y']), part('b', ['x'])], OWN);
-    expect(make().pages.at(undefined)).toEqual(make().pages.at(undefined));
+    expect(make().pagesFor(undefined).at(undefined)).toEqual(make().pagesFor(undefined).at(undefined));
     expect(make().equals(make())).toBe(true);
   });
 

@@ -13,8 +13,8 @@ async function merged(offers: Readonly<Record<string, Offer>> = { a: A, b: B }) 
   return world;
 }
 
-function textOf({ pages }: Catalog): unknown {
-  return JSON.parse(Buffer.from(pages.at(undefined) ?? []).toString());
+function textOf(catalog: Catalog): unknown {
+  return JSON.parse(Buffer.from(catalog.pagesFor(undefined).at(undefined) ?? []).toString());
 }
 
 describe('the merged lists', () => {
@@ -56,7 +56,7 @@ describe('the merged lists', () => {
     });
     expect(textOf(catalogs.tools)).toEqual({ tools: [{ name: 'trunkline__status' }] });
     for (const kind of ['prompts', 'resources', 'templates'] as const) {
-      expect(Buffer.from(catalogs[kind].pages.at(undefined) ?? []).toString()).not.toContain('trunkline');
+      expect(Buffer.from(catalogs[kind].pagesFor(undefined).at(undefined) ?? []).toString()).not.toContain('trunkline');
     }
   });
 

@@ -42,5 +42,7 @@ export const SETTING = fc.record({
   isHub: fc.boolean(),
   areRemote: fc.boolean(),
   sharing: fc.constantFrom('profile', 'isolated', 'all'),
+  /** Whether the clients are in search mode, and call every tool through `trunkline__call_tool`. */
+  isSearch: fc.boolean(),
 });
 export type Setting = typeof SETTING extends fc.Arbitrary<infer Value> ? Value : never;

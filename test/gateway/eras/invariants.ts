@@ -3,7 +3,7 @@ import { HttpPeer } from '../../support/http-peer.js';
 import type { Message } from '../../support/wire.js';
 import { countOf, labelsIn } from './odd-payload.js';
 import { TOOLS } from './offered-tools.js';
-import { ERA, type Person, type Received, VENDOR_NOTIFICATION } from './person.js';
+import { ERA, ofServers, type Person, type Received, VENDOR_NOTIFICATION } from './person.js';
 import type { ServerProcess } from './server-process.js';
 import type { World } from './world.js';
 
@@ -127,7 +127,7 @@ function expectNames({ listed }: World): void {
   const names = new Map<string, string>();
   for (const { line } of listed) {
     const { result } = JSON.parse(`{${line}`);
-    const tools: Message[] = result?.tools ?? [];
+    const tools: Message[] = ofServers(result?.tools);
     const exposed = tools.map(({ name }) => name);
     expect(new Set(exposed).size, 'invariant 10').toBe(exposed.length);
     // A name that was taken would hide a tool.

@@ -43,6 +43,8 @@ export class Person {
   readonly wire: ClientWire;
   readonly isModern: boolean;
   readonly name: string;
+  /** Whether the client calls every tool through `trunkline__call_tool`. */
+  readonly isSearch: boolean;
   readonly asked = new Map<number | string, Asked>();
   /** Unanswered requests for input: results of its own requests, or server requests. */
   readonly questions: Message[] = [];
@@ -56,10 +58,11 @@ export class Person {
   readonly #progress = new Map<string, number>();
   #next = 1;
 
-  constructor(wire: ClientWire, isModern: boolean, name: string) {
+  constructor(wire: ClientWire, isModern: boolean, name: string, isSearch: boolean) {
     this.wire = wire;
     this.isModern = isModern;
     this.name = name;
+    this.isSearch = isSearch;
   }
 
   /** Begins the session, if the era has one. */
@@ -78,7 +81,9 @@ export class Person {
   call(which: number, hasLists: HasLists): Asked {
     const [name, wanted] = [...this.tools][which % Math.max(1, this.tools.size)] ?? ['old__t', 'old t'];
     const known = expectable({ wanted }, hasLists);
-    return this.request('tools/call', { name, ...known, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
+    const own = { name, arguments: { odd: ODD } };
+    const called = this.isSearch ? { name: 'trunkline__call_tool', arguments: own } : own;
+    return this.request('tools/call', { ...called, ...known, odd: ODD, ...this.#marked() });
   }
 
   readResource(key: string): Asked {
@@ -246,9 +251,14 @@ export class Person {
   }
 
   #learn({ result }: Message): void {
-    const tools: Message[] = result?.tools ?? [];
+    const tools: Message[] = ofServers(result?.tools);
     this.tools = new Map(tools.map(({ name, description }) => [name, description]));
   }
+}
+
+/** The entries of servers in a list of tools. */
+export function ofServers(tools: readonly Message[] = []): Message[] {
+  return tools.filter(({ name }) => !name.startsWith('trunkline__'));
 }
 
 /** Returns the params with the expected tool. A shortened name may be unknown if its server cannot list the tool. */

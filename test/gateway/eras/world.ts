@@ -43,14 +43,18 @@ export class World {
   readonly #networks = new Map<string, Network>();
   /** Servers that could not be reached at their last start. */
   readonly #unreached = new Set<ScriptedServer>();
+  readonly #isSearch: boolean;
   #hasExtra = false;
   #changes = 0;
 
-  constructor({ areModern, hasOnePrincipal, sharing, isHub, areRemote }: Setting) {
+  constructor({ areModern, hasOnePrincipal, sharing, isHub, areRemote, isSearch }: Setting) {
+    this.#isSearch = isSearch;
     if (areRemote) for (const key of ['old', 'new', 'extra']) this.#networks.set(key, { fault: undefined });
     const script = (key: string, isModern: boolean): ServerScript => ({
       ...this.#lists.of(key),
       hello: { capabilities: { tools: { listChanged: true }, resources: {}, logging: {} } },
+      // Pinned, so that the clients learn the names from the list.
+      ...(isSearch && { shapes: { pin: ['*'] } }),
       ...{ hasBridge: true, sharing, isModern, clientCapabilities: CAPABILITIES, network: this.#networks.get(key) },
     });
     this.#servers = { old: script('old', false), new: script('new', true), extra: script('extra', false) };
@@ -59,7 +63,10 @@ export class World {
     this.#attached = isHub ? principals.map((principal) => new AttachedWire(principal)) : [];
     const [one, other] = isHub ? this.#attached : principals.map((principal) => directWire(this.#world, principal));
     if (one === undefined || other === undefined) throw new Error('Two clients');
-    this.people = [new Person(one, areModern[0], 'FIRST'), new Person(other, areModern[1], 'SECOND')];
+    this.people = [
+      new Person(one, areModern[0], 'FIRST', isSearch),
+      new Person(other, areModern[1], 'SECOND', isSearch),
+    ];
     for (const wire of this.#attached) wire.attach(this.#world);
   }
 
@@ -226,7 +233,8 @@ export class World {
   }
 
   #start(): ReturnType<typeof scriptGateway> {
-    return scriptGateway({ servers: this.#configured, startupWaitMs: 500 });
+    const mode = this.#isSearch ? 'search' : 'direct';
+    return scriptGateway({ servers: this.#configured, startupWaitMs: 500, mode });
   }
 
   #breakLists(key: string): void {

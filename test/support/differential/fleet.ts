@@ -2,6 +2,7 @@
 // each side received, so that a test can compare the transcripts.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { find, replaceAt, tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
 import { CLI } from '../gateway-process.js';
 import { Place } from '../http-place.js';
 import { WITH_HUB } from '../hub-place.js';
@@ -20,11 +21,15 @@ export const WAYS = [
   'over stdio',
   'over stdio with prefixes',
   'over stdio through a hub',
+  'over stdio through trunkline__call_tool',
   'over HTTP',
   'over HTTP to its own endpoint',
 ] as const;
 
 export type WayName = (typeof WAYS)[number];
+
+/** A client in search mode, which sees other lists. */
+export const CALL_TOOL_WAY: WayName = 'over stdio through trunkline__call_tool';
 
 /** Actions of a client on one of the ways. It has to wait for all that it causes. */
 export type Script = (client: Peer) => Promise<void>;
@@ -107,7 +112,8 @@ export class Fleet {
     // All scripts at once ask more often than a person does.
     const http = { requestsPerSecond: 10_000, requestBurst: 10_000 };
     // A hub that ends at once with its last client.
-    writeFileSync(config, JSON.stringify({ servers: { odd: entry }, gateway: { http, hubIdle: '1ms' } }));
+    const mode = name === CALL_TOOL_WAY ? 'search' : 'direct';
+    writeFileSync(config, JSON.stringify({ servers: { odd: entry }, gateway: { http, mode, hubIdle: '1ms' } }));
 
     const prefix = hasPrefix ? 'odd__' : '';
     const peer = new Peer(prefix, await this.#opener(name, server, config));
@@ -122,9 +128,33 @@ export class Fleet {
       const env = { ...WITH_HUB, TRUNKLINE_HUB_DIR: this.#place.file('hubs') };
       return (onMessage) => new StdioWire([CLI, '--config', config], onMessage, env);
     }
+    if (name === CALL_TOOL_WAY)
+      return (onMessage) => throughCallTool(new StdioWire([CLI, '--config', config], onMessage));
     if (!name.startsWith('over HTTP')) return (onMessage) => new StdioWire([CLI, '--config', config], onMessage);
     const { url: all } = await this.#place.serve({ config, args: ['--no-auth'] });
     const url = name === 'over HTTP' ? all : `${all}/odd`;
     return (onMessage) => new HttpWire(url, onMessage);
   }
+}
+
+/** A wire that makes each call of a tool a call of `trunkline__call_tool`. All other bytes stay. */
+function throughCallTool(wire: Wire): Wire {
+  return {
+    send: (text) => wire.send(wrapped(text)),
+    listen: () => wire.listen(),
+    close: () => wire.close(),
+  };
+}
+
+function wrapped(text: string): string {
+  const name = find(text, ['params', 'name']);
+  if (JSON.parse(text).method !== 'tools/call' || name === undefined) return text;
+  const token = text.slice(name.start, name.end);
+  const args = tokenAt(text, ['params', 'arguments']);
+  const named = replaceAt(text, ['params', 'name'], () => '"trunkline__call_tool"');
+  if (args !== undefined)
+    return replaceAt(named, ['params', 'arguments'], () => `{"name":${token},"arguments":${args}}`);
+  // Before the name, so that nothing of it is left when it is taken out.
+  const key = /"(?:[^"\\]|\\.)*"\s*:\s*$/.exec(named.slice(0, name.start))?.index ?? 0;
+  return `${named.slice(0, key)}"arguments":{"name":${token}},${named.slice(key)}`;
 }
