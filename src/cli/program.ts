@@ -1,4 +1,4 @@
-import { Argument, type Command, CommanderError } from 'commander';
+import { Argument, type Command, CommanderError, Option } from 'commander';
 import { EXIT, UsageError } from '../errors/usage-error.js';
 import { VERSION } from '../version.js';
 import { CliCommand, EXIT_CODES, heading, indented } from './command.js';
@@ -128,10 +128,18 @@ function addTools(program: CliCommand): void {
     .description(
       'Lists the tools of all servers, or of the named servers, as a client sees them, and the server of each tool. Also lists the quarantined tools, with the reason. Uses the hub if it runs; otherwise starts the servers for this list.',
     )
-    .option('--json', 'print the list as a client gets it')
+    .option('--json', 'print the list as a client gets it; with --sort, the sizes and the advice')
+    .addOption(
+      new Option('--sort <KEY>', 'show the sizes, the largest first, and how to save tokens').choices(['size']),
+    )
     .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start servers for this list, also if the hub runs')
-    .example('trunkline tools', 'trunkline tools files', `trunkline tools --json | jq -r '.tools[].name'`)
+    .example(
+      'trunkline tools',
+      'trunkline tools files',
+      'trunkline tools --sort size',
+      `trunkline tools --json | jq -r '.tools[].name'`,
+    )
     .runs(async () => (await import('./commands/calls/tools.js')).tools);
   program
     .command('call')

@@ -118,8 +118,12 @@ export function checkClientStart(start: ClientStart, titles: readonly string[], 
     return [finding('TL-START-FAILED', `${asThey}, ${start.tools}`, start.output.slice(-20)), ...found];
   const seconds = (start.afterMs / 1_000).toFixed(1);
   const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
-  const text = `${asThey}, Trunkline listed ${plural(tools.length, 'tool')} after ${seconds} s`;
+  // In search mode, the other tools are not in the list.
+  const isSearch = start.tools.includes('trunkline__find_tools');
+  const what = isSearch ? 'the tools of the search' : plural(tools.length, 'tool');
+  const text = `${asThey}, Trunkline listed ${what} after ${seconds} s`;
   if (start.afterMs > SLOW_MS) found.push(finding('TL-START-SLOW', text));
-  if (tools.length === 0 && servers > 0) found.push(finding('TL-START-EMPTY', text, start.output.slice(-5)));
+  if (tools.length === 0 && servers > 0 && !isSearch)
+    found.push(finding('TL-START-EMPTY', text, start.output.slice(-5)));
   return found.length > 0 ? found : [finding('TL-START-OK', text)];
 }

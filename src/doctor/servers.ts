@@ -1,7 +1,9 @@
 import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-text.js';
+import { LIMITED_CLIENTS, MAX_LIST_TOKENS } from '../gateway/search/list-modes.js';
 import type { ListReport, ServerReport } from '../gateway/status/status.js';
 import { describeEra, describeSaving, describeSharing, plural } from '../gateway/status/status-text.js';
+import { type ToolAdvice, UNUSED_DAYS } from '../gateway/status/tool-advice.js';
 import { estimateTokens } from '../mcp/entry-check.js';
 import { type Finding, finding, sentence, someOf } from './finding.js';
 
@@ -191,30 +193,32 @@ export interface ListedTool {
 
 /** Clients show a tool as `mcp__trunkline__NAME`, and models take 64 characters. */
 const LONGEST_NAME = 64 - 'mcp__trunkline__'.length;
-/** Tool counts that some clients accept at most. */
-const COUNTS = [40, 80, 128];
-/** A tenth of the context of a usual model. */
-const MAX_TOKENS = 20_000;
 /** Claude Code cuts descriptions here. */
 const MAX_DESCRIPTION_BYTES = 2_048;
 
-/** Whether clients and models can use the merged list of tools. */
-export function checkTools(tools: readonly ListedTool[]): Finding[] {
+/** Whether clients and models can use the merged list of tools. `titles` has the clients that have Trunkline registered. */
+export function checkTools(tools: readonly ListedTool[], titles: readonly string[] = []): Finding[] {
   const found: Finding[] = [];
   const long = tools.filter(({ name }) => name.length > LONGEST_NAME).map(({ name }) => name);
   if (long.length > 0) {
     const text = `${plural(long.length, 'tool')} with names of more than ${LONGEST_NAME} characters`;
     found.push(finding('TL-NAMES-LONG', text, [someOf(long)]));
   }
-  const count = COUNTS.findLast((limit) => tools.length > limit);
   const shares = sharesOf(tools);
-  if (count !== undefined) {
-    const text = `${tools.length} tools are listed; some clients accept ${count}`;
-    const evidence = [someOf(shares.map(({ server, count: of }) => `${server} ${of}`))];
-    found.push(finding('TL-TOOLS-MANY', text, evidence));
+  const counts = [someOf(shares.map(({ server, count: of }) => `${server} ${of}`))];
+  const exceeded = LIMITED_CLIENTS.filter((each) => tools.length > each.tools);
+  const own = exceeded.filter(({ title }) => titles.some((each) => each.includes(title)));
+  for (const { title, tools: limit, source } of own) {
+    const text = `${tools.length} tools are listed, and ${title} shows ${limit}`;
+    found.push(finding('TL-TOOLS-MANY', text, [...counts, `source: ${source}`]));
+  }
+  const [least] = exceeded;
+  if (own.length === 0 && least !== undefined) {
+    const limits = exceeded.map(({ title, tools: limit }) => `${title} shows ${limit}`).join(', ');
+    found.push(finding('TL-TOOLS-MANY', `${tools.length} tools are listed; ${limits}`, counts));
   }
   const tokens = shares.reduce((sum, share) => sum + share.tokens, 0);
-  if (tokens > MAX_TOKENS) {
+  if (tokens > MAX_LIST_TOKENS) {
     const evidence = [someOf(shares.map((share) => `${share.server} about ${share.tokens} tokens`))];
     found.push(finding('TL-TOOLS-HEAVY', `the list of tools takes about ${tokens} tokens`, evidence));
   }
@@ -231,6 +235,35 @@ export function checkTools(tools: readonly ListedTool[]): Finding[] {
   }
   return found;
 }
+
+/** Advice on the tools that cost a model more than they are worth, one finding for each kind. */
+export function checkToolAdvice(advice: readonly ToolAdvice[]): Finding[] {
+  return ADVICE_CODES.flatMap(([kind, code, one, many]) => {
+    const own = advice.filter((each) => each.kind === kind);
+    if (own.length === 0) return [];
+    const evidence = own
+      .slice(0, MAX_ADVICE)
+      .map(({ text, server, yaml }) => `${text} In the entry of ${server}: ${yaml}`);
+    return [finding(code, own.length === 1 ? one : `${own.length} ${many}`, evidence)];
+  });
+}
+
+const MAX_ADVICE = 5;
+
+const ADVICE_CODES: readonly (readonly [kind: ToolAdvice['kind'], code: Code, one: string, many: string])[] = [
+  [
+    'unused',
+    'TL-TOOLS-UNUSED',
+    `a server has tools that were not called for ${UNUSED_DAYS} days`,
+    `servers have tools that were not called for ${UNUSED_DAYS} days`,
+  ],
+  [
+    'twins',
+    'TL-TOOLS-TWINS',
+    'two servers have tools of the same name',
+    'pairs of servers have tools of the same name',
+  ],
+];
 
 /** Names of tools that a careful client asks about, behind the prefix of the server. */
 const DESTRUCTIVE = /(?:^|__|[_-])(?:delete|remove|drop|destroy|erase|purge|truncate|overwrite|wipe)(?:[_-]|$)/i;

@@ -210,7 +210,15 @@ const CONFIG_CODES = {
   ),
   'TL-TOOLS-MANY': warn(
     'More tools are listed than some clients accept.',
-    'List fewer, with `tools.allow` or `tools.deny` of a server.',
+    'List fewer, with `tools.allow` or `tools.deny` of a server, or let such clients search tools, with `gateway: { mode: auto }`.',
+  ),
+  'TL-TOOLS-UNUSED': warn(
+    'Tools were not called for 30 days, as the call log shows, and a model reads them in each conversation.',
+    'Hide them with the line of the finding, in the entry of their server.',
+  ),
+  'TL-TOOLS-TWINS': warn(
+    'Tools of several servers have the same name, among which a model has to choose.',
+    'Hide or rename one with the line of the finding, in the entry of its server.',
   ),
   'TL-TOOLS-UNMARKED': warn(
     'Tools whose names sound destructive have no annotations, so that a client cannot know whether to ask first.',

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { plural } from '../gateway/status/status-text.js';
-import type { ToolLists, ToolRow, ViewTools } from '../web/contract.js';
+import type { AdvisedView, ToolLists, ToolRow } from '../web/contract.js';
 import { changeConfig, review, showDefinition } from './changes.js';
 import { queried } from './route.js';
 import { hub, revision } from './state.js';
@@ -32,7 +32,8 @@ export function Tools() {
   );
 }
 
-function View({ view, views, lists }: { view: ViewTools; views: readonly ViewTools[]; lists: readonly ToolLists[] }) {
+function View(props: { view: AdvisedView; views: readonly AdvisedView[]; lists: readonly ToolLists[] }) {
+  const { view, views, lists } = props;
   const by = useSignal('Tokens');
   const [words, state, server] = [queried('words'), queried('state'), queried('server')];
   const found = view.tools.filter(
@@ -61,6 +62,9 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
         {number(view.tools.length - shown.length)} hidden. A model that gets the whole list reads about{' '}
         <b>{number(view.tokens)} tokens</b>
         {view.clients.length > 0 && foreign(`, in ${[...new Set(view.clients)].join(', ')}`)}.
+        {view.mode === 'search' && ` In search mode, it reads about ${number(view.searchTokens)} tokens instead.`}
+        {view.mode === 'auto' &&
+          ` A client that needs search mode reads about ${number(view.searchTokens)} tokens instead.`}
       </p>
       <Table
         caption={view.name === '' ? 'Tools of clients without a view' : `Tools of the view ${view.name}`}
@@ -75,6 +79,18 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
           ['Action', (tool) => <Switch tool={tool} lists={lists} />],
         ]}
       />
+      {view.advice.length > 0 && (
+        <>
+          <h2>To save tokens</h2>
+          <ul>
+            {view.advice.map(({ text, server, yaml }) => (
+              <li key={`${server} ${yaml}`}>
+                {foreign(text)} In the entry of {foreign(server)}: <code>{foreign(yaml)}</code>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
     </>
   );
 }

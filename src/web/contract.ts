@@ -1,4 +1,5 @@
 import type { StatusReport } from '../gateway/status/status.js';
+import type { ToolAdvice } from '../gateway/status/tool-advice.js';
 import type { ViewTools } from '../gateway/status/tool-report.js';
 import type { CallDetail, CallsEvent, HubDescription, OutputLine } from '../hub/control.js';
 
@@ -34,7 +35,7 @@ export interface Requests {
   /** Tools that each view shows and hides, and `tools.deny` and `tools.allow` of each server that has one of them. */
   readonly 'GET /tools': Request<
     object,
-    { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] }
+    { readonly views: readonly AdvisedView[]; readonly lists: readonly ToolLists[] }
   >;
   /** The definition of a tool that the view shows, as its clients get it. */
   readonly 'GET /definition': Request<{ name: string; view: string }, string>;
@@ -131,6 +132,11 @@ export interface SettingRow {
   readonly value: string;
   readonly from: 'server' | 'defaults' | 'built in';
   readonly line: number | null;
+}
+
+/** A view, with the lines of YAML that would make its list smaller. */
+export interface AdvisedView extends ViewTools {
+  readonly advice: readonly ToolAdvice[];
 }
 
 export interface ToolLists {

@@ -29,10 +29,10 @@ export class Workplace {
     return file;
   }
 
-  /** Writes `trunkline.yaml`; a server given as text is the fixture of that name. */
-  configure(servers: Record<string, string | Record<string, unknown>>): void {
+  /** Writes `trunkline.yaml`; a server given as text is the fixture of that name. `others` are the other keys. */
+  configure(servers: Record<string, string | Record<string, unknown>>, others: object = {}): void {
     const entries = Object.entries(servers).map(([key, entry]) => [key, this.#entry(entry)]);
-    this.write('trunkline.yaml', JSON.stringify({ servers: Object.fromEntries(entries) }));
+    this.write('trunkline.yaml', JSON.stringify({ servers: Object.fromEntries(entries), ...others }));
   }
 
   /** Resolves when stderr holds `text`. */

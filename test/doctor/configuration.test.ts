@@ -5,7 +5,7 @@ import { checkCommands } from '../../src/doctor/commands.js';
 import { type Finding, repair } from '../../src/doctor/finding.js';
 import { checkPackages } from '../../src/doctor/packages.js';
 import { isPlaceholder } from '../../src/doctor/secrets.js';
-import { checkTools, type ListedTool } from '../../src/doctor/servers.js';
+import { checkToolAdvice, checkTools, type ListedTool } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
 import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
 import { openStore } from '../../src/packages/package-store.js';
@@ -85,7 +85,20 @@ describe('the configuration', () => {
     return checkPackages(servers, { paths: home.paths, remarksOn: () => [], install: async () => {} });
   });
   reports('TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) })));
-  reports('TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81)));
+  reports(
+    'TL-TOOLS-MANY',
+    /^129 tools are listed; Cursor shows 40, Windsurf shows 100, GitHub Copilot shows 128$/,
+    () => checkTools(tools(129)),
+  );
+  reports('TL-TOOLS-MANY', /^81 tools are listed, and Cursor shows 40$/, () =>
+    checkTools(tools(81), ['Cursor (user, as trunkline)']),
+  );
+  reports('TL-TOOLS-UNUSED', /^a server has tools that were not called for 30 days$/, () =>
+    checkToolAdvice([{ kind: 'unused', text: 'x', server: 'a', yaml: 'tools: { deny: [x] }' }]),
+  );
+  reports('TL-TOOLS-TWINS', /^2 pairs of servers have tools of the same name$/, () =>
+    checkToolAdvice(['b', 'c'].map((server) => ({ kind: 'twins', text: 'x', server, yaml: 'tools: { deny: [x] }' }))),
+  );
   reports('TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000)));
   reports('TL-TOOLS-UNMARKED', /^1 tool that may destroy data, and does not say so$/, () =>
     checkTools([

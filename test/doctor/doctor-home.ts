@@ -174,6 +174,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
       calls: 0,
     },
     ...{ errors: 0, failures: 0, failureReasons: {}, cancelled: 0, repeated: 0, latencyMs: null },
+    toolTokens: 10,
     ...{ tools: { ...NOTHING, exposed: ['s__a'] }, prompts: NOTHING, resources: NOTHING, resourceTemplates: NOTHING },
     ...{ approval: null, dropped: {}, pausedSeconds: 0, lastExit: null, lastFailure: null, retryInSeconds: null },
     ...{ installing: null, cause: [], log: [], droppedLogBytes: 0, problem: '', code: null, advice: '' },

@@ -214,6 +214,30 @@ describe('tools', () => {
     expect(stderr).toMatch(/^trunkline: server `bad` failed: it ended with exit code 3.*\n.*`trunkline check bad`/);
   });
 
+  it('lists their sizes, the largest first, with lines of YAML that save tokens', async () => {
+    place.configure({ good: 'ok', more: 'ok' });
+    const { code, stdout } = await place.run(['tools', '--sort', 'size']);
+    expect(code).toBe(0);
+    const [head = '', ...rows] = stdout.split('\n\n')[0]?.split('\n') ?? [];
+    expect(head).toMatch(/^TOKENS +TOOL +SERVER +DESCRIPTION$/);
+    const sizes = rows.map((row) => Number.parseInt(row, 10));
+    expect(sizes).toEqual([...sizes].sort((one, other) => other - one));
+    expect(stdout).toMatch(/\n\n13 tools, about \d+ tokens \(a token is about four bytes\)\.\n/);
+    expect(stdout).toContain(
+      'good and more both have image, secret, echo, fail, big and 1 more, and say that they do the same.\n  in the entry of more:  tools: { deny: [image, secret, echo, fail, big, slow] }',
+    );
+    const { stdout: json } = await place.run(['tools', 'more', '--sort', 'size', '--json']);
+    expect(JSON.parse(json)).toMatchObject({ tools: Array(6).fill({ server: 'more' }), advice: [] });
+  });
+
+  it('lists all of them in search mode, but not as a view with that mode shows them', async () => {
+    place.configure({ good: 'ok' }, { views: { short: { mode: 'search' } }, gateway: { mode: 'search' } });
+    expect((await place.run(['tools'])).stdout).toContain('good__echo');
+    const { stdout } = await place.run(['tools', '--view', 'short']);
+    expect(stdout).toContain('trunkline__find_tools');
+    expect(stdout).not.toContain('good__echo');
+  });
+
   it('lists all of them, even those that a client gets on a second page', async () => {
     place.configure({ one: 'many', two: 'many' });
     const { code, stdout } = await place.run(['tools', '--json']);

@@ -39,8 +39,9 @@ export function renderOneServer(report: StatusReport): string {
     .join('\n');
 }
 
-function renderHead({ version, uptimeSeconds, tools }: StatusReport): string {
-  return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}.`;
+function renderHead({ version, uptimeSeconds, tools, listTokens }: StatusReport): string {
+  const size = tools === 0 ? '' : `, about ${plural(listTokens, 'token')}`;
+  return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}${size}.`;
 }
 
 function countServers(servers: readonly ServerReport[]): string {
@@ -67,6 +68,7 @@ function renderGeneral(report: StatusReport): string[] {
   const rows: Row[] = [
     aloneBecause !== null && `Not shared: this client has servers of its own, because ${aloneBecause}.`,
     hub && `Served by the hub: pid ${hub.pid}, up ${duration(hub.uptimeSeconds)}, ${plural(hub.clients, 'client')}.`,
+    clientListRow(report),
     view !== null && (viewFault ?? `View: ${view}. Servers and tools outside of it are not for this client.`),
     configFault !== null &&
       (report.configInForce === 'previous'
@@ -90,6 +92,15 @@ function renderGeneral(report: StatusReport): string[] {
       `Internal errors in Trunkline: ${internalErrorCount}. Each failed one request; the log has the details.`,
   ];
   return rows.filter(isTold);
+}
+
+/** How this client sees the tools, if that is not the default. */
+function clientListRow({ clientList }: StatusReport): Row {
+  if (clientList === null) return undefined;
+  const { mode, because, tools, tokens } = clientList;
+  const list = `Its list has ${plural(tools, 'tool')}, about ${plural(tokens, 'token')}`;
+  const rest = mode === 'search' ? '; trunkline__find_tools finds the others' : '';
+  return `This client is in ${mode} mode, because ${because}. ${list}${rest}.`;
 }
 
 /** Where the spans of calls go, or why they go nowhere. In a hub, these are the variables of the hub. */
@@ -232,6 +243,7 @@ function renderServer(server: ServerReport): string[] {
     installing && row('package', `${installing.package}, for ${duration(installing.forSeconds)} so far`),
     ...failureRows(server),
     server.fromLastRun && row('lists', 'those of the last run, until the server sends its own'),
+    server.toolTokens > 0 && row('list of its tools', `about ${plural(server.toolTokens, 'token')}`),
     ...gapRows(server, Number.POSITIVE_INFINITY),
     hiddenTextRow(server, Number.POSITIVE_INFINITY),
     names('denied by configuration', server.tools.denied, Number.POSITIVE_INFINITY),

@@ -1,6 +1,7 @@
 import { CODES } from '../../errors/codes.js';
 import type { FairMemory } from '../../io/shared-limit.js';
 import { printable, printableLines } from '../../json/printable.js';
+import { listTokens } from '../../mcp/entry-check.js';
 import type { ListKind } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { EraSource } from '../../upstream/server-era.js';
@@ -37,8 +38,13 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     ...reportConfig(facts),
     tracing: reportTracing(facts),
     tools,
+    /** Estimated tokens of the list of all tools. */
+    listTokens: listTokens(facts.catalogs.tools.entries),
+    clientList: reportClientList(facts),
     /** Advice to the user about Trunkline as a whole. Empty if there is nothing to do. */
-    advice: [adviseOnToolCount(tools), ...(facts.notices ?? [])].filter((each) => each !== '').join(' '),
+    advice: [facts.decision?.mode === 'search' ? '' : adviseOnToolCount(tools), ...(facts.notices ?? [])]
+      .filter((each) => each !== '')
+      .join(' '),
     /** Limits that all servers and clients share. `refused` counts the refused calls, and the dropped messages or bodies. */
     limits: {
       waitingCalls: { now: facts.waiting.used, max: facts.waiting.max, refused: facts.waiting.refusals },
@@ -50,6 +56,14 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     eventLoop: { p99Ms: facts.eventLoop.p99Ms, maxMs: facts.eventLoop.maxMs },
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
   };
+}
+
+/** How the client that asks sees the tools, and why; null if that was not decided by the configuration or by its name. */
+function reportClientList({ decision, catalogs }: StatusFacts) {
+  if (decision === undefined || decision.because === '') return null;
+  const { mode, because } = decision;
+  const entries = catalogs.tools.shownEntries(mode === 'search');
+  return { mode, because, tools: entries.length, tokens: listTokens(entries) };
 }
 
 function reportService({ now, service, redact }: StatusFacts) {
@@ -136,6 +150,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     failureReasons: Object.fromEntries(backend.dispatcher.failureReasons) as Readonly<Record<string, number>>,
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
+    /** Estimated tokens of the listed tools. */
+    toolTokens: listTokens(facts.catalogs.tools.entriesOf(backend.key)),
     unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),
     prompts: reportList(facts, backend, 'prompts'),

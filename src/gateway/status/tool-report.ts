@@ -1,9 +1,9 @@
 import { readText, valuesAt } from '../../json/json-text.js';
 import { parseJson } from '../../json/json-value.js';
-import { printable } from '../../json/printable.js';
-import { estimateTokens } from '../../mcp/entry-check.js';
+import { clipText, firstSentence, printable, utf8Length } from '../../json/printable.js';
+import { estimateTokens, listTokens } from '../../mcp/entry-check.js';
 import type { Catalogs } from '../catalog/catalog.js';
-import type { NamedView } from '../catalog/tool-policy.js';
+import type { ListMode, NamedView } from '../catalog/tool-policy.js';
 import type { Backend } from '../registry/backend.js';
 
 /** The tools that the clients of one view see, and the tools that are hidden from them. */
@@ -14,6 +14,9 @@ export interface ViewTools {
   readonly clients: readonly string[];
   /** Estimated tokens of the whole list. */
   readonly tokens: number;
+  readonly mode: ListMode;
+  /** Estimated tokens of the list that clients in search mode get. */
+  readonly searchTokens: number;
   readonly tools: readonly ToolRow[];
 }
 
@@ -25,6 +28,9 @@ export interface ToolRow {
   readonly original: string;
   /** Title in the definition; empty without one. */
   readonly title: string;
+  /** The first sentence of the description as clients get it, cut; empty without one. */
+  readonly sentence: string;
+  readonly descriptionBytes: number;
   /** Estimated tokens of the definition as clients get it; 0 if the definition is not kept. */
   readonly tokens: number;
   /** Reason why the tool is hidden; empty if it is shown. */
@@ -34,6 +40,8 @@ export interface ToolRow {
 
 interface ViewFacts {
   readonly view: NamedView | undefined;
+  /** The mode of clients whose view has none. */
+  readonly mode: ListMode;
   readonly clients: readonly string[];
   /** The merged lists of the view. */
   readonly catalogs: Catalogs;
@@ -43,18 +51,25 @@ interface ViewFacts {
 }
 
 /** Reports what one view shows and hides, and why, in the order of the list. */
-export function reportView({ view, clients, catalogs: { tools }, backends, redact }: ViewFacts): ViewTools {
+export function reportView({ view, mode, clients, catalogs: { tools }, backends, redact }: ViewFacts): ViewTools {
   const clean = (text: string) => printable(redact(text));
   const servers = backends.flatMap((backend) => reportTools(backend, view, tools).map((tool) => cleaned(tool, clean)));
-  const page = tools.entries.reduce((sum, entry) => sum + entry.length + 1, '[]'.length);
   const own = tools.own.map(({ name, entry }) => {
-    const title = titleOf(entry);
-    return { server: 'trunkline', name, original: name, title, tokens: estimateTokens(entry.length), ...SHOWN };
+    return {
+      server: 'trunkline',
+      name,
+      original: name,
+      ...textsOf(entry),
+      tokens: estimateTokens(entry.length),
+      ...SHOWN,
+    };
   });
   return {
     name: view?.name ?? '',
     clients: clients.map(clean),
-    tokens: estimateTokens(page),
+    tokens: listTokens(tools.entries),
+    mode: view?.mode ?? mode,
+    searchTokens: listTokens(tools.shownEntries(true)),
     tools: [...servers, ...own],
   };
 }
@@ -67,8 +82,9 @@ export function definitionOf(name: string, { routes, own }: Catalogs['tools']): 
 const SHOWN = { because: '', state: 'shown' } as const;
 
 function cleaned(tool: ToolRow, clean: (text: string) => string): ToolRow {
-  const { name, original, title, because } = tool;
-  return { ...tool, name: clean(name), original: clean(original), title: clean(title), because: clean(because) };
+  const { name, original, title, sentence, because } = tool;
+  const texts = { title: clean(title), sentence: clean(sentence), because: clean(because) };
+  return { ...tool, name: clean(name), original: clean(original), ...texts };
 }
 
 function reportTools(
@@ -82,7 +98,7 @@ function reportTools(
   const reasonOf = (original: string) => withheld.find(({ name }) => name === original)?.reason ?? '';
   const listed = entries.map(({ exposed: name, original, entry }): ToolRow => {
     const known = shown.get(name) ?? entry;
-    const about = { server, name, original, title: titleOf(known), tokens: estimateTokens(known?.length ?? 0) };
+    const about = { server, name, original, ...textsOf(known), tokens: estimateTokens(known?.length ?? 0) };
     const owner = shadowed.find((each) => each.key === server && each.exposed === name)?.owner;
     if ((verdicts?.get(original) ?? 'approved') !== 'approved')
       return { ...about, state: 'unapproved', because: reasonOf(original) };
@@ -95,7 +111,7 @@ function reportTools(
   });
   const named = new Set(entries.map(({ original }) => original));
   const unlisted = (name: string, state: ToolRow['state'], because: string): ToolRow => {
-    return { server, name, original: name, title: '', tokens: 0, state, because };
+    return { server, name, original: name, ...textsOf(undefined), tokens: 0, state, because };
   };
   return [
     ...listed,
@@ -105,10 +121,21 @@ function reportTools(
   ];
 }
 
-function titleOf(entry: Uint8Array | undefined): string {
-  if (entry === undefined) return '';
-  const whole = { start: 0, end: entry.length };
-  const [span] = [...valuesAt(entry, whole, ['title']), ...valuesAt(entry, whole, ['annotations', 'title'])];
-  const title = span && parseJson(readText(entry, span));
-  return typeof title === 'string' ? title : '';
+function textsOf(entry: Uint8Array | undefined): Pick<ToolRow, 'title' | 'sentence' | 'descriptionBytes'> {
+  if (entry === undefined) return { title: '', sentence: '', descriptionBytes: 0 };
+  const description = textAt(entry, [['description']]);
+  return {
+    title: textAt(entry, [['title'], ['annotations', 'title']]),
+    sentence: clipText(firstSentence(description).replace(/\s+/g, ' ').trim(), MAX_SENTENCE_BYTES, ' …'),
+    descriptionBytes: utf8Length(description),
+  };
+}
+
+const MAX_SENTENCE_BYTES = 240;
+
+/** The first text at one of these paths; '' if there is none. */
+function textAt(entry: Uint8Array, paths: readonly (readonly string[])[]): string {
+  const [span] = paths.flatMap((path) => valuesAt(entry, { start: 0, end: entry.length }, path));
+  const text = span && parseJson(readText(entry, span));
+  return typeof text === 'string' ? text : '';
 }

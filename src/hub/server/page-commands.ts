@@ -60,6 +60,7 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
       const views = [undefined, ...config.gateway.views.map(({ name }) => gateway.named(name))].map((view) =>
         reportView({
           view,
+          mode: config.gateway.mode,
           clients: clients.flatMap(({ name, view: own }) => ((own ?? undefined) === view?.name ? [name] : [])),
           catalogs: gateway.catalogsIn(view),
           backends: gateway.pool.oldest,

@@ -164,7 +164,7 @@ describe('a client in search mode', () => {
   });
 
   it('is observed as if it called the tool directly', async () => {
-    const calls = new CallFeed(() => 0);
+    const calls = new CallFeed({ now: () => 0 });
     const names: (string | undefined)[] = [];
     calls.observe({ begin: ({ name }) => void names.push(name) });
     const { call } = await searching({ calls });

@@ -11,6 +11,7 @@ describe('the overview', () => {
       version: '1.2.3',
       uptimeSeconds: 100,
       tools: 2,
+      listTokens: 26,
       servers: [
         { server: 'a', state: 'ready' },
         { server: 'b', state: 'ready' },

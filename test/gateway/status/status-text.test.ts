@@ -30,10 +30,10 @@ describe('the text about all servers', () => {
   it('names healthy servers in one line, with the numbers of their tools', async () => {
     const report = await manyReady(['a', 'b', 'c']);
     expect(renderStatus(report)).toBe(
-      'Trunkline 1.2.3, up 1 min 40 s, 3 tools. 3 servers, all up.\nUp: a (1 tool), b (1), c (1)',
+      'Trunkline 1.2.3, up 1 min 40 s, 3 tools, about 39 tokens. 3 servers, all up.\nUp: a (1 tool), b (1), c (1)',
     );
     expect(renderStatus({ ...report, servers: [] })).toBe(
-      'Trunkline 1.2.3, up 1 min 40 s, 3 tools. No server is configured.',
+      'Trunkline 1.2.3, up 1 min 40 s, 3 tools, about 39 tokens. No server is configured.',
     );
   });
 
@@ -71,6 +71,23 @@ describe('the text about all servers', () => {
     ],
   ])('tells after the head: %s', async (_, change, line) => {
     expect(renderStatus({ ...(await manyReady(['a'])), ...change }).split('\n')[1]).toBe(line);
+  });
+
+  it('tells how the client sees the tools, and why, if that is not the default', async () => {
+    const report = await manyReady(['a']);
+    const clientList = {
+      mode: 'search',
+      because: 'Cursor shows 40 tools, and there are 41',
+      tools: 4,
+      tokens: 700,
+    } as const;
+    expect(renderStatus({ ...report, clientList })).toContain(
+      '\nThis client is in search mode, because Cursor shows 40 tools, and there are 41. Its list has 4 tools, about 700 tokens; trunkline__find_tools finds the others.\n',
+    );
+    expect(renderStatus({ ...report, clientList: { ...clientList, mode: 'direct' } })).toContain(
+      '\nThis client is in direct mode, because Cursor shows 40 tools, and there are 41. Its list has 4 tools, about 700 tokens.\n',
+    );
+    expect(renderStatus(report)).not.toContain('mode');
   });
 
   it('tells how many HTTP requests were refused for their names, and which option allows the name', async () => {
@@ -134,7 +151,7 @@ describe('the text about all servers', () => {
       logLines: ['Error: no key', reason],
     });
     expect(renderStatus({ ...report(), servers: report().servers.toReversed() }).split('\n')).toEqual([
-      'Trunkline 1.2.3, up 1 min 40 s, 1 tool. 2 servers: 1 with a problem, 1 not running.',
+      'Trunkline 1.2.3, up 1 min 40 s, 1 tool, about 13 tokens. 2 servers: 1 with a problem, 1 not running.',
       '- a: It failed. Its tool stays listed, and calls wait until it is ready.',
       `    why: ${reason}`,
       '    log: Error: no key',
@@ -315,8 +332,9 @@ describe('the text about one server', () => {
     const { make } = await given();
     expect(renderOneServer(reportStatus(make(), 'a'))).toBe(
       [
-        'Trunkline 1.2.3, up 1 min 40 s, 1 tool.',
+        'Trunkline 1.2.3, up 1 min 40 s, 1 tool, about 13 tokens.',
         '- a: up, 1 tool',
+        '    list of its tools: about 13 tokens',
         '    process: pid 4711, up 1 min 0 s, protocol 2025-11-25',
       ].join('\n'),
     );
@@ -325,6 +343,7 @@ describe('the text about one server', () => {
   it('has its connection, if it is behind a URL', async () => {
     const { make } = await given({ lifecycle: { pid: undefined, restarts: 2 }, isRemote: true });
     expect(renderOneServer(reportStatus(make(), 'a')).split('\n').slice(2)).toEqual([
+      '    list of its tools: about 13 tokens',
       '    connection: up 1 min 0 s, protocol 2025-11-25',
       '    connected again: 2 times',
     ]);
@@ -354,6 +373,7 @@ describe('the text about one server', () => {
     );
     expect(text.split('\n').slice(1, -1)).toEqual([
       '- a: up, 1 tool',
+      '    list of its tools: about 13 tokens',
       '    approval: its first 1 tool was approved automatically',
       '    process: pid 4711, up 1 min 0 s, protocol 2025-11-25, start 2',
       '    restarted: once; the last process ended with exit code 1, 5 s ago',

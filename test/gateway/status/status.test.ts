@@ -53,6 +53,7 @@ describe('the report', () => {
       repeated: 0,
       latencyMs: null,
       tools: { ...NOTHING, exposed: ['a__read'] },
+      toolTokens: 13,
       approval: null,
       unshaped: [],
       prompts: NOTHING,

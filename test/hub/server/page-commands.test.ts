@@ -186,7 +186,7 @@ describe('the tools of a view', () => {
       const view = new NamedViews({ views: [{ name, servers: ['one'], tools: { deny: ['one__wait'] } }], clients: [] });
       const named = name === '' ? undefined : view.of(name);
       const { gateway: own } = gateway.composition;
-      const facts = { view: named, catalogs: own.catalogsIn(named), backends: own.pool.oldest };
+      const facts = { view: named, mode: 'auto' as const, catalogs: own.catalogsIn(named), backends: own.pool.oldest };
       return reportView({ ...facts, clients: ['cursor'], redact: (text) => text.replace('verbatim', '[redacted]') });
     };
     const all = report('');

@@ -1,6 +1,10 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
+import type { Composition } from '../../../app/compose.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
+import { plural } from '../../../gateway/status/status-text.js';
+import { adviseOnTools, type ToolAdvice } from '../../../gateway/status/tool-advice.js';
+import { reportView, type ToolRow, type ViewTools } from '../../../gateway/status/tool-report.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';
 import { printable } from '../../../json/printable.js';
 import { LISTS } from '../../../mcp/methods.js';
@@ -10,10 +14,13 @@ import { forStream, print, tell } from '../../output.js';
 import { lookOf, table, waiting } from '../../terminal.js';
 import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
 import { chooseFrom, chooseServers, examine, type Once, runOnce, type TriedServer } from './run-once.js';
+import { readToolUseOf } from './tool-use.js';
 
 /** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
-export async function tools({ settings, words: names, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
+export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }>): Promise<number> {
+  const { settings, words: names, options, isJson } = invocation;
   const hub = options.alone ? undefined : await runningHub(settings);
+  if (options.sort === 'size') return await sizes(invocation, hub);
   if (hub !== undefined) return await toolsOfHub(hub, names, isJson);
   return await runOnce(
     settings,
@@ -47,6 +54,63 @@ async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], is
   } finally {
     hub.close();
   }
+}
+
+/** Prints the size of each tool, the largest first, and the lines of YAML that would make the list smaller. */
+async function sizes(
+  { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
+  hub: HubClientForCommand | undefined,
+): Promise<number> {
+  const use = await readToolUseOf(settings, Date.now());
+  const show = async (view: ViewTools | undefined) => {
+    const { tools: all = [] } = view ?? {};
+    const keys = [...new Set(all.map(({ server }) => server))];
+    const chosen = words.length === 0 ? keys : chooseFrom(keys, words);
+    const rows = all.filter(({ server, state }) => state === 'shown' && chosen.includes(server));
+    const sorted = rows.sort((one, other) => other.tokens - one.tokens);
+    const advice = adviseOnTools(sorted, use);
+    await print(isJson ? JSON.stringify({ tools: sorted, advice }, null, 2) : describeSizes(sorted, advice));
+  };
+  if (hub !== undefined) {
+    try {
+      const views = await waiting('waiting for the lists of the hub', hub.views());
+      await show(views.find(({ name }) => name === (settings.view ?? '')));
+    } finally {
+      hub.close();
+    }
+    return EXIT.ok;
+  }
+  return await runOnce(
+    settings,
+    (config) => chooseServers(config, words),
+    async (once) => {
+      await show(reportAll(once.composition, settings.view));
+      const hasFailed = reportFailures(once);
+      return reportUnlisted(once) || hasFailed ? EXIT.failed : EXIT.ok;
+    },
+  );
+}
+
+/** The tools that clients of a view see, or all tools. */
+export function reportAll({ gateway, secrets, config }: Composition, viewName?: string): ViewTools {
+  const view = gateway.named(viewName);
+  const facts = { view, mode: config.gateway.mode, clients: [], catalogs: gateway.catalogsIn(view) };
+  return reportView({ ...facts, backends: gateway.pool.oldest, redact: secrets.redact });
+}
+
+function describeSizes(rows: readonly ToolRow[], advice: readonly ToolAdvice[]): string {
+  const look = lookOf(process.stdout);
+  const sum = rows.reduce((tokens, row) => tokens + row.tokens, 0);
+  const cells = rows.map(({ tokens, name, server, sentence, title }) => [
+    String(tokens),
+    name,
+    server,
+    printable(sentence === '' ? title : sentence),
+  ]);
+  const total = `${plural(rows.length, 'tool')}, about ${plural(sum, 'token')} (a token is about four bytes).`;
+  const lines = advice.map(({ text, server, yaml }) => `${text}\n  in the entry of ${server}:  ${yaml}`);
+  const parts = [table([['TOKENS', 'TOOL', 'SERVER', 'DESCRIPTION'], ...cells], look), total];
+  return [...parts, ...(lines.length === 0 ? [] : [`To save tokens:\n${lines.join('\n')}`])].join('\n\n');
 }
 
 /** Returns the entries of these servers, byte for byte. */

@@ -40,9 +40,17 @@ import {
 import { checkPackages, checkTwins } from '../../../doctor/packages.js';
 import { checkHttpGateways, checkOtherGateways, checkRuns } from '../../../doctor/processes.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
-import { checkServer, checkTools, type ListedTool, type ObservedServer } from '../../../doctor/servers.js';
+import {
+  checkServer,
+  checkToolAdvice,
+  checkTools,
+  type ListedTool,
+  type ObservedServer,
+} from '../../../doctor/servers.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
+import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
+import type { ToolRow } from '../../../gateway/status/tool-report.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';
 import { RpcError } from '../../../jsonrpc/message.js';
 import { METHODS } from '../../../mcp/methods.js';
@@ -64,7 +72,8 @@ import {
 import { programOf } from '../../../supervision/launcher.js';
 import { LocalClient } from '../../local-client.js';
 import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once.js';
-import { listAllTools } from '../calls/tools.js';
+import { readToolUse } from '../calls/tool-use.js';
+import { listAllTools, reportAll } from '../calls/tools.js';
 import { takeOutOfClients } from '../clients/connect.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
@@ -235,8 +244,11 @@ export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   const observed = await observe(facts);
   const onServers = observed.servers.flatMap(checkServer);
   const ran = observed.servers.filter(({ report: { state } }) => state === 'ready' || state === 'idle');
+  const titles = facts.registrations.map(titleOf);
+  const advice = adviseOnTools(observed.rows, await readToolUse(facts.config, Date.now()));
+  const onTools = [...checkTools(observed.tools, titles), ...checkToolAdvice(advice)];
   return {
-    findings: [...onServers, ...checkTools(observed.tools), ...(await checkClientStarts(facts))],
+    findings: [...onServers, ...onTools, ...(await checkClientStarts(facts))],
     working: new Set(ran.map(({ report }) => report.server)),
   };
 }
@@ -252,6 +264,8 @@ export const NOT_STARTED: Started = { findings: [], working: new Set() };
 interface Observed {
   readonly servers: readonly ObservedServer[];
   readonly tools: readonly ListedTool[];
+  /** The same tools, with their original names. */
+  readonly rows: readonly ToolRow[];
 }
 
 async function observe(facts: DoctorFacts): Promise<Observed> {
@@ -259,22 +273,25 @@ async function observe(facts: DoctorFacts): Promise<Observed> {
   // The hub may have ended meanwhile. Its clients then start another hub, and the servers must not run twice.
   const reports = await hub?.servers().catch(() => 'ended' as const);
   if (reports === undefined) return await startOnce(facts);
-  if (reports === 'ended') return { servers: [], tools: [] };
+  if (reports === 'ended') return { servers: [], tools: [], rows: [] };
   const chosen = reports.filter(({ server }) => servers.some(({ key }) => key === server));
-  const tools = toolsIn(await hub?.tools(), chosen);
+  const listed = await hub?.tools();
+  const tools = toolsIn(listed?.list, chosen);
+  const rows = listed?.rows.filter(({ server }) => chosen.some((report) => report.server === server)) ?? [];
   // A server with a process for each session has none while no client is connected.
   const idle = servers.filter(({ key }) => reports.every(({ server }) => server !== key));
   const started = await startOnce({ ...facts, servers: idle });
   return {
     servers: [...chosen.map((report) => ({ report })), ...started.servers],
     tools: [...tools, ...started.tools],
+    rows: [...rows, ...started.rows],
   };
 }
 
 /** Starts the servers whose packages are installed. Installs nothing and approves nothing. */
 async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Observed> {
   const startable = servers.filter(({ child }) => child !== undefined && child.missing === undefined);
-  let observed: Observed = { servers: [], tools: [] };
+  let observed: Observed = { servers: [], tools: [], rows: [] };
   const endedBy = new Map<string, string | undefined>();
   const left = new Map<string, number>();
   if (config instanceof ConfigError || startable.length === 0) return observed;
@@ -300,7 +317,7 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
         return { report, diagnosis: diagnosis ?? unlisted, ping: pings[at], readyAfterMs };
       });
       const reports = tried.map(({ report }) => report);
-      observed = { servers: all, tools: toolsIn(list, reports) };
+      observed = { servers: all, tools: toolsIn(list, reports), rows: reportAll(composition).tools };
       return EXIT.ok;
     },
     { isReview: true, isQuiet: true },

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { HubFacts } from '../../../doctor/hub.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
+import type { ToolRow } from '../../../gateway/status/tool-report.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
@@ -13,8 +14,8 @@ export interface DoctorHub extends HubFacts {
   readonly logFile: string | undefined;
   /** Asks the running hub for the reports of its servers. Resolves with `undefined` if it has started none yet. */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
-  /** Asks the running hub for its list of tools, as JSON. Resolves with `undefined` if it does not answer. */
-  readonly tools: () => Promise<string | undefined>;
+  /** Asks the running hub for its list of tools, as JSON and as rows. Resolves with `undefined` if it does not answer. */
+  readonly tools: () => Promise<{ readonly list: string; readonly rows: readonly ToolRow[] } | undefined>;
   readonly close: () => void;
 }
 
@@ -64,11 +65,12 @@ async function isAlive(folder: string, number: number): Promise<boolean> {
   return control !== 'not running';
 }
 
-async function listTools(configFile: string): Promise<string | undefined> {
+async function listTools(configFile: string): ReturnType<DoctorHub['tools']> {
   const hub = await openHubClient({ config: configFile, verbosity: 0, logFile: undefined });
   if (hub === undefined || typeof hub === 'string') return undefined;
   try {
-    return await listAllTools(hub.client);
+    const [list, views] = await Promise.all([listAllTools(hub.client), hub.views()]);
+    return { list, rows: views.find(({ name }) => name === '')?.tools ?? [] };
   } finally {
     hub.close();
   }

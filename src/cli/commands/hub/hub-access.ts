@@ -6,6 +6,7 @@ import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { ProcessReport, StatusReport } from '../../../gateway/status/status.js';
 import { describeSharing, duration, plural } from '../../../gateway/status/status-text.js';
+import type { ViewTools } from '../../../gateway/status/tool-report.js';
 import { folderOfHub, helloOf, isHubWanted } from '../../../hub/attach/attach.js';
 import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
 import { attachTo, type HubConnection, whyRefused } from '../../../hub/attach/find-hub.js';
@@ -178,6 +179,8 @@ export interface HubClientForCommand {
   readonly client: LocalClient;
   /** Asks the hub for the reports of its servers. */
   report(): Promise<StatusReport>;
+  /** Asks the hub for the tools that each view shows and hides. */
+  views(): Promise<readonly ViewTools[]>;
   close(): void;
 }
 
@@ -204,11 +207,12 @@ export async function openHubClient(options: GlobalOptions): Promise<HubClientFo
     const { connection } = attempt;
     const client = await LocalClient.connect(createScan(isUtf8), (...on) => overFrames(connection, ...on), profile);
     const report = async () => (await control.request('report')) as StatusReport;
+    const views = async () => ((await control.request('tools')) as { readonly views: readonly ViewTools[] }).views;
     const close = () => {
       client.close();
       control.close();
     };
-    return { client, report, close };
+    return { client, report, views, close };
   } catch (error) {
     control.close();
     if (error instanceof RpcError || !(error instanceof Error)) throw error;

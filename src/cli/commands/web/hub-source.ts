@@ -3,6 +3,7 @@ import { LoginError } from '../../../auth/vault.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
+import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
 import { RequestError } from '../../../http/send-request.js';
 import type { OutputLine } from '../../../hub/control.js';
 import { printable } from '../../../json/printable.js';
@@ -14,6 +15,7 @@ import { approvalFolders, loginFolder } from '../../../state/user-files.js';
 import type { CallDetail, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
+import { readToolUseOf } from '../calls/tool-use.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
 import { changeConfig, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
@@ -29,7 +31,9 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
     'GET /settings': async ({ server }) => await settingsOfServer(settings, server),
     'GET /tools': async () => {
       const { views } = (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] };
-      return { views, lists: await toolLists(settings) };
+      const use = await readToolUseOf(settings, Date.now());
+      const advised = views.map((view) => ({ ...view, advice: adviseOnTools(view.tools, use) }));
+      return { views: advised, lists: await toolLists(settings) };
     },
     'GET /definition': async (tool) => {
       const text = (await askHub(settings, 'definition', tool)) as string | null;

@@ -5,9 +5,11 @@ import { reportOf } from '../../../doctor/doctor-home.js';
 const SERVER = { key: 's', child: { missing: undefined } };
 const hub = { tools: async () => undefined };
 
+const CONFIG = { file: '/c.yaml', servers: [SERVER], gateway: { callLog: 'off' } };
+
 /** As if the configuration had one server and no client had Trunkline. */
 function given(members: object): DoctorFacts {
-  const facts = { servers: [SERVER], registrations: [], config: { file: '/c.yaml', servers: [SERVER] } };
+  const facts = { servers: [SERVER], registrations: [], config: CONFIG };
   return { ...facts, machine: { platform: 'win32', env: {} }, hub: { ...hub, ...members } } as unknown as DoctorFacts;
 }
 

@@ -1,0 +1,47 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
+import { ConfigError } from '../../../config/file/config-error.js';
+import type { Config } from '../../../config/resolve/config.js';
+import { logLines } from '../../../files/log-lines.js';
+import { type ToolUse, UNUSED_DAYS } from '../../../gateway/status/tool-advice.js';
+import { isRecord, parseJson } from '../../../json/json-value.js';
+import { METHODS } from '../../../mcp/methods.js';
+import { MAX_CALL_FILES } from '../../../record/call-log.js';
+import { callLogFile } from '../../../state/user-files.js';
+
+const UNUSED_MS = UNUSED_DAYS * 24 * 60 * 60 * 1_000;
+
+/** Reads the tool use for the configuration of these options. Resolves with `undefined` if it cannot be used. */
+export async function readToolUseOf(settings: GlobalOptions, now: number): Promise<ToolUse | undefined> {
+  const config = await readConfig(settings).catch((error: unknown) => {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  });
+  return await readToolUse(config, now);
+}
+
+/**
+ * Reads from the call log which tools were called in the last `UNUSED_DAYS`. Resolves with `undefined` if the configuration
+ * turns the log off, or has mistakes. `now` is in milliseconds since 1970.
+ */
+export async function readToolUse(config: Config | ConfigError, now: number): Promise<ToolUse | undefined> {
+  if (config instanceof ConfigError || config.gateway.callLog === 'off') return undefined;
+  const since = new Date(now - UNUSED_MS).toISOString();
+  const called = new Set<string>();
+  let first: string | undefined;
+  for await (const line of logLines({ file: callLogFile(), maxFiles: MAX_CALL_FILES, isFollowed: false })) {
+    const call = parseJson(line);
+    if (!isRecord(call) || typeof call.time !== 'string') continue;
+    first ??= call.time;
+    if (call.time < since || call.method !== METHODS.callTool) continue;
+    called.add(keyOf(String(call.server), String(call.tool)));
+  }
+  return {
+    isLongEnough: first !== undefined && first <= since,
+    wasCalled: ({ server, name, original }) => [name, original].some((each) => called.has(keyOf(server, each))),
+  };
+}
+
+function keyOf(server: string, tool: string): string {
+  return JSON.stringify([server, tool]);
+}
