@@ -5,16 +5,34 @@ import { stemmer } from 'stemmer';
  * A text in a script without spaces between words has its pairs of characters as words.
  */
 export function wordsOf(text: string): string[] {
-  const plain = ASCII.test(text) ? text : text.normalize('NFKD').replace(ACCENTS, '');
   const words: string[] = [];
-  for (const [run] of plain.matchAll(RUNS)) {
-    if (UNSPACED.test(run)) words.push(...pairsOf(run));
-    else if (!INNER_CAPITAL.test(run)) words.push(run.toLowerCase());
-    else for (const [part] of run.matchAll(PARTS)) words.push(part.toLowerCase());
+  if (!ASCII.test(text)) {
+    for (const [run] of text.normalize('NFKD').replace(ACCENTS, '').matchAll(RUNS)) addWords(run, words);
+    return words;
+  }
+  // Twice as fast as the expression, for the texts that nearly all servers have.
+  let start = -1;
+  for (let at = 0; at <= text.length; at += 1) {
+    const isInside = at < text.length && IN_WORD[text.charCodeAt(at)] === 1;
+    if (isInside && start < 0) start = at;
+    if (isInside || start < 0) continue;
+    addWords(text.slice(start, at), words);
+    start = -1;
   }
   return words;
 }
 
+/** Adds the words of a run of letters and digits. */
+function addWords(run: string, words: string[]): void {
+  const lower = run.toLowerCase();
+  if (run === lower && ASCII.test(run)) words.push(lower);
+  else if (UNSPACED.test(run)) words.push(...pairsOf(run));
+  else if (!INNER_CAPITAL.test(run)) words.push(lower);
+  else for (const [part] of run.matchAll(PARTS)) words.push(part.toLowerCase());
+}
+
+/** By ASCII code: whether it is a letter or a digit. */
+const IN_WORD = Uint8Array.from({ length: 128 }, (_, code) => Number(/[A-Za-z0-9]/.test(String.fromCharCode(code))));
 const ASCII = /^[\0-\x7f]*$/;
 const ACCENTS = /\p{M}+/gu;
 const RUNS = /[\p{L}\p{N}]+/gu;
@@ -44,12 +62,12 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   `a able about above actually after again all also am an and any anyone anything are as at away be because been before
   being below between both but by came can cannot could currently did do does doing don done down during each either else
   etc ever every few for from further gets getting gimme give given gonna got had has have having he help her here hers
-  him his hope how i if in instead into is it its itself just kind know let like lot make maybe me might mine more most
+  him his hope i if in instead into is it its itself just kind know let like lot make maybe me might mine more most
   much must my myself need needs neither no nor not of off on once one ones only onto or other our ours out over own per
   please possible quick quickly quite rather really same shall she should since so some somehow someone something sort
   still such sure tell than thank thanks that the their theirs them then there these they thing things this those through
   to together tool tools too under until up upon us use used using very via wanna want wanted wants was way we were what
-  whatever which while whose why will wish with within without would you your yours yourself`
+  whatever which while whose will wish with within without would you your yours yourself`
     .split(/\s+/)
     .filter((word) => word !== ''),
 );

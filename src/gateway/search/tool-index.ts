@@ -1,5 +1,5 @@
 import { firstSentence } from '../../json/printable.js';
-import { SYNONYMS } from './synonyms.js';
+import { SHAPES, SYNONYMS } from './synonyms.js';
 import { isStopWord, stemOf, wordsOf } from './terms.js';
 
 /** The texts of a tool that are searched. */
@@ -21,34 +21,39 @@ export interface SearchedTool {
 const FIELDS = {
   name: { weight: 3, length: 3 },
   keywords: { weight: 3, length: 4 },
-  title: { weight: 1, length: 4 },
-  server: { weight: 1, length: 1 },
+  title: { weight: 0.5, length: 4 },
+  server: { weight: 3, length: 1 },
   summary: { weight: 1.5, length: 12 },
   description: { weight: 0.6, length: 40 },
-  paramNames: { weight: 0.6, length: 5 },
-  params: { weight: 0.2, length: 40 },
+  paramNames: { weight: 0.4, length: 5 },
+  params: { weight: 0.3, length: 40 },
 } as const;
 
 /** Saturation of repeated words, and how much the length of a part counts (`k1` and `b` of BM25). */
-const K1 = 1.2;
+const K1 = 1.8;
 const B = 0.4;
 
-/** How much a synonym counts, and how much a similar word does, as shares of the word itself. */
-const SYNONYM = 0.5;
+/** How much other words count, as shares of the word itself: synonyms, those of a word that no tool has, and similar words. */
+const SYNONYM = 0.7;
+const ONLY_SYNONYM = 0.85;
 const SIMILAR = 0.6;
+const LONGER = 0.4;
 
 /** How much the share of the request that a tool meets counts. */
-const COVERAGE = 1;
+const COVERAGE = 0.5;
 
 /** Characters that are read of a description, and of a parameter's. The texts of servers have no limit. */
-const MAX_DESCRIPTION = 1_000;
-const MAX_PARAM = 120;
+const MAX_DESCRIPTION = 500;
+const MAX_PARAM = 60;
 const MAX_PARAMS = 40;
 /** Words that are read of a request. Each costs up to a tenth of a millisecond among 10,000 tools. */
 const MAX_WORDS = 40;
 
 /** Weights are kept in bytes, as multiples of this. */
 const STEP = 1 / 20;
+
+/** What each weight counts, saturated. */
+const SATURATED = Float64Array.from({ length: 256 }, (_, byte) => (byte * STEP * (K1 + 1)) / (K1 + byte * STEP));
 
 /** Phrases that stand for a part of a request, with the share that each counts. Phrases are stems. */
 interface Alternative {
@@ -62,8 +67,7 @@ interface Alternative {
  * The postings of a word are in typed arrays, because an index of objects needs many times the memory for 10,000 tools.
  */
 export class ToolIndex {
-  /** Number of the stem by its text. */
-  readonly #stems: ReadonlyMap<string, number>;
+  readonly #vocabulary: Vocabulary;
   /** Position of the first posting by the number of the stem. */
   readonly #starts: Uint32Array;
   readonly #tools: Uint32Array;
@@ -74,7 +78,7 @@ export class ToolIndex {
     const builder = new PostingsBuilder();
     for (const [at, tool] of tools.entries()) addTool(builder, tool, at);
     const { stems, starts, tools: found, weights } = builder.build();
-    this.#stems = stems;
+    this.#vocabulary = { numbers: stems, sorted: [...stems.keys()].sort() };
     this.#starts = starts;
     this.#tools = found;
     this.#weights = weights;
@@ -87,7 +91,7 @@ export class ToolIndex {
     const met = new Float64Array(this.#count);
     const best = new Float64Array(this.#count);
     let asked = 0;
-    for (const alternatives of conceptsIn(request, (stem) => this.#stems.has(stem), this.#stems)) {
+    for (const alternatives of conceptsIn(request, this.#vocabulary)) {
       const idf = this.#meet(alternatives, best);
       asked += idf;
       if (idf === 0) continue;
@@ -95,7 +99,7 @@ export class ToolIndex {
         const score = best[tool] ?? 0;
         if (score === 0) continue;
         total[tool] = (total[tool] ?? 0) + score;
-        met[tool] = (met[tool] ?? 0) + idf * Math.min(1, score / idf);
+        met[tool] = (met[tool] ?? 0) + Math.min(idf, score);
         best[tool] = 0;
       }
     }
@@ -113,40 +117,34 @@ export class ToolIndex {
   #meet(alternatives: readonly Alternative[], best: Float64Array): number {
     let largest = 0;
     for (const { words, share } of alternatives) {
-      const known = words.flatMap((word) => this.#stems.get(word) ?? []);
+      const stems = new Set(words.map((word) => this.#vocabulary.numbers.get(word)));
       // A phrase counts only as a whole.
-      if (known.length < words.length) continue;
-      const [first = 0, ...others] = known;
-      if (others.length === 0) {
-        largest = Math.max(largest, share * this.#idf(first));
-        this.#visit(first, (tool, score) => {
-          if (score * share > (best[tool] ?? 0)) best[tool] = score * share;
-        });
-        continue;
-      }
+      const known = [...stems].filter((stem) => stem !== undefined);
+      if (known.length < stems.size || known.length === 0) continue;
       largest = Math.max(largest, share * Math.max(...known.map((stem) => this.#idf(stem))));
-      const sums = new Map<number, { sum: number; count: number }>();
-      for (const stem of new Set(known)) {
-        this.#visit(stem, (tool, score) => {
-          const { sum, count } = sums.get(tool) ?? { sum: 0, count: 0 };
-          sums.set(tool, { sum: sum + score, count: count + 1 });
-        });
-      }
-      const wanted = new Set(known).size;
-      for (const [tool, { sum, count }] of sums) {
-        const score = (sum / wanted) * share;
-        if (count === wanted && score > (best[tool] ?? 0)) best[tool] = score;
-      }
+      const scores = known.length === 1 ? best : new Float64Array(this.#count);
+      const counts = known.length === 1 ? undefined : new Uint8Array(this.#count);
+      for (const stem of known) this.#score(stem, share / known.length, scores, counts);
+      for (let tool = 0; counts !== undefined && tool < this.#count; tool += 1)
+        if (counts[tool] === known.length) best[tool] = Math.max(best[tool] ?? 0, scores[tool] ?? 0);
     }
     return largest;
   }
 
-  #visit(stem: number, visit: (tool: number, score: number) => void): void {
-    const idf = this.#idf(stem);
+  /** Writes the scores of one stem: the larger one into `scores` or, with `counts`, their sum and their number. */
+  #score(stem: number, share: number, scores: Float64Array, counts: Uint8Array | undefined): void {
+    const factor = this.#idf(stem) * share;
     const end = this.#starts[stem + 1] ?? 0;
     for (let at = this.#starts[stem] ?? 0; at < end; at += 1) {
-      const weight = (this.#weights[at] ?? 0) * STEP;
-      visit(this.#tools[at] ?? 0, (idf * weight * (K1 + 1)) / (K1 + weight));
+      const tool = this.#tools[at] ?? 0;
+      const score = factor * (SATURATED[this.#weights[at] ?? 0] ?? 0);
+      const before = scores[tool] ?? 0;
+      if (counts === undefined) {
+        if (score > before) scores[tool] = score;
+      } else {
+        scores[tool] = before + score;
+        counts[tool] = (counts[tool] ?? 0) + 1;
+      }
     }
   }
 
@@ -154,6 +152,13 @@ export class ToolIndex {
     const having = (this.#starts[stem + 1] ?? 0) - (this.#starts[stem] ?? 0);
     return Math.log(1 + (this.#count - having + 0.5) / (having + 0.5));
   }
+}
+
+/** The stems of all tools. */
+interface Vocabulary {
+  /** Number of the stem by its text. */
+  readonly numbers: ReadonlyMap<string, number>;
+  readonly sorted: readonly string[];
 }
 
 function addTool(builder: PostingsBuilder, tool: SearchedTool, at: number): void {
@@ -256,52 +261,63 @@ class PostingsBuilder {
 const MIN_SIMILAR = 4;
 
 /**
- * Returns the parts of a request, each with the phrases that stand for it: the word itself, its synonyms and, if no tool has
- * the word, the words that are similar or that it is made of.
+ * Returns the parts of a request, each with the phrases that stand for it: the word itself, its synonyms and longer words. If
+ * no tool has the word, also the words that are similar, or that it is made of.
  */
-function conceptsIn(
-  request: string,
-  isKnown: (stem: string) => boolean,
-  all: ReadonlyMap<string, number>,
-): Alternative[][] {
-  const words = wordsOf(request).slice(0, MAX_WORDS);
+function conceptsIn(request: string, vocabulary: Vocabulary): Alternative[][] {
+  const named = SHAPES.reduce((text, [thing, words]) => text.replace(thing, ` ${words} `), request);
+  const words = wordsOf(named).slice(0, MAX_WORDS);
   const stems = words.map(stemOf);
+  const isKnown = (stem: string) => vocabulary.numbers.has(stem);
   const concepts = new Map<string, Alternative[]>();
-  for (let at = 0; at < words.length; at += 1) {
+  for (const [at, word] of words.entries()) {
     const stem = stems[at] ?? '';
-    const isStop = isStopWord(words[at] ?? '');
+    const isStop = isStopWord(word);
     for (const phrase of SYNONYM_PHRASES.get(stem) ?? []) {
-      if (!phrase.words.every((word, offset) => word === stems[at + offset])) continue;
-      // A single word that is a stop word starts a phrase only.
+      if (!phrase.words.every((each, offset) => each === stems[at + offset])) continue;
+      // A stop word can begin a phrase, but it is none.
       if (isStop && phrase.words.length === 1) continue;
       const key = phrase.words.join(' ');
       const concept = concepts.get(key) ?? [{ words: phrase.words, share: 1 }];
       concepts.set(key, concept);
-      concept.push(...phrase.others.map((others) => ({ words: others, share: SYNONYM })));
+      const share = phrase.words.every(isKnown) ? SYNONYM : ONLY_SYNONYM;
+      concept.push(...phrase.others.map((others) => ({ words: others, share })));
     }
     if (isStop) continue;
     const concept = concepts.get(stem) ?? [{ words: [stem], share: 1 }];
     concepts.set(stem, concept);
-    const joined = `${words[at]}${words[at + 1] ?? ''}`;
-    if (at + 1 < words.length && isKnown(stemOf(joined))) concept.push({ words: [stemOf(joined)], share: SIMILAR });
-    if (!isKnown(stem)) concept.push(...similarTo(words[at] ?? '', isKnown, all));
+    const joined = stemOf(`${word}${words[at + 1] ?? ''}`);
+    if (at + 1 < words.length && isKnown(joined)) concept.push({ words: [joined], share: SIMILAR });
+    concept.push(...longerThan(stem, vocabulary));
+    if (!isKnown(stem)) concept.push(...similarTo(word, vocabulary));
   }
   return [...concepts.values()];
 }
 
-function similarTo(word: string, isKnown: (stem: string) => boolean, all: ReadonlyMap<string, number>): Alternative[] {
+/** Stems that begin with this one, as `todoist` does with `todo`. */
+function longerThan(stem: string, { sorted }: Vocabulary): Alternative[] {
+  if (stem.length < MIN_SIMILAR) return [];
+  let [from, to] = [0, sorted.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((sorted[middle] ?? '') <= stem) from = middle + 1;
+    else to = middle;
+  }
+  const found: Alternative[] = [];
+  for (let at = from; sorted[at]?.startsWith(stem) === true; at += 1)
+    found.push({ words: [sorted[at] ?? ''], share: LONGER });
+  return found;
+}
+
+/** Two stems of which the word is made, or stems with one other character. */
+function similarTo(word: string, { numbers, sorted }: Vocabulary): Alternative[] {
   if (word.length < MIN_SIMILAR) return [];
-  for (let at = 2; at <= word.length - 2; at += 1) {
+  for (let at = 3; at <= word.length - 3; at += 1) {
     const parts = [stemOf(word.slice(0, at)), stemOf(word.slice(at))];
-    if (Math.min(at, word.length - at) >= 3 && parts.every(isKnown)) return [{ words: parts, share: SIMILAR }];
+    if (parts.every((part) => numbers.has(part))) return [{ words: parts, share: SIMILAR }];
   }
   const stem = stemOf(word);
-  const found: Alternative[] = [];
-  for (const other of all.keys()) {
-    const isLonger = other.length > stem.length && other.startsWith(stem);
-    if (isLonger || isOneEditAway(stem, other)) found.push({ words: [other], share: SIMILAR });
-  }
-  return found;
+  return sorted.filter((other) => isOneEditAway(stem, other)).map((other) => ({ words: [other], share: SIMILAR }));
 }
 
 /** Whether one character is missing, added, different or swapped with the next. The first one must be the same. */
