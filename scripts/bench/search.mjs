@@ -1,7 +1,6 @@
 // How often the search finds a tool that answers a question, what it saves and what it takes: `npm run bench:search`. With
 // `--part tuning` the questions are those on which the ranking may be tuned, and with `--misses` each missed one is printed.
 // The other questions are for the figures only: nobody looks at them while the ranking changes.
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,11 +46,13 @@ const { Catalog, EMPTY_LIST, findTools, createSearchTools, listTokens } = await 
 
 const servers = readJson('search/tools.json');
 const tools = servers.flatMap(({ key, tools: own }) => own.map((tool) => ({ ...tool, server: key })));
-const all = readJson('search/questions.json');
+const parts = readJson('search/questions.json');
+const all = Object.values(parts).flat();
 const known = new Set(tools.map(idOf));
 for (const { tools: answers } of all)
   for (const answer of answers) if (!known.has(answer)) throw new Error(`There is no tool ${answer}`);
-const questions = all.filter(({ ask }) => values.part === 'all' || partOf(ask) === values.part);
+const questions = parts[values.part];
+if (questions === undefined) throw new Error(`--part takes ${Object.keys(parts)}, not ${values.part}`);
 
 const ways = new Map([
   ['substring', substring],
@@ -111,11 +112,6 @@ function readJson(file) {
 
 function idOf({ server, name }) {
   return `${server}.${name}`;
-}
-
-/** A question is always in the same part. */
-function partOf(ask) {
-  return createHash('sha256').update(ask).digest()[0] % 2 === 0 ? 'tuning' : 'figure';
 }
 
 /** Tools whose name or description has the whole question in it. */
