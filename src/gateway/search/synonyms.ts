@@ -18,7 +18,8 @@ complete, finish, close, done, tick off, tick, check off, cross off, mark done, 
 reopen, bring back, restore, undo, recover, get back
 copy, duplicate, clone, cp
 move, rename, relocate, transfer, mv
-download, save, export, wget, pull
+download, save, export, wget, pull, clone
+save, write, store
 upload, import, attach, push
 convert, transform, turn, change format, parse, format
 compare, diff, difference, changed, versus, vs, what changed
@@ -34,6 +35,8 @@ type, enter, fill, input, key in
 visit, go, navigate, browse, open
 remember, memorize, store, save, note, keep in mind, observation
 know, memory, remember, stored
+about me, my family, my friend, my job, my life > memory, knowledge, entity
+book, note, write down, jot down
 summarize, summary, overview, digest, gist
 assign, delegate, assignee, responsible
 assigned, my, mine
@@ -248,6 +251,12 @@ markdown, md
 subtitle, transcript, caption
 spoken, says, said > transcript
 credit card, luhn, card number
+what, which, any, all, are there, is there, who > get, list, read, search, find
+my computer, this machine, my disk, my laptop, my machine, locally > file, local, directory
+several, many, these, at once, in one go, multiple > multiple, bulk
+report a bug, report a problem > create issue
+until, days until, days since, between > date, difference
+deep report, write a report, look into > research
 ls > list directory, list files
 cat > read file
 mkdir > create directory
@@ -305,6 +314,8 @@ export const SHAPES: readonly (readonly [thing: RegExp, words: string])[] = [
   [/\b[\w-]+\.(?:csv|xlsx?|ods)\b/gi, 'spreadsheet file'],
   [/\b[\w-]+\.(?:txt|md|docx?|rtf|log|jsx?|tsx?|py|go|rs|java|rb|php|c|h|cpp|css|html?|sh|toml|ini)\b/gi, 'text file'],
   [/(?:[\w.-]*\/)?\.?[\w-]+\.(json|ya?ml|xml)\b/gi, 'file $1'],
+  [/(?<=^|\s)[\w.-]+\/[\w./-]+/g, 'path repository'],
+  [/\bREADME\b/g, 'file contents'],
   [/(?:[\d*/,-]+ +){4}[\d*/,-]+/g, 'cron'],
   [/\b\d{1,3}(?:\.\d{1,3}){3}(?:\/\d+)?/g, 'ip address'],
   [/[\^~>=<]*\bv?\d+\.\d+\.\d+\b|[\^~]\d+(?:\.\d+)*|\bv\d+(?:\.\d+)+\b/g, 'version'],

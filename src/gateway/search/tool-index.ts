@@ -31,13 +31,13 @@ const FIELDS = {
 
 /** Saturation of repeated words, and how much the length of a part counts (`k1` and `b` of BM25). */
 const K1 = 1.8;
-const B = 0.4;
+const B = 0.6;
 
 /** How much other words count, as shares of the word itself: synonyms, those of a word that no tool has, and similar words. */
 const SYNONYM = 0.7;
 const ONLY_SYNONYM = 0.85;
 const SIMILAR = 0.6;
-const LONGER = 0.4;
+const LONGER = 0.5;
 
 /** How much the share of the request that a tool meets counts. */
 const COVERAGE = 0.5;
@@ -214,7 +214,9 @@ class PostingsBuilder {
         this.#postings = larger;
       }
       const weight = Math.min(255, Math.max(1, Math.round((this.#present[stem] ?? 0) / STEP)));
-      this.#postings.set([stem, tool, weight], this.#length);
+      this.#postings[this.#length] = stem;
+      this.#postings[this.#length + 1] = tool;
+      this.#postings[this.#length + 2] = weight;
       this.#length += 3;
       this.#present[stem] = 0;
     }
