@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 73_000,
-  sourceFiles: 391,
+  sourceLines: 74_900,
+  sourceFiles: 401,
   tinyFiles: 10,
-  testLines: 76_000,
-  callFiles: 45,
-  listFiles: 150,
+  testLines: 77_000,
+  callFiles: 46,
+  listFiles: 153,
 };
 
 const source = filesOf('src');
