@@ -195,10 +195,12 @@ it('restarts a server, names a server that is down with its cause, and refuses a
   const pid = report.servers[0]?.pid;
   expect(await page.source.answers['POST /restart']({ server: 'one' })).toEqual({});
   await page.untilHub('running', ({ report: { servers } }) => servers[0]?.state === 'ready' && servers[0].pid !== pid);
-  await expect(page.source.answers['POST /restart']({ server: 'none' })).rejects.toMatchObject({
-    name: 'PageRefusal',
-    status: 400,
-  });
+  const { answers } = page.source;
+  await expect(answers['POST /restart']({ server: 'none' })).rejects.toMatchObject({ status: 400 });
+  // A name becomes part of the path of a file.
+  const tool = { server: '../../../one', tool: 'read', hash: '' };
+  for (const request of ['GET /settings', 'GET /review', 'POST /approve'] as const)
+    await expect(answers[request](tool)).rejects.toMatchObject({ name: 'PageRefusal', status: 404 });
 }, 30_000);
 
 it('F291: changes the configuration only as it was shown, without secrets in the difference', async () => {

@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import { secretSourcesOf } from '../../../app/active-config.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { type ConfigEdit, checkEdited, editConfig, openConfig, saveConfig } from '../../../config/edit/edit-config.js';
+import {
+  type ConfigEdit,
+  checkEdited,
+  editConfig,
+  entriesIn,
+  openConfig,
+  saveConfig,
+} from '../../../config/edit/edit-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
 import { parseYaml } from '../../../config/file/yaml-source.js';
@@ -10,6 +17,7 @@ import type { ServerConfig } from '../../../config/resolve/config.js';
 import { SERVER_SETTINGS, type Setting, type Table } from '../../../config/schema/settings.js';
 import { valueAt } from '../../../files/edit/edit-text.js';
 import { isRecord } from '../../../json/json-value.js';
+import { printable } from '../../../json/printable.js';
 import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../observe/redact.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import type { ConfigChange, ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/contract.js';
@@ -77,9 +85,16 @@ function nearChanges(lines: readonly DiffLine[]): DiffLine[] {
   return lines.filter((_, at) => changed.some((each) => Math.abs(each - at) <= CONTEXT_LINES));
 }
 
+/** The configuration file. Throws a `PageRefusal` if it has no such server, whose name could also be a path. */
+export function fileWith(settings: GlobalOptions, server: string): string {
+  const { file } = new ConfigLocation(settings);
+  if (Object.hasOwn(entriesIn(readConfigText(file)), server)) return file;
+  throw new PageRefusal(404, `There is no server ${printable(server)}.`);
+}
+
 /** The settings of a server in force, each with its origin and its line in the file. Values that can be secret are left out. */
 export async function settingsOfServer(settings: GlobalOptions, server: string): Promise<SettingRow[]> {
-  const { file } = new ConfigLocation(settings);
+  const file = fileWith(settings, server);
   const source = parseYaml(readConfigText(file), file);
   const redact = await redactorOf(settings);
   const root = isRecord(source.value) && Object.hasOwn(source.value, 'mcpServers') ? 'mcpServers' : 'servers';

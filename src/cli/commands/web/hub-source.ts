@@ -1,7 +1,6 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { LoginError } from '../../../auth/vault.js';
 import { ConfigError } from '../../../config/file/config-error.js';
-import { ConfigLocation } from '../../../config/file/find-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
 import { RequestError } from '../../../http/send-request.js';
@@ -17,7 +16,7 @@ import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
-import { changeConfig, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
+import { changeConfig, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
 
@@ -113,7 +112,7 @@ function approvalsOf(settings: GlobalOptions, server: string) {
   const logger = createLogger({ verbosity: 0, redact: (text) => text });
   logger.level = 'silent';
   const options = { folders: approvalFolders('review'), clock: systemClock, logger, onChange: () => {} };
-  const approvals = new Approvals(options).of(server, new ConfigLocation(settings).file);
+  const approvals = new Approvals(options).of(server, fileWith(settings, server));
   if (approvals.isUnreadable) throw new PageRefusal(400, approvals.facts.fault ?? 'The approvals cannot be read.');
   return { approvals, waiting: new Map(approvals.withheld.map((tool) => [tool.name, tool])) };
 }
