@@ -417,10 +417,11 @@ export class Latencies {
   }
 
   /**
-   * Returns the latency that the share `quantile` (0 to 1) of the calls did not exceed, or `undefined` without calls.
+   * Returns the latency that the share `quantile` (0 to 1) of the calls did not exceed, or `undefined` without calls. `others`
+   * are those of other instances of the server.
    */
-  quantile(quantile: number): number | undefined {
-    const sorted = this.#samples.toSorted((a, b) => a - b);
+  quantile(quantile: number, others: readonly Latencies[] = []): number | undefined {
+    const sorted = [this, ...others].flatMap((each) => each.#samples).sort((a, b) => a - b);
     return sorted[Math.min(sorted.length - 1, Math.floor(quantile * sorted.length))];
   }
 }

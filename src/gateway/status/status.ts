@@ -120,8 +120,9 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   const { backend, lifecycle, problem } = one;
   const sanitize = sanitizerFor(facts);
   const { counters, latencies, connection, breaker } = backend.dispatcher;
-  const p50 = latencies.quantile(0.5);
-  const p95 = latencies.quantile(0.95);
+  const others = one.instances.flatMap((each) => (each.backend === backend ? [] : [each.backend.dispatcher.latencies]));
+  const p50 = latencies.quantile(0.5, others);
+  const p95 = latencies.quantile(0.95, others);
   const since = (at: number | undefined) => (at === undefined ? null : seconds(facts.now - at));
   const { lastExit, lastFailure, missing, installingSince, retryAt } = lifecycle ?? {};
   const instructions = backend.handshake?.instructions;
@@ -148,6 +149,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     queued: backend.dispatcher.admission.queued,
     ...counters,
     failureReasons: Object.fromEntries(backend.dispatcher.failureReasons) as Readonly<Record<string, number>>,
+    /** Of the latest calls to all instances. */
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
     /** Estimated tokens of the listed tools. */

@@ -12,6 +12,13 @@ describe('Latencies', () => {
     expect([0, 0.5, 0.95, 1].map((quantile) => latencies.quantile(quantile))).toEqual([9, 30, 100, 100]);
   });
 
+  it('tells it of all instances of a server', () => {
+    const [one, other, unused] = [new Latencies(), new Latencies(), new Latencies()];
+    one.add(9);
+    for (const ms of [1, 2, 3]) other.add(ms);
+    expect([one.quantile(0.5, [other]), unused.quantile(0.5, [one])]).toEqual([3, 9]);
+  });
+
   it('remembers the last 512 calls', () => {
     const latencies = new Latencies();
     latencies.add(1_000_000);
