@@ -2,7 +2,7 @@
 // killed in the middle, and resume; then they start without a registry. Exits with 1 when anything is not as promised.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -129,8 +129,9 @@ try {
   await timed('two gateways, an empty store: until the second package', async () => {
     const both = [open(), open()];
     await Promise.all(both.map(({ ready }) => ready));
-    await until('one is there and the next one is being unpacked', () => {
-      return published().length === 1 && staged().some((name) => list(join(store, '.staging', name)).length > 0);
+    await until('one is there and locked, and the next one is being unpacked', () => {
+      const isUnpacking = () => staged().some((name) => list(join(store, '.staging', name)).length > 0);
+      return published().length === 1 && existsSync(join(place, 'trunkline.lock')) && isUnpacking();
     });
     await Promise.all(both.map((gateway) => gateway.kill()));
   });
