@@ -426,6 +426,8 @@ function unknownKeyHint(key: string, known: readonly string[]): string {
 
 function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {
   const { path } = issue;
+  const inMap = issuesInMap(issue);
+  if (inMap !== undefined) return inMap.flatMap((each) => toProblem(each, schema, source));
   const prefix = path.length === 0 ? '' : `${formatPath(path)}: `;
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(schema, path);
@@ -448,6 +450,16 @@ function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): Con
   }
   const position = isAboutKey(issue) ? source.positionOfKey(path) : source.positionOf(path);
   return [{ message: `${prefix}${issue.message}`, ...position }];
+}
+
+/** The issues within a map, if a value may be a word or a map and is a map. The map comes last. */
+function issuesInMap(issue: Issue): readonly Issue[] | undefined {
+  if (issue.code !== 'invalid_union') return undefined;
+  const ofMap = issue.errors.at(-1) ?? [];
+  const isOfOtherType = ofMap.some(({ code, path }) => code === 'invalid_type' && path.length === 0);
+  return isOfOtherType || ofMap.length === 0
+    ? undefined
+    : ofMap.map((each) => ({ ...each, path: [...issue.path, ...each.path] }) as Issue);
 }
 
 /** Whether the issue is reported at a key instead of a value. The schema marks such issues. */

@@ -123,17 +123,13 @@ const NAME_FORM =
   'a name such as api.github.com or *.github.com, an address, or one of them with a port, such as db.example.com:5432';
 
 /** A name or an address that a confined server may connect to. */
-const networkName = z
-  .string(expects(NAME_FORM))
-  .check(
-    z.refine(
-      (name) =>
-        /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[1-9]\d{0,4})?$/.test(
-          name,
-        ),
-      expects(NAME_FORM, { quote: true }),
-    ),
-  );
+const networkName = z.string(expects(NAME_FORM)).check(z.refine(isNetworkName, expects(NAME_FORM, { quote: true })));
+
+function isNetworkName(text: string): boolean {
+  const name = /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::([1-9]\d*))?$/;
+  const [, port] = name.exec(text) ?? [undefined, '65536'];
+  return port === undefined || Number(port) <= 65_535;
+}
 
 const SANDBOX_FORM = 'true, false, or a map with `read`, `write`, `network` or `unixSockets`';
 

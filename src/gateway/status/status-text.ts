@@ -233,6 +233,7 @@ function renderRemarks(server: ServerReport): string[] {
     unfinishedRow(server),
     pausedRow(server),
     hiddenTextRow(server, BRIEF_NAMES),
+    ...(server.sandbox?.remarks ?? []).map((remark) => row('sandbox', remark)),
   ];
   return rows.some(isTold) ? block(server, rows) : [];
 }
@@ -254,6 +255,7 @@ function renderServer(server: ServerReport): string[] {
     server.era !== null && row('era', describeEra(server.era)),
     usageRow(server),
     !isDown(server) && restartRow(server),
+    server.sandbox !== null && row('sandbox', 'confined; `trunkline sandbox` with its name shows what is open'),
     server.sharing !== null && row('sharing', `${describeSharing(server.sharing)}, because ${server.sharing.because}`),
     instances.length > 1 &&
       row(server.remote ? 'connections' : 'processes', instances.map(describeInstance).join('; ')),
@@ -562,6 +564,7 @@ function overviewOfServer(report: ServerReport) {
       installing: report.installing,
       // Leaves out the usual ways of finding the era.
       era: report.era?.foundBy === 'configured' || report.era?.foundBy === 'exited' ? report.era : null,
+      sandbox: (report.sandbox?.remarks ?? []).length > 0 ? report.sandbox : null,
       fromLastRun: report.fromLastRun,
       breaker: breaker === 'closed' ? null : breaker,
       restarts,

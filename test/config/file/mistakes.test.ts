@@ -212,6 +212,16 @@ describe('a value of the wrong kind', () => {
       '4:5 servers.a.headers: found `headers`, which a server with `command` does not have; remove it',
     ],
     ['type: http', '4:5 servers.a.type: found the type of a remote server without `url`; add `url` or remove `type`'],
+    [
+      'sandbox: "yes"',
+      '4:14 servers.a.sandbox: found a string; expected true, false, or a map with `read`, `write`, `network` or `unixSockets`',
+    ],
+    ['sandbox: { unixSockets: [x] }', '4:29 servers.a.sandbox.unixSockets: found a list; expected true or false'],
+    ['sandbox: { network: a.example }', '4:25 servers.a.sandbox.network: found a string; expected a list of strings'],
+    ...['https://a.example', 'a.example:99999', '*.*.example', 'a.example/x'].map((name) => [
+      `sandbox: { network: ["${name}"] }`,
+      `4:26 servers.a.sandbox.network[0]: found the string "${name}"; expected a name such as api.github.com or *.github.com, an address, or one of them with a port, such as db.example.com:5432`,
+    ]),
   ])('%s', (setting, problem) => {
     const text = `servers:\n  a:\n    command: x\n    ${setting}\n`;
     expect(problemsOf(text)).toStrictEqual([problem]);
@@ -220,15 +230,18 @@ describe('a value of the wrong kind', () => {
   test.each([
     ['type: stdio', '4:5 servers.a.type: found `type: stdio` with `url`; remove `type`'],
     ['package: x', '3:5 servers.a.url: found both `package` and `url`; remove one of them'],
-    ...['args: [a]', 'cwd: x', 'env: { A: b }', 'limits: { processes: 2 }', 'leaveRunning: true', 'bin: x'].map(
-      (setting) => {
-        const key = setting.replace(/:.*/, '');
-        return [
-          setting,
-          `4:5 servers.a.${key}: found \`${key}\`, which a server with \`url\` does not have; remove it`,
-        ];
-      },
-    ),
+    ...[
+      'args: [a]',
+      'cwd: x',
+      'env: { A: b }',
+      'limits: { processes: 2 }',
+      'leaveRunning: true',
+      'bin: x',
+      'sandbox: true',
+    ].map((setting) => {
+      const key = setting.replace(/:.*/, '');
+      return [setting, `4:5 servers.a.${key}: found \`${key}\`, which a server with \`url\` does not have; remove it`];
+    }),
     ['transport: stdio', '4:16 servers.a.transport: found the string "stdio"; expected auto, http or sse'],
     ['headers: { "a b": c }', '4:16 servers.a.headers.a b: this is not a valid name of an HTTP header'],
     [

@@ -63,6 +63,7 @@ servers:
     ['env', 'a: { command: x, args: [one], env: { K: w } }'],
     ['sharing', 'a: { command: x, args: [one], env: { K: v }, sharing: all }'],
     ['leaveRunning', 'a: { command: x, args: [one], env: { K: v }, leaveRunning: true }'],
+    ['sandbox', 'a: { command: x, args: [one], env: { K: v }, sandbox: { network: [a.example] } }'],
     ['maxFrame', 'a: { command: x, args: [one], env: { K: v }, maxFrame: 1MiB }'],
     ['what is missing', `a: { command: x, args: [one], env: { K: "\${UNSET}" } }`],
   ])('asks for another process when %s changes', (_what, entry) => {
