@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path';
 import { realPath, statOf } from '../files/whole-file.js';
 import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
-import type { ChildSpec, LaunchFault, SandboxSpec } from '../supervision/launcher.js';
+import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
 import { confinement } from './availability.js';
 import { bubblewrapArguments, homeOf, type SystemFolders } from './bubblewrap.js';
 import { isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
@@ -57,7 +57,7 @@ export type Confined =
       /** Closes its connections to the network. Call this when the process has ended. */
       readonly close: () => void;
     }
-  | { readonly kind: 'refused'; readonly reason: string; readonly fault: LaunchFault };
+  | { readonly kind: 'refused'; readonly reason: string };
 
 export interface ConfineOptions {
   readonly places: ConfinementPlaces;
@@ -81,7 +81,7 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
   const available = await confinement();
   if (!available.isAvailable) {
     const { reason, remedy, code } = available.fault;
-    return { kind: 'refused', fault: 'host', reason: `it must be confined, and ${reason}; ${remedy} (${code})` };
+    return refuse(`it must be confined, and ${reason}; ${remedy} (${code})`);
   }
   const { places, environment, trial } = options;
   const found = policyFor(spec, places, environment);
@@ -116,7 +116,7 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
 }
 
 function refuse(reason: string): Confined {
-  return { kind: 'refused', fault: 'server', reason };
+  return { kind: 'refused', reason };
 }
 
 async function openProxy({ network }: Policy, { onRefused, trial }: ConfineOptions) {

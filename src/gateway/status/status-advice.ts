@@ -41,7 +41,13 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
   if (problem !== undefined) return assessConfiguration(problem);
   const next = describeWait(facts.now, lifecycle?.retryAt);
   const restart = howToRestart(facts, backend.key);
-  switch (stateOf(backend, lifecycle)) {
+  const state = stateOf(backend, lifecycle);
+  const unconfinable = findConfinementFault(lifecycle?.lastFailure?.reason);
+  if (unconfinable !== undefined && (state === 'parked' || state === 'backoff')) {
+    const advice = `Trunkline tries again ${next}, and never starts the server unconfined. When it is mended, ${restart}.`;
+    return { ...unconfinable, advice };
+  }
+  switch (state) {
     case 'installing':
       return fine(
         'Its package is being installed, which may take a minute or more. Its tools appear when it is ready.',
@@ -59,9 +65,6 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
         advice: `Fix the cause, then ${restart}. Without that, Trunkline tries again ${next}, and when one of its tools is called.`,
       };
     case 'backoff': {
-      const confinement = findConfinementFault(lifecycle?.lastFailure?.reason);
-      if (confinement !== undefined)
-        return { ...confinement, advice: 'Trunkline tries again every 5 s. It never starts the server unconfined.' };
       const problem = `It failed. ${untilItRuns(backend)}`;
       if (lifecycle?.lastFailure?.fault === 'host')
         return { problem: `${problem} ${SHORT_OF_RESOURCES}`, code: 'TL-SERVER-RESOURCES', advice: FREE_RESOURCES };
