@@ -92,7 +92,7 @@ function configFor(sessions) {
     requestBurst: 100_000,
   };
   const tiny = { command: process.execPath, args: [TINY], concurrency: IN_FLIGHT };
-  return { servers: { tiny }, gateway: { http } };
+  return { servers: { tiny }, gateway: { http, drain: '0s' } };
 }
 
 function path(relative) {

@@ -59,7 +59,7 @@ export async function startTrunkline(servers, options = []) {
     // JSON is YAML. The first list waits for servers, because several programs start at once, and the rate of requests has a
     // high limit, because a suite sends more of them than a client.
     const http = { requestsPerSecond: 10_000, requestBurst: 10_000 };
-    writeFileSync(config, JSON.stringify({ servers, gateway: { startupWait: '30s', http } }));
+    writeFileSync(config, JSON.stringify({ servers, gateway: { startupWait: '30s', drain: '0s', http } }));
     const env = { ...process.env, HOME: folder, XDG_DATA_HOME: join(folder, 'data'), TRUNKLINE_HUB: 'off' };
     const port = await freePort();
     const args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, ...options];

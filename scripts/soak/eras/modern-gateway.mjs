@@ -28,7 +28,7 @@ export function buildFor(folder, expiresMs) {
   cpSync(dirname(CLI), built, { recursive: true });
   // It reads its version there.
   cpSync(fileURLToPath(new URL('../../../package.json', import.meta.url)), join(copy, 'package.json'));
-  change(join(built, 'serve-http.js'), /(tokens: noAuth \? \[\] : )\[(await .*)\],/, '$1($2).split("~"),');
+  change(join(built, 'serve-http.js'), /(tokens: noAuth .*\? \[\] : )\[(await .*)\],/, '$1($2).split("~"),');
   change(join(built, 'serve.js'), /(const EXPIRES_MS = )6e5;/, `$1${expiresMs};`);
   return join(built, 'cli.js');
 }
@@ -59,7 +59,7 @@ export class ModernGateway {
     mkdirSync(join(data, 'trunkline'), { recursive: true, mode: 0o700 });
     writeFileSync(join(data, 'trunkline', 'token'), tokens.join('~'), { mode: 0o600 });
     const config = join(own, 'trunkline.json');
-    writeFileSync(config, JSON.stringify({ servers, gateway: { http: WIDE, ...gateway } }));
+    writeFileSync(config, JSON.stringify({ servers, gateway: { http: WIDE, drain: '0s', ...gateway } }));
     const args = ['--expose-gc', `--import=${PROBE}`, program, '--config', config, '--http', '0'];
     this.#process = spawn(process.execPath, args, {
       env: { ...process.env, XDG_DATA_HOME: data },

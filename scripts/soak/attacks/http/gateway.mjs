@@ -36,7 +36,7 @@ export class HttpGateway {
       // A process for each session: otherwise nobody knows which session a question is for.
       asker: { command: process.execPath, args: [ASKER], sharing: 'isolated', start: 'lazy' },
     };
-    writeFileSync(config, JSON.stringify({ servers, gateway: { http: limits } }));
+    writeFileSync(config, JSON.stringify({ servers, gateway: { http: limits, drain: '0s' } }));
     this.#process = spawn(process.execPath, [CLI, '--config', config, '--http', '0', ...options], {
       env: { ...process.env, XDG_DATA_HOME: data },
       stdio: ['ignore', 'ignore', 'pipe'],
