@@ -8,7 +8,7 @@ export const newKeys = {
   name: 'C11',
   about: 'the key is replaced in two steps, with a restart of all gateways after each, and clients join meanwhile',
   run: async () => {
-    const run = await underLoad('8s', async (place, { joinLegacy }) => {
+    const run = await underLoad('12s', async (place, { joinLegacy }) => {
       const [older, newer] = [place.key, newKey()];
       const steps = [
         [older, newer],

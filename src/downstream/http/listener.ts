@@ -246,7 +246,7 @@ function peerOf(socket: net.Socket): string {
 }
 
 /** Longest duration of an idle turn of the event loop, and the longest wait for one, in milliseconds. */
-const [IDLE_TURN_MS, IDLE_WITHIN_MS] = [0.2, 2_000];
+const [IDLE_TURN_MS, IDLE_WITHIN_MS] = [0.2, 5_000];
 
 /** Resolves at the end of a turn of the event loop in which nothing happened, so that no connection waits to be accepted. */
 async function idleTurn(): Promise<void> {
