@@ -122,11 +122,11 @@ export class Stack {
     if (service.healthcheck?.test !== undefined) await this.#healthy(name, service.healthcheck.test);
   }
 
-  /** Ends a service as `docker kill` does, with all its processes. */
+  /** Ends a service as `docker kill` does. Resolves when its processes have closed their connections. */
   async kill(name) {
-    const { exited } = this.#running.get(name);
-    this.#killAll(name);
-    await exited;
+    const pids = this.#killAll(name);
+    await this.#running.get(name).exited;
+    while (!pids.every(hasEnded)) await sleep(POLL_MS);
     this.#running.delete(name);
   }
 
@@ -157,7 +157,7 @@ export class Stack {
       join(this.#folder, 'services', name, 'output'),
     ]);
     const started = files.filter(([, file]) => existsSync(file));
-    return started.map(([name, file]) => `${name}:\n${readFileSync(file, 'utf8').slice(-2_000)}`).join('\n');
+    return started.map(([name, file]) => `${name}:\n${readFileSync(file, 'utf8').slice(-4_000)}`).join('\n');
   }
 
   #chooseUser() {
@@ -270,9 +270,11 @@ export class Stack {
     throw new Error(`${name} is not healthy`);
   }
 
-  /** Kills the processes of a service. Trunkline, its servers and its guardian are in process groups of their own. */
+  /** Kills the processes of a service, each alone, because Trunkline, its servers and its guardian have their own process groups. */
   #killAll(name) {
-    for (const pid of processesOf(join(this.#folder, 'services', name, '/'))) signal(pid, 'SIGKILL');
+    const pids = processesOf(join(this.#folder, 'services', name, '/'));
+    for (const pid of pids) signal(pid, 'SIGKILL');
+    return pids;
   }
 
   /** Replaces paths of containers by paths of this machine. */
@@ -345,6 +347,17 @@ async function leftovers(folder) {
 function processesOf(folder) {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && Number(entry) !== process.pid);
   return pids.filter((pid) => readProc(pid, 'environ').includes(folder)).map(Number);
+}
+
+/** Whether all threads of the process have ended, so that its connections are closed. The process may wait for its parent. */
+function hasEnded(pid) {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.every((thread) => /^$|\) [ZX] /.test(readProc(`${pid}/task/${thread}`, 'stat')));
+  } catch {
+    // The process is gone.
+    return true;
+  }
 }
 
 /** Empty when the process has ended, or belongs to another user. */
