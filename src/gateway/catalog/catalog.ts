@@ -157,9 +157,9 @@ export function mergeCatalogs(
   };
 }
 
-/** Returns the lists that have changed for clients; with `isSearched`, for those in search mode. */
+/** Returns the lists that have changed for clients; with `isSearched`, for those in search mode, which get other tools. */
 export function changedLists(before: Catalogs, after: Catalogs, isSearched = false): ListKind[] {
-  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind], isSearched));
+  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind], isSearched && kind === 'tools'));
 }
 
 /** The server that a request goes to, and the name that the server uses. */

@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
 import type { ApprovalVerdict } from '../../../src/gateway/catalog/exposed-list.js';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
-import { type GatewayScript, pageOf, type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
+import {
+  type GatewayScript,
+  offering,
+  pageOf,
+  type ServerScript,
+  startGateway,
+  toolOf,
+} from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const FILES: ServerScript = {
@@ -189,6 +196,19 @@ describe('a client in search mode', () => {
     };
     expect(await changed(['hidden'])).toEqual([]);
     expect(await changed(['hidden', 'pinned'])).toEqual(['notifications/tools/list_changed']);
+  });
+
+  it('hears of every change of the prompts, which are all in its list', async () => {
+    const lists: Record<string, Message> = { 'prompts/list': { prompts: [] } };
+    const { client, clock, ask, server } = await searching({
+      servers: { files: { ...offering({ prompts: [] }), tools: ['a'], lists } },
+    });
+    await ask('prompts/list');
+    client.received.take();
+    lists['prompts/list'] = { prompts: [{ name: 'new' }] };
+    server('files').child.say({ jsonrpc: '2.0', method: 'notifications/prompts/list_changed' });
+    await clock.advanceSlowly(1_000, flush);
+    expect(client.received.take().map(({ method }) => method)).toEqual(['notifications/prompts/list_changed']);
   });
 
   it('is told in its instructions to search before it gives up', async () => {
