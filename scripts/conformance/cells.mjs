@@ -10,6 +10,16 @@ const WITHOUT_KEYS = {
   'input-required-result-ignore-extra-params': `${OWN_KEYS}. It answers before it is asked`,
 };
 
+const OF_CALL_TOOL = {
+  'http-custom-header-server-validation':
+    'The headers repeat parameters of the tool that is called. That is trunkline__call_tool, whose parameters have no headers',
+};
+const WARM_UP = {
+  Trunkline: 'server-stateless',
+  'Trunkline (URL)': 'server-stateless',
+  'Trunkline (call_tool)': 'server-stateless',
+};
+
 /**
  * A cell names the `protocol` of the suite, the `era` of the fixture, and the number of scenarios that each version of the
  * suite has for that protocol. Every target in `missing` runs all of them. Those listed there do not pass yet, for the
@@ -23,26 +33,30 @@ export const CELLS = {
     protocol: '2025-11-25',
     era: 'legacy',
     scenarios: { [STABLE]: 32, [STRICT]: 33 },
-    missing: { direct: {}, Trunkline: {}, 'Trunkline (URL)': {} },
+    missing: { direct: {}, Trunkline: {}, 'Trunkline (URL)': {}, 'Trunkline (call_tool)': {} },
   },
   '2026-07-28 x modern': {
     protocol: '2026-07-28',
     era: 'modern',
     scenarios: { [STRICT]: 40 },
-    warmUp: { Trunkline: 'server-stateless', 'Trunkline (URL)': 'server-stateless' },
-    missing: { direct: {}, Trunkline: {}, 'Trunkline (URL)': {} },
+    warmUp: WARM_UP,
+    missing: { direct: {}, Trunkline: {}, 'Trunkline (URL)': {}, 'Trunkline (call_tool)': OF_CALL_TOOL },
   },
   '2025-11-25 x modern': {
     protocol: '2025-11-25',
     era: 'modern',
     scenarios: { [STRICT]: 33 },
-    missing: { Trunkline: {}, 'Trunkline (URL)': {} },
+    missing: { Trunkline: {}, 'Trunkline (URL)': {}, 'Trunkline (call_tool)': {} },
   },
   '2026-07-28 x legacy': {
     protocol: '2026-07-28',
     era: 'legacy',
     scenarios: { [STRICT]: 40 },
-    warmUp: { Trunkline: 'server-stateless', 'Trunkline (URL)': 'server-stateless' },
-    missing: { Trunkline: WITHOUT_KEYS, 'Trunkline (URL)': WITHOUT_KEYS },
+    warmUp: WARM_UP,
+    missing: {
+      Trunkline: WITHOUT_KEYS,
+      'Trunkline (URL)': WITHOUT_KEYS,
+      'Trunkline (call_tool)': { ...WITHOUT_KEYS, ...OF_CALL_TOOL },
+    },
   },
 };

@@ -23,6 +23,7 @@ const { values } = parseArgs({
   options: {
     client: { type: 'string', multiple: true },
     direct: { type: 'boolean', default: false },
+    mode: { type: 'string' },
     runs: { type: 'string' },
     short: { type: 'boolean', default: false },
   },
@@ -32,6 +33,8 @@ const wanted = values.client ?? Object.keys(CLIENTS).filter((key) => CLIENTS[key
 const unknown = wanted.find((key) => !Object.hasOwn(CLIENTS, key));
 if (unknown !== undefined) throw new Error(`There is no client ${unknown}: ${Object.keys(CLIENTS).join(', ')}`);
 if (!(runCount >= 1)) throw new Error(`--runs ${values.runs} is not a number of runs`);
+
+const gateway = values.mode === undefined ? {} : { mode: values.mode };
 
 const execute = promisify(execFile);
 const stop = new AbortController();
@@ -75,7 +78,7 @@ async function trySeries(client, way) {
 function openPlace(client) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-clients-')));
   symlinkSync(join(servers.folder, 'node_modules'), join(folder, 'node_modules'));
-  writeFileSync(join(folder, 'trunkline.yaml'), JSON.stringify({ servers: servers.entries }));
+  writeFileSync(join(folder, 'trunkline.yaml'), JSON.stringify({ gateway, servers: servers.entries }));
   mkdirSync(join(folder, '.claude'));
   const passedOn = PASSED_ON.filter((name) => process.env[name] !== undefined);
   const inherited = Object.fromEntries(passedOn.map((name) => [name, process.env[name]]));

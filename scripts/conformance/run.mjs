@@ -20,6 +20,9 @@ const names = values.cell ?? Object.keys(CELLS);
 const unknown = names.find((name) => !Object.hasOwn(CELLS, name));
 if (unknown !== undefined) throw new Error(`There is no cell ${unknown}: ${Object.keys(CELLS).join(', ')}`);
 
+// One for each program that runs at the same time.
+process.setMaxListeners(32);
+
 /** Ends what runs, so that nothing of ours stays behind. */
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop.abort(new Error(signal)));

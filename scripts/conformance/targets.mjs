@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { startCallToolProxy } from './call-tool-proxy.mjs';
 
 const FIXTURES = fileURLToPath(new URL('../../test/fixtures/servers/', import.meta.url));
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -45,13 +46,25 @@ export const TARGETS = {
       throw error;
     }
   },
+  'Trunkline (call_tool)': async (era) => {
+    // The suite also asks for the list, so that the tools are in it.
+    const entry = { ...everything(era), prefix: '', tools: { pin: ['*'] } };
+    const server = await startTrunkline({ everything: entry }, ['--no-auth'], { mode: 'search' });
+    try {
+      const proxy = await startCallToolProxy(server.url);
+      return { ...server, url: proxy.url, close: () => Promise.all([proxy.close(), server.close()]) };
+    } catch (error) {
+      await server.close();
+      throw error;
+    }
+  },
 };
 
 /**
  * Starts Trunkline over HTTP with these servers, on data of its own. What it returns also names its `folder`, its
  * `config`, and the environment that another Trunkline needs to be of the same user.
  */
-export async function startTrunkline(servers, options = []) {
+export async function startTrunkline(servers, options = [], gateway = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'trunkline-conformance-'));
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   try {
@@ -59,7 +72,8 @@ export async function startTrunkline(servers, options = []) {
     // JSON is YAML. The first list waits for servers, because several programs start at once, and the rate of requests has a
     // high limit, because a suite sends more of them than a client.
     const http = { requestsPerSecond: 10_000, requestBurst: 10_000 };
-    writeFileSync(config, JSON.stringify({ servers, gateway: { startupWait: '30s', drain: '0s', http } }));
+    const settings = { startupWait: '30s', drain: '0s', http, ...gateway };
+    writeFileSync(config, JSON.stringify({ servers, gateway: settings }));
     const env = { ...process.env, HOME: folder, XDG_DATA_HOME: join(folder, 'data'), TRUNKLINE_HUB: 'off' };
     const port = await freePort();
     const args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, ...options];
