@@ -129,9 +129,10 @@ describe('a token', () => {
   });
 
   it('is checked once in five minutes, and after that again', async () => {
-    const { admit, pass } = usersWith();
     await issuer.addKey('brief');
     const token = await issuer.token({ exp: NOW / 1_000 + 3_600 }, { kid: 'brief' });
+    // Reads the keys at once.
+    const { admit, pass } = usersWith();
     expect(await admit(token)).toHaveProperty('user');
     issuer.withdraw('brief');
     pass(5 * 60_000 - 1);
