@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/resolve/config.js';
 import type { Gateway } from '../../gateway/gateway.js';
-import { listProcesses, reportStatus } from '../../gateway/status/status.js';
+import { listProcesses, reportStatus, type StatusReport } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
 import { adviseOnSharing, overviewOf, renderStatus } from '../../gateway/status/status-text.js';
 import { suggest } from '../../json/suggest.js';
@@ -119,7 +119,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
 }
 
 /** Describes the hub, its clients and its processes. */
-export function describe(options: HubCommandsOptions): HubDescription {
+export function describe(options: HubCommandsOptions, report?: StatusReport): HubDescription {
   const { life, hubFolder, startedAt, configFile, logFile } = options;
   const { clock } = options.platform;
   const hub = options.hub();
@@ -129,12 +129,12 @@ export function describe(options: HubCommandsOptions): HubDescription {
     hasStarted: hub !== undefined,
     isDraining: life.refusal !== undefined,
     clients: hub?.clients.all.map((client) => describeClient(client, hub.composition, clock)) ?? [],
-    ...(hub === undefined ? { servers: [] } : processesOf(hub.composition.status())),
+    ...(hub === undefined ? { servers: [] } : processesOf(hub.composition.status(), report)),
   };
 }
 
-function processesOf(facts: StatusFacts): Pick<HubDescription, 'servers' | 'advice'> {
-  return { servers: listProcesses(facts), advice: adviseOnSharing(reportStatus(facts).servers) };
+function processesOf(facts: StatusFacts, report = reportStatus(facts)): Pick<HubDescription, 'servers' | 'advice'> {
+  return { servers: listProcesses(facts), advice: adviseOnSharing(report.servers) };
 }
 
 function describeClient(

@@ -4,7 +4,7 @@ import { reportStatus } from '../../gateway/status/status.js';
 import { definitionOf, reportView } from '../../gateway/status/tool-report.js';
 import { printable } from '../../json/printable.js';
 import type { Clock } from '../../timing/clock.js';
-import type { HubDescription, PageEvent } from '../control.js';
+import type { PageEvent } from '../control.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';
 import { FollowedCalls } from './followed-calls.js';
@@ -98,7 +98,7 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
     if (isChanged || now !== counts) {
       counts = now;
       sentAt = clock.now();
-      isChanged = !emit(stateOf(composition, describe(options)));
+      isChanged = !emit(stateOf(options));
     }
     look = new AbortController();
     await pause(clock, STATE_EVERY_MS, look.signal);
@@ -112,12 +112,15 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
   for (const end of ends) end();
 }
 
-function stateOf(composition: ServedGateway | undefined, hub: HubDescription): PageEvent {
-  if (composition === undefined) return { kind: 'state', hub, report: null };
+function stateOf(options: HubCommandsOptions): PageEvent {
+  const composition = options.hub()?.composition;
+  if (composition === undefined) return { kind: 'state', hub: describe(options), report: null };
+  const report = reportStatus(composition.status());
+  const hub = describe(options, report);
   const { redact } = composition.secrets;
   const clean = (text: string | null) => (text === null ? null : printable(redact(text)));
   const clients = hub.clients.map((each) => ({ ...each, name: clean(each.name), version: clean(each.version) }));
-  return { kind: 'state', hub: { ...hub, clients }, report: reportStatus(composition.status()) };
+  return { kind: 'state', hub: { ...hub, clients }, report };
 }
 
 /** Numbers that change without an event, as one text. */
