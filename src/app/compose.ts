@@ -289,7 +289,7 @@ export function compose(options: ComposeOptions): Composition {
     readUsage: async () => {
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
-      await Promise.all(pids.map((pid) => processes?.resources.refresh(pid)));
+      await processes?.resources.refresh(...pids);
     },
     outputOf: (key) => instances.outputOf(key),
     restart,

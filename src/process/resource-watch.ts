@@ -97,14 +97,15 @@ export class ResourceWatch {
     return this.#watched.get(pid)?.reading;
   }
 
-  /** Reads a group now, twice if that is needed to know its use of the processor. Never rejects. */
-  async refresh(pid: number): Promise<void> {
-    const watched = this.#watched.get(pid);
-    if (watched === undefined) return;
-    watched.refreshing ??= this.#refresh(watched).finally(() => {
-      watched.refreshing = undefined;
+  /** Reads groups now, together, and twice if that is needed to know their use of the processor. Never rejects. */
+  async refresh(...pids: readonly number[]): Promise<void> {
+    const all = pids.flatMap((pid) => this.#watched.get(pid) ?? []);
+    const others = all.filter(({ refreshing }) => refreshing === undefined);
+    const reading = this.#refresh(others).finally(() => {
+      for (const watched of others) watched.refreshing = undefined;
     });
-    await watched.refreshing;
+    for (const watched of others) watched.refreshing = reading;
+    await Promise.all(all.map(({ refreshing }) => refreshing));
   }
 
   /**
@@ -117,17 +118,18 @@ export class ResourceWatch {
     return (await this.#options.readUsage(requests).catch(() => undefined)) ?? NO_USAGE;
   }
 
-  async #refresh(watched: Watched): Promise<void> {
+  async #refresh(all: readonly Watched[]): Promise<void> {
     const { clock } = this.#options;
-    const age = clock.now() - watched.readAt;
-    if (age < FRESH_MS) return;
-    if (age > STALE_MS) {
-      await this.#read([watched], true);
+    const now = clock.now();
+    const old = all.filter(({ readAt }) => now - readAt >= FRESH_MS);
+    const stale = old.filter(({ readAt }) => now - readAt > STALE_MS);
+    if (stale.length > 0) {
+      await this.#read(stale, true);
       await new Promise<void>((resolve) => {
         clock.schedule(PAIR_MS, resolve);
       });
     }
-    await this.#read([watched], true);
+    if (old.length > 0) await this.#read(old, true);
   }
 
   get #limited(): Watched[] {

@@ -88,6 +88,17 @@ describe('a group without limits', () => {
     expect(watch.readingOf(1)?.cpuShare).toBe(0);
   });
 
+  it('is read together with others that are asked for, unless its reading is fresh', async () => {
+    const { requested, watch, add, pass } = watching();
+    for (const pid of [1, 2, 3]) add(pid, () => ({}));
+    const refreshed = Promise.all([watch.refresh(1), watch.refresh(1, 2, 3, 4)]);
+    await flush();
+    await pass(100);
+    await refreshed;
+    await watch.refresh(3, 1);
+    expect(requested.map((each) => each.map(({ pid }) => pid))).toEqual([[1], [2, 3], [1], [2, 3]]);
+  });
+
   it('is forgotten when it is not watched any more', async () => {
     const { requested, watch, add, pass } = watching();
     const remove = add(1, () => ({}));
