@@ -150,7 +150,10 @@ export class PageStreams {
     const before = frame.since === undefined ? (this.#latest.get('calls') as Calls | undefined) : undefined;
     const all = [...(before?.calls ?? []), ...frame.calls];
     const calls = all.slice(-STREAM_LIMITS.calls);
-    const since = calls.length < all.length ? calls[0]?.at : (frame.since ?? before?.since);
-    return { kind: 'calls', calls, left: {}, since: since ?? 0 };
+    const isCut = calls.length < all.length;
+    // Calls of which only the number is known are missing, too.
+    const isCounted = Object.keys(frame.left).length > 0;
+    const begins = [before?.since, frame.since, isCut ? calls[0]?.at : 0, isCounted ? calls.at(-1)?.at : 0];
+    return { kind: 'calls', calls, left: {}, since: Math.max(...begins.map((at = 0) => at)) };
   }
 }

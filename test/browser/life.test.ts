@@ -112,7 +112,7 @@ describe('a page', () => {
     expect(new URL(page.url()).hash).toBe('#/tools?words=echo');
   });
 
-  it('that is hidden for a minute closes its stream, and opens it when it is seen again', async () => {
+  it('that is hidden for a minute leaves its stream to another tab, and has news when it is seen again', async () => {
     const page = await (await place.context()).newPage();
     await page.clock.install();
     await page.goto(await place.web.url());
@@ -124,13 +124,24 @@ describe('a page', () => {
         Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
         document.dispatchEvent(new Event('visibilitychange'));
       }`);
+    const other = await page.context().newPage();
+    await other.goto(`${await place.web.origin}/#/clients`);
+    const news = async (of: Page) => {
+      await page.clock.runFor(1_000);
+      return await textOf(of);
+    };
+    await expect.poll(() => news(other)).toContain('1 client,');
     const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
     await see('hidden');
     await page.clock.runFor(61_000);
     await closed;
-    const opened = page.waitForRequest((request) => request.url().endsWith('/stream'));
+    const client = await place.hub.client();
+    await other.getByText('2 clients,').waitFor();
+    await show(page, 'clients');
+    expect(await news(page)).toContain('1 client,');
     await see('visible');
-    await opened;
+    await expect.poll(() => news(page)).toContain('2 clients,');
+    await client.end();
   });
 });
 

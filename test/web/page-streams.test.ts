@@ -168,6 +168,10 @@ describe('all streams', () => {
     // Calls are missing before the oldest that is kept.
     scripted.send(calls(161, 100));
     expect(first()[2]).toEqual(calls(61, 200, { since: 61 }));
+    // Calls of which only the number is known are missing, too.
+    scripted.send({ ...calls(261, 1), left: { ok: 9 } } as Frame);
+    scripted.send(calls(262, 1));
+    expect(first()[2]).toEqual(calls(63, 200, { since: 261 }));
     // Another hub.
     scripted.send(calls(0, 0, { since: 900 }));
     expect(first()[2]).toEqual(calls(0, 0, { since: 900 }));
