@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,17 +19,13 @@ const END_WITHIN_MS = 5_000;
 /** No run may meet a limit that it does not mean. */
 const WIDE = { requestsPerSecond: 100_000, requestBurst: 100_000, maxConnections: 2_000 };
 
-/**
- * Copies the built program, so that the copy has as many users as there are tokens, and waits for clients as long as is
- * said: Trunkline itself has one token and waits for ten minutes. Returns what to start.
- */
+/** Copies the built program with another wait for clients, which is ten minutes in Trunkline itself. Returns the program of the copy. */
 export function buildFor(folder, expiresMs) {
   const copy = mkdtempSync(join(folder, 'copy-'));
   const built = join(copy, 'dist');
   cpSync(dirname(CLI), built, { recursive: true });
   // It reads its version there.
   cpSync(fileURLToPath(new URL('../../../package.json', import.meta.url)), join(copy, 'package.json'));
-  change(join(built, 'serve-http.js'), /(tokens: noAuth .*\? \[\] : )\[(await .*)\],/, '$1($2).split("~"),');
   change(join(built, 'serve.js'), /(const EXPIRES_MS = )6e5;/, `$1${expiresMs};`);
   return join(built, 'cli.js');
 }
@@ -44,7 +41,7 @@ export function tokenOf(index) {
   return `${String(index).padStart(4, '0')}-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEF`;
 }
 
-/** The gateway over HTTP, its users, and what they send without a session. */
+/** The gateway over HTTP with a user for each token, and what they send without a session. */
 export class ModernGateway {
   stderr = '';
   #process;
@@ -56,10 +53,11 @@ export class ModernGateway {
   constructor({ folder, program, servers, tokens, gateway = {} }) {
     const own = mkdtempSync(join(folder, 'http-'));
     const data = join(own, 'data');
-    mkdirSync(join(data, 'trunkline'), { recursive: true, mode: 0o700 });
-    writeFileSync(join(data, 'trunkline', 'token'), tokens.join('~'), { mode: 0o600 });
+    const lines = tokens.map((token, index) => `user-${index} ${createHash('sha256').update(token).digest('hex')}\n`);
+    writeFileSync(join(own, 'machines'), lines.join(''), { mode: 0o600 });
     const config = join(own, 'trunkline.json');
-    writeFileSync(config, JSON.stringify({ servers, gateway: { http: WIDE, drain: '0s', ...gateway } }));
+    const http = { ...WIDE, auth: { tokens: 'machines' } };
+    writeFileSync(config, JSON.stringify({ servers, gateway: { http, drain: '0s', ...gateway } }));
     const args = ['--expose-gc', `--import=${PROBE}`, program, '--config', config, '--http', '0'];
     this.#process = spawn(process.execPath, args, {
       env: { ...process.env, XDG_DATA_HOME: data },
