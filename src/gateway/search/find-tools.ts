@@ -56,8 +56,11 @@ export function findTools(
     return `${name}${listed}${sentence === '' ? '' : `: ${sentence}`}`;
   });
   const note = 'Parameters with * are required. Call a tool with trunkline__call_tool.';
-  const text = [...lines, note, ...unknownYet(backends)].join('\n');
-  return { ...textResult(text), structuredContent: { tools: tools.map(({ structured }) => structured) } };
+  return withTools(
+    [...lines, note],
+    tools.map(({ structured }) => structured),
+    unknownYet(backends),
+  );
 }
 
 /** `trunkline__describe_tools`: returns the definitions of tools, as the list has them. `args` is unchecked. */
@@ -77,9 +80,16 @@ export function describeTools(args: unknown, { catalogs, revision }: VisibleBack
   });
   const rest = names.length - MAX_DESCRIBED;
   const more = rest > 0 ? [`Ask for the other ${rest} in another call; ${MAX_DESCRIBED} are described at once.`] : [];
-  const text = [...texts, ...unknown, ...more].join('\n');
-  if (texts.length === 0) return textResult(text, true);
-  return { ...textResult(text), structuredContent: { tools: texts.map((each) => JSON.parse(each)) } };
+  const notes = [...unknown, ...more];
+  if (texts.length === 0) return textResult(notes.join('\n'), true);
+  const definitions = texts.map((each) => JSON.parse(each));
+  return withTools(texts, definitions, notes);
+}
+
+/** The notes are in both forms, because some clients show their model only the structured one. */
+function withTools(lines: readonly string[], tools: readonly unknown[], notes: readonly string[]): CallToolResult {
+  const structuredContent = { tools, ...(notes.length === 0 ? {} : { notes }) };
+  return { ...textResult([...lines, ...notes].join('\n')), structuredContent };
 }
 
 function search(visible: VisibleBackends, query: string, server: unknown, limit: number): Listed[] {

@@ -120,7 +120,9 @@ describe('a client in search mode', () => {
   it('is told which servers are missing', async () => {
     const { find, server } = await searching();
     server('github').crash('parked');
-    expect((await find({ query: 'pull request' })).content[0].text).toContain('Missing: the tools of github.');
+    const missing = expect.stringContaining('Missing: the tools of github.');
+    expect((await find({ query: 'pull request' })).content[0].text).toEqual(missing);
+    expect((await find({ query: 'directory' })).structuredContent.notes).toEqual([missing]);
   });
 
   it('gets exact definitions by their names', async () => {
@@ -133,6 +135,7 @@ describe('a client in search mode', () => {
       expect.stringContaining('Unknown tool: "files__nothing".'),
     ]);
     expect(result.structuredContent.tools).toHaveLength(2);
+    expect(result.structuredContent.notes).toEqual([expect.stringContaining('files__nothing')]);
     const { result: unknown } = (await call('trunkline__describe_tools', { names: ['x'] })) ?? {};
     expect(unknown.isError).toBe(true);
   });
