@@ -119,6 +119,15 @@ describe('the totals of the page', () => {
     );
     expect((names as string[]).toSorted()).toEqual(listed.map(({ name }) => name).toSorted());
   });
+
+  it('of tokens, and the advice to save some, are those of the command', async () => {
+    const { stdout } = await place.run('tools', '--sort', 'size');
+    const total = Number(/about (\d+) tokens/.exec(stdout)?.[1]).toLocaleString('en-US');
+    const [, server, yaml = ''] = /in the entry of (\w+): {2}(.*)/.exec(stdout) ?? [];
+    const page = await place.page('tools');
+    await page.getByText(`A model that gets the whole list reads about ${total} tokens`).waitFor();
+    await page.getByText(`In the entry of ${server}: ${yaml}`).waitFor();
+  });
 });
 
 it('loading is not zero: no part shows a number before the first state has come', async () => {

@@ -69,7 +69,9 @@ async function sizes(
     const rows = all.filter(({ server, state }) => state === 'shown' && chosen.includes(server));
     const sorted = rows.sort((one, other) => other.tokens - one.tokens);
     const advice = adviseOnTools(sorted, use);
-    await print(isJson ? JSON.stringify({ tools: sorted, advice }, null, 2) : describeSizes(sorted, advice));
+    // The estimate of a whole list differs by some tokens from the sum of its tools, because each of these is rounded.
+    const sum = words.length === 0 ? view?.tokens : sorted.reduce((tokens, row) => tokens + row.tokens, 0);
+    await print(isJson ? JSON.stringify({ tools: sorted, advice }, null, 2) : describeSizes(sorted, sum ?? 0, advice));
   };
   if (hub !== undefined) {
     try {
@@ -98,9 +100,8 @@ export function reportAll({ gateway, secrets, config }: Composition, viewName?: 
   return reportView({ ...facts, backends: gateway.pool.oldest, redact: secrets.redact });
 }
 
-function describeSizes(rows: readonly ToolRow[], advice: readonly ToolAdvice[]): string {
+function describeSizes(rows: readonly ToolRow[], sum: number, advice: readonly ToolAdvice[]): string {
   const look = lookOf(process.stdout);
-  const sum = rows.reduce((tokens, row) => tokens + row.tokens, 0);
   const cells = rows.map(({ tokens, name, server, sentence, title }) => [
     String(tokens),
     name,
