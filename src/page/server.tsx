@@ -132,6 +132,7 @@ function Facts(server: ServerReport) {
         ['Calls', `${inFlight} in flight${isOne ? `, ${server.queued} waiting, breaker ${server.breaker}` : ''}`],
         ['p50 / p95', latencyText(server.latencyMs)],
         ['Limits', limits.filter((limit) => limit !== null).join(', ') || null],
+        ['Sandbox', known(server.sandbox, () => 'confined')],
         ['Sharing', known(sharing, ({ mode, because }) => prose(`${mode}, because ${because}`))],
       ]}
     />

@@ -52,8 +52,8 @@ function ownerOf({ server, user }: SandboxSpec): string {
 
 /** A sentence about a refusal, with the YAML that would allow it. */
 export function describeRefusal({ target, reason, allowedBy }: Refusal): string {
-  const how = allowedBy === undefined ? `: ${reason}.` : `; \`${allowedBy}\` in its entry would allow it.`;
-  return `The sandbox refused it a connection to ${target}${how}`;
+  const how = allowedBy === undefined ? `: ${reason}.` : `; \`${allowedBy}\` in the server's entry would allow it.`;
+  return `The sandbox refused the server a connection to ${target}${how}`;
 }
 
 /** The part of an entry that allows further names. */

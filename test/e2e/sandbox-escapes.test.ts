@@ -353,7 +353,7 @@ describe.runIf(CAN_CONFINE)('a hostile server in a sandbox', () => {
     expect(message.result.content[1].text).toContain(allow);
     const failed = await gateway.call('networked__attempt', { code, targets, isRefused: true });
     expect(failed.message.error.message).toMatch(
-      /^fetch failed\. The sandbox refused it a connection to refused\.example/,
+      /^fetch failed\. The sandbox refused the server a connection to refused\.example/,
     );
     const { advice, log } = await gateway.status('networked');
     expect(advice).toContain(allow);

@@ -255,7 +255,9 @@ function renderServer(server: ServerReport): string[] {
     server.era !== null && row('era', describeEra(server.era)),
     usageRow(server),
     !isDown(server) && restartRow(server),
-    server.sandbox !== null && row('sandbox', 'confined; `trunkline sandbox` with its name shows what is open'),
+    // An older hub does not tell.
+    (server.sandbox ?? null) !== null &&
+      row('sandbox', 'confined; `trunkline sandbox` with its name shows what is open'),
     server.sharing !== null && row('sharing', `${describeSharing(server.sharing)}, because ${server.sharing.because}`),
     instances.length > 1 &&
       row(server.remote ? 'connections' : 'processes', instances.map(describeInstance).join('; ')),
