@@ -77,7 +77,7 @@ export class Stream {
       this.#connection = connection;
       await this.#read(connection, AbortSignal.any([signal, connection.signal]));
       this.#connection = undefined;
-      // A tab that joins gets the state from the begin of another connection.
+      // A tab that joins gets the state at the start of another connection.
       if (signal.aborted || connection.signal.reason === JOIN) continue;
       link.value = 'lost';
       this.#tell('lost');
