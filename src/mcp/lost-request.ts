@@ -2,7 +2,7 @@ import { readText, valuesAt } from '../json/json-text.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 
 /*
- * Requests whose process ended before it answered. Nobody knows whether such a request took effect. Attach processes load
+ * Requests whose process ended before it answered. It is unknown whether such a request took effect. Attach processes load
  * this file.
  */
 

@@ -93,7 +93,7 @@ function missing(release: string): ConfinementFault {
   const how = command === undefined ? 'install the package `bubblewrap` of your system' : `install it: \`${command}\``;
   return {
     code: 'TL-SANDBOX-MISSING',
-    reason: 'bubblewrap is not installed: there is no program `bwrap`',
+    reason: 'bubblewrap is not installed, because there is no program `bwrap`',
     remedy: how,
   };
 }

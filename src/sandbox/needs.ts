@@ -1,4 +1,4 @@
-/** What a well-known package needs in a sandbox to do its work. */
+/** Needs of a well-known package in a sandbox. */
 export interface KnownNeeds {
   readonly network?: readonly string[];
   /** A browser, which uses local sockets. */

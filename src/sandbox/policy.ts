@@ -37,7 +37,7 @@ export interface Opening {
   readonly access: 'read' | 'write';
   /** The reason, as a phrase. */
   readonly because: string;
-  /** What the server sees at the path, if it is something else: a copy. */
+  /** The copy that the server sees at the path, if it does not see the file itself. */
   readonly source?: string;
 }
 

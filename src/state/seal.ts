@@ -94,7 +94,7 @@ type Keys = readonly [Uint8Array, ...Uint8Array[]];
 
 /** The seals of a gateway. Gateways with the same shared key accept each other's seals. */
 interface Seals extends Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal' | 'instance'> {
-  /** Returns the keys for one purpose. What they seal outlives the process. */
+  /** Returns the keys for one purpose. Texts that they seal outlive the process. */
   keysFor(purpose: string): Keys;
 }
 

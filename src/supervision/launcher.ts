@@ -109,13 +109,13 @@ export interface ChildSpec extends CommonSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
-  /** What a confined program sees besides itself. Absent if it runs unconfined. */
+  /** Openings of a confined program. Absent if it runs unconfined. */
   readonly sandbox?: SandboxSpec;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
 }
 
-/** What the entry of a confined server opens. Paths are absolute. */
+/** Openings in the entry of a confined server. Paths are absolute. */
 export interface SandboxSpec {
   /** The server's key in the configuration. */
   readonly server: string;

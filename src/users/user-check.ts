@@ -147,7 +147,7 @@ export class UserCheck implements HttpUsers {
 
 type Params = Readonly<Record<string, string>>;
 
-/** The path of an endpoint. What a client wrote there cannot end the quotes around it. */
+/** The path of an endpoint. Text of a client in it cannot end the quotes around it. */
 function pathOf(endpoint: string | undefined): string {
   if (endpoint === undefined) return '/mcp';
   const view = viewAt(endpoint);

@@ -122,7 +122,7 @@ export interface Need {
   readonly cause: readonly string[];
   /** A command to copy; null if none does it. */
   readonly command: string | null;
-  /** What the page can do about `server`. */
+  /** Actions of the page for `server`. */
   readonly action: 'restart' | 'login' | 'review' | null;
 }
 

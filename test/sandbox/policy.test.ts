@@ -67,7 +67,7 @@ function policy(
 const opened = (...args: Parameters<typeof policy>) =>
   policy(...args).openings.map(({ access, path }) => [access, path]);
 
-describe('what is open for a confined server', () => {
+describe('the openings of a confined server', () => {
   it('is nothing but the system for a program of the system', () => {
     expect(opened({ command: 'node' })).toEqual([]);
   });

@@ -210,7 +210,7 @@ function childAndPackage(
   return { child: whole, ...(used && { package: used }), ...shapesOf({ entry }, expandAny) };
 }
 
-/** What is open for a confined server. Nothing for one that runs unconfined. */
+/** The openings of a confined server. None for a server that runs unconfined. */
 function sandboxOf(
   server: string,
   entry: CheckedEntry,

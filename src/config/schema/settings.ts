@@ -89,7 +89,7 @@ export const SHARED_SETTINGS = {
     'Which results are cut; see docs/results.md.',
   ),
   sandbox: sandbox(
-    'Confines the program of the server: it sees the system, itself and a home folder of its own, and has no network (true), or also what the map opens. false runs it unconfined. On Linux only; see docs/sandbox.md.',
+    'Confines the program of the server. With true, it sees the system, itself and a home folder of its own, and has no network. A map opens more. false runs it unconfined. On Linux only; see docs/sandbox.md.',
   ),
 };
 

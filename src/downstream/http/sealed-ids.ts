@@ -15,7 +15,7 @@ export interface SealedIdsOptions {
   readonly now?: () => number;
 }
 
-/** The owner of a session. Nobody else can use the id of the session. */
+/** The owner of a session, who alone can use the id of the session. */
 export interface SessionOwner extends Caller {
   /** The endpoint that opened the session. The session is unknown at other endpoints. */
   readonly endpoint: string | undefined;

@@ -52,7 +52,7 @@ const MAX_WORDS = 40;
 /** Weights are kept in bytes, as multiples of this. */
 const STEP = 1 / 20;
 
-/** What each weight counts, saturated. */
+/** The saturated count for each weight. */
 const SATURATED = Float64Array.from({ length: 256 }, (_, byte) => (byte * STEP * (K1 + 1)) / (K1 + byte * STEP));
 
 /** Phrases that stand for a part of a request, with the share that each counts. Phrases are stems. */

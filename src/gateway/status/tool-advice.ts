@@ -3,7 +3,7 @@ import type { ToolRow } from './tool-report.js';
 /** Advice on the tools that cost a model more than they are worth. */
 export interface ToolAdvice {
   readonly kind: 'unused' | 'long' | 'twins';
-  /** What was found, as a sentence. */
+  /** The finding, as a sentence. */
   readonly text: string;
   /** Key of the server, and the line for its entry in the configuration that helps. */
   readonly server: string;

@@ -71,7 +71,7 @@ export async function sandboxTrial({ settings, isJson }: Invocation, tried: Trie
   }
 }
 
-/** What a server used in a trial. */
+/** Files and names that a server used in a trial. */
 interface Proposal {
   readonly names: readonly string[];
   readonly read: readonly string[];
@@ -172,7 +172,7 @@ class TrialFiles {
     return { path, access: 'write', because: 'a copy for the trial', source: copy };
   }
 
-  /** What the server has read and written. */
+  /** Files that the server has read and written. */
   used(): Pick<Proposal, 'read' | 'write' | 'uncopied'> {
     const wasRead = (file: string) => (lstatSync(file, { throwIfNoEntry: false })?.atimeMs ?? 0) > 0;
     const tellsAccess = this.#tellsAccess();
