@@ -159,9 +159,15 @@ function findConfinementFault(failure = ''): Pick<Assessment, 'problem' | 'code'
 const CLOSED_FILE =
   /\b(?:ENOENT|EACCES|EPERM|EROFS)\b|no such file or directory|permission denied|read-only file system/i;
 
+/** A file that may not be written, in the words of Node and Python. */
+const UNWRITABLE = /\b(?:EROFS|Read-only file system)\b[^'"]*['"](\/[\w./@+-]+)\/[^/'"]+['"]/i;
+
 /** Advice about a confined server that fails because of a file, which may be closed for it. */
 function adviseOnSandbox({ backend, sandboxRemarks, cause }: ServerFacts): string {
   if (sandboxRemarks === undefined || !cause.some((line) => CLOSED_FILE.test(line))) return '';
+  const [, folder] = cause.map((line) => UNWRITABLE.exec(line)).find((found) => found !== null) ?? [];
+  if (folder !== undefined)
+    return `It is confined, and may not write to ${folder}: \`sandbox: { write: [${folder}] }\` would allow it.`;
   return `It is confined, so the file may be closed for it: \`trunkline sandbox ${backend.key}\` shows what is open.`;
 }
 
@@ -176,12 +182,17 @@ function sentence(clause: string): string {
   return `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`;
 }
 
-function adviseOnNetwork({ lifecycle, logLines, isRemote = false }: ServerFacts): string {
+function adviseOnNetwork({ backend, lifecycle, logLines, sandboxRemarks, isRemote = false }: ServerFacts): string {
   if (isRemote) return '';
   const { state, consecutiveFailures = 0 } = lifecycle ?? {};
   const isFailing = state === 'parked' || state === 'backoff' || (state === 'starting' && consecutiveFailures > 0);
   const trouble = isFailing ? findNetworkTrouble(logLines) : undefined;
-  return trouble === undefined ? '' : `Its log shows ${trouble.problem}: ${trouble.cure}.`;
+  if (trouble === undefined) return '';
+  const cure =
+    sandboxRemarks === undefined
+      ? trouble.cure
+      : `it is confined, and \`trunkline sandbox ${backend.key} --try\` shows which names it needs`;
+  return `Its log shows ${trouble.problem}: ${cure}.`;
 }
 
 /** Assesses a server that runs, but may be unable to list its tools. */

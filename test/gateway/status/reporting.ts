@@ -38,6 +38,7 @@ interface Given {
   readonly isRemote?: boolean;
   readonly logLines?: readonly string[];
   readonly cause?: readonly string[];
+  readonly sandboxRemarks?: readonly string[];
   readonly facts?: Partial<StatusFacts>;
   readonly isStarted?: boolean;
 }
@@ -55,6 +56,7 @@ export async function given({
   isRemote = false,
   logLines = [],
   cause = [],
+  sandboxRemarks,
   facts,
   isStarted = true,
 }: Given = {}) {
@@ -75,7 +77,14 @@ export async function given({
     eventLoop: { p99Ms: 0, maxMs: 0 },
     usageOf: () => undefined,
     servers: [
-      { ...factsOf(world.server('a').backend, { ...READY, ...lifecycle }), problem, isRemote, logLines, cause },
+      {
+        ...factsOf(world.server('a').backend, { ...READY, ...lifecycle }),
+        problem,
+        isRemote,
+        logLines,
+        cause,
+        sandboxRemarks,
+      },
       { ...factsOf(world.server('b').backend), lifecycle: undefined },
     ],
     ...facts,

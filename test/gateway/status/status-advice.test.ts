@@ -37,6 +37,31 @@ describe('the advice', () => {
     },
   );
 
+  it.each([
+    ["Error: EROFS: read-only file system, open '/var/x/db.sqlite'", 'sandbox: { write: [/var/x] }'],
+    ["OSError: [Errno 30] Read-only file system: '/var/x/log'", 'sandbox: { write: [/var/x] }'],
+    ["Error: ENOENT: no such file or directory, open '/home/ann/key'", 'trunkline sandbox a'],
+    ['getaddrinfo ENOTFOUND api.example.com', 'trunkline sandbox a --try'],
+  ])('for a confined server names what may be closed: %s', async (line, advised) => {
+    const lifecycle = { state: 'parked', consecutiveFailures: 5 } as const;
+    const confined = await given({ lifecycle, logLines: [line], cause: [line], sandboxRemarks: [] });
+    expect(confined.one()?.advice).toContain(advised);
+    const unconfined = await given({ lifecycle, logLines: [line], cause: [line] });
+    expect(unconfined.one()?.advice).not.toContain('sandbox');
+  });
+
+  it('for a server that cannot be confined names the reason, in place of the failures', async () => {
+    const failure = 'it must be confined, and bubblewrap is not installed; install it (TL-SANDBOX-MISSING)';
+    const lifecycle = {
+      state: 'parked',
+      consecutiveFailures: 5,
+      lastFailure: { reason: failure, at: 90_000 },
+    } as const;
+    const { one } = await given({ lifecycle, sandboxRemarks: [] });
+    expect(one()).toMatchObject({ code: 'TL-SANDBOX-MISSING', problem: expect.stringContaining('install it') });
+    expect(one()?.advice).toContain('never starts the server unconfined');
+  });
+
   it('does not name a network error in the log of a server that runs or starts for the first time', async () => {
     const logLines = ['connect ECONNREFUSED 127.0.0.1:5432'];
     for (const state of ['ready', 'starting', 'idle'] as const) {
