@@ -54,7 +54,8 @@ describe('the check of confined servers', () => {
   });
 
   it('reports connections that were refused, with the line that would allow them', () => {
-    const remark = 'The sandbox refused the server a connection to a.example; `sandbox: { network: [a.example] }` allows it.';
+    const remark =
+      'The sandbox refused the server a connection to a.example; `sandbox: { network: [a.example] }` allows it.';
     const found = checkServer({ report: reportOf({ sandbox: { remarks: [remark] } }) });
     expect(found.map(({ code }) => code)).toEqual(['TL-SERVER-OK', 'TL-SANDBOX-REFUSED']);
     expect(found[1]?.evidence).toEqual([remark]);
