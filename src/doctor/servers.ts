@@ -1,6 +1,6 @@
 import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-text.js';
-import { LIMITED_CLIENTS, MAX_LIST_TOKENS } from '../gateway/search/list-modes.js';
+import { LIMITED_CLIENTS, type ListDecision, MAX_LIST_TOKENS } from '../gateway/search/list-modes.js';
 import type { ListReport, ServerReport } from '../gateway/status/status.js';
 import { describeEra, describeSaving, describeSharing, plural } from '../gateway/status/status-text.js';
 import { type ToolAdvice, UNUSED_DAYS } from '../gateway/status/tool-advice.js';
@@ -196,8 +196,15 @@ const LONGEST_NAME = 64 - 'mcp__trunkline__'.length;
 /** Claude Code cuts descriptions here. */
 const MAX_DESCRIPTION_BYTES = 2_048;
 
-/** Whether clients and models can use the merged list of tools. `titles` has the clients that have Trunkline registered. */
-export function checkTools(tools: readonly ListedTool[], titles: readonly string[] = []): Finding[] {
+/**
+ * Whether clients and models can use the merged list of tools. `titles` has the clients that have Trunkline registered, and
+ * `mode` is how clients without a view see the tools.
+ */
+export function checkTools(
+  tools: readonly ListedTool[],
+  titles: readonly string[] = [],
+  mode: ListDecision['mode'] | 'auto' = 'direct',
+): Finding[] {
   const found: Finding[] = [];
   const long = tools.filter(({ name }) => name.length > LONGEST_NAME).map(({ name }) => name);
   if (long.length > 0) {
@@ -206,7 +213,8 @@ export function checkTools(tools: readonly ListedTool[], titles: readonly string
   }
   const shares = sharesOf(tools);
   const counts = [someOf(shares.map(({ server, count: of }) => `${server} ${of}`))];
-  const exceeded = LIMITED_CLIENTS.filter((each) => tools.length > each.tools);
+  // In the other modes, these clients get a short list.
+  const exceeded = mode === 'direct' ? LIMITED_CLIENTS.filter((each) => tools.length > each.tools) : [];
   const own = exceeded.filter(({ title }) => titles.some((each) => each.includes(title)));
   for (const { title, tools: limit, source } of own) {
     const text = `${tools.length} tools are listed, and ${title} shows ${limit}`;
@@ -218,7 +226,7 @@ export function checkTools(tools: readonly ListedTool[], titles: readonly string
     found.push(finding('TL-TOOLS-MANY', `${tools.length} tools are listed; ${limits}`, counts));
   }
   const tokens = shares.reduce((sum, share) => sum + share.tokens, 0);
-  if (tokens > MAX_LIST_TOKENS) {
+  if (mode !== 'search' && tokens > MAX_LIST_TOKENS) {
     const evidence = [someOf(shares.map((share) => `${share.server} about ${share.tokens} tokens`))];
     found.push(finding('TL-TOOLS-HEAVY', `the list of tools takes about ${tokens} tokens`, evidence));
   }

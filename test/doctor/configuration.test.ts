@@ -109,6 +109,15 @@ describe('the configuration', () => {
   );
   reports('TL-SERVER-LONG-TEXT', /^1 tool with desc/, () => checkTools(tools(1, 100, { descriptionBytes: 3_000 })));
 
+  it('finds no long list for clients that search instead', () => {
+    const many = tools(129, 1_000);
+    const codes = (mode: 'direct' | 'auto' | 'search') => checkTools(many, [], mode).map(({ code }) => code);
+    expect(codes('direct')).toEqual(['TL-TOOLS-MANY', 'TL-TOOLS-HEAVY']);
+    // Other clients still get the whole list.
+    expect(codes('auto')).toEqual(['TL-TOOLS-HEAVY']);
+    expect(codes('search')).toEqual([]);
+  });
+
   it('has evidence for what the author of a package says', () => {
     expect(packaged()).toContainEqual(expect.objectContaining({ evidence: ['use @new/tool'] }));
   });

@@ -246,7 +246,8 @@ export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   const ran = observed.servers.filter(({ report: { state } }) => state === 'ready' || state === 'idle');
   const titles = facts.registrations.map(titleOf);
   const advice = adviseOnTools(observed.rows, await readToolUse(facts.config, Date.now()));
-  const onTools = [...checkTools(observed.tools, titles), ...checkToolAdvice(advice)];
+  const mode = facts.config instanceof ConfigError ? undefined : facts.config.gateway.mode;
+  const onTools = [...checkTools(observed.tools, titles, mode), ...checkToolAdvice(advice)];
   return {
     findings: [...onServers, ...onTools, ...(await checkClientStarts(facts))],
     working: new Set(ran.map(({ report }) => report.server)),
