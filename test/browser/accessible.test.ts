@@ -137,10 +137,11 @@ it('Tab reaches everything that can be used, in every part, and shows where it i
 it('a screen reader is told of what comes to need the person', async () => {
   const page = await place.page();
   await page.getByRole('article').first().waitFor();
+  // The sentence is shown for some seconds, which the command may take.
+  const told = page.getByRole('status').filter({ hasText: 'reviewed runs, but' }).waitFor({ timeout: 30_000 });
   writeFileSync(place.file('reviewed.json'), '[]');
   await place.client.call('reviewed__read', { changed: true });
-  await place.run('restart', 'reviewed');
-  await page.getByRole('status').filter({ hasText: 'reviewed runs, but' }).waitFor();
+  await Promise.all([told, place.run('restart', 'reviewed')]);
 });
 
 it('shows no motion to a person who wants none', async () => {
