@@ -32,7 +32,11 @@ const COMMANDS = [
   'init',
   'logins',
   'package-commands',
+  'page-source',
   'recording',
+  'sandbox',
+  'sandbox-escapes',
+  'users',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
 export default defineConfig({
