@@ -79,8 +79,8 @@ class User {
     } catch (error) {
       if (!isSessionUnknown(error)) throw error;
     }
-    // Trunkline has restarted, or it ended the session because it was idle for too long. It rejected the call before
-    // handling it, so sending the call again in a new session is safe. After any other failure the call may have run.
+    // Trunkline cannot resume the session, for example because it is too old. It rejected the call before handling it, so
+    // sending the call again in a new session is safe. After any other failure the call may have run.
     await this.#session.client.close();
     this.#session = undefined;
     this.#session = await openSession();

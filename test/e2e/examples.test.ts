@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Finished, Place, type Running } from '../support/http-place.js';
@@ -156,10 +157,11 @@ describe('the bot', () => {
   const place = new Place();
   const proxy = new RecordingProxy();
   let gateway: Running | undefined;
-  /** Starts Trunkline; ends the one that runs first. */
-  const restart = async () => {
+  /** Starts Trunkline; ends the one that runs first. `isForgetful` removes the key that opens the ids of its sessions. */
+  const restart = async ({ isForgetful = false } = {}) => {
     gateway?.process.kill('SIGTERM');
     await gateway?.finished;
+    if (isForgetful) rmSync(join(dirname(place.tokenFile), 'seal'));
     gateway = await place.serve({ servers: { everything } });
     proxy.target = new URL(gateway.url);
   };
@@ -239,11 +241,25 @@ describe('the bot', () => {
     expect(deletions().map(({ status }) => status)).toEqual([204, 204]);
   });
 
-  it('begins a new session when Trunkline does not know the old one, and repeats the call', async () => {
+  it('goes on with the same sessions when Trunkline was restarted', async () => {
     const { running, echo, finish } = startBot();
     for (const name of NAMES) echo(name, 'before');
     await until('all answers', () => running.stdout.split('\n').length > 3);
     await restart();
+    echo('ada', 'after');
+    const { code, stdout, stderr } = await finish();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^ada: Echo: after$/m);
+    expect(statuses('initialize')).toEqual([200, 200, 200]);
+    // Also those of bob and cyd, who have not asked since.
+    expect(deletions().map(({ status }) => status)).toEqual([204, 204, 204]);
+  });
+
+  it('begins a new session when Trunkline does not know the old one, and repeats the call', async () => {
+    const { running, echo, finish } = startBot();
+    for (const name of NAMES) echo(name, 'before');
+    await until('all answers', () => running.stdout.split('\n').length > 3);
+    await restart({ isForgetful: true });
     echo('ada', 'after');
     echo('ada', 'and after that');
     echo('bob', 'after');
