@@ -95,10 +95,7 @@ export function policyOf(program: Program, settings: SandboxSpec, places: Places
     closed,
     home: places.home,
     ownHome: places.ownHome,
-    network: [
-      ...settings.network.map((name) => ({ name, because: '`network` of its entry' })),
-      ...registriesOf(program).map((name) => ({ name, because: `${basename(program.command)} downloads from it` })),
-    ],
+    network: settings.network.map((name) => ({ name, because: '`network` of its entry' })),
     unixSockets: settings.unixSockets,
     command: command === undefined ? undefined : finder.startable(command, openings),
     proposed: finder.proposals(openings),
@@ -299,14 +296,4 @@ function rank({ access }: Opening): number {
 
 function depthOf(path: string): number {
   return path === sep ? 0 : path.split(sep).length - 1;
-}
-
-/** The registries of programs that download a package when they start. */
-function registriesOf({ command, env }: Program): string[] {
-  const name = basename(command);
-  if (/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(name)) {
-    const chosen = env.npm_config_registry ?? env.NPM_CONFIG_REGISTRY;
-    return [chosen !== undefined && URL.canParse(chosen) ? new URL(chosen).host : 'registry.npmjs.org'];
-  }
-  return /^uvx?$/.test(name) ? ['pypi.org', 'files.pythonhosted.org'] : [];
 }

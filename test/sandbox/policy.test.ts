@@ -149,11 +149,12 @@ describe('the openings of a confined server', () => {
     expect(policy({ command: 'node' }, { write: [`${HOME}/.config`] }).fault).toContain('files of Trunkline');
   });
 
-  it('is a registry for a program that downloads a package, and no name for others', () => {
-    expect(policy({ command: 'uvx' }).network.map(({ name }) => name)).toEqual(['pypi.org', 'files.pythonhosted.org']);
-    const env = { npm_config_registry: 'https://packages.example:8443/npm/' };
-    expect(policy({ command: 'npx', env }).network.map(({ name }) => name)).toEqual(['packages.example:8443']);
-    expect(policy({ command: 'node' }).network).toEqual([]);
+  it('is no name of the network that the entry does not list, also for a program that downloads a package', () => {
+    const env = { npm_config_registry: 'https://packages.example/npm/' };
+    expect(policy({ command: 'npx', env }).network).toEqual([]);
+    expect(policy({ command: 'npx', env }, { network: ['packages.example'] }).network).toEqual([
+      { name: 'packages.example', because: '`network` of its entry' },
+    ]);
   });
 });
 
