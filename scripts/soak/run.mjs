@@ -101,8 +101,9 @@ function runApart(name) {
   const chunks = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => chunks.push(chunk));
   return new Promise((resolve) => {
-    child.once('close', (code) => {
+    child.once('close', (code, signal) => {
       process.off('exit', stop);
+      if (signal !== null) chunks.push(Buffer.from(`\n**Not met**: ${name} was ended by ${signal}.\n`));
       process.stdout.write(Buffer.concat(chunks));
       resolve(code === 0);
     });
