@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { HubState } from '../web/contract.js';
 import { hub, needs } from './state.js';
 
@@ -24,7 +24,7 @@ export function tellOfChanges(): void {
   let before: HubState['kind'] | undefined;
   /** When each need was seen last. */
   const seen = new Map<string, number>();
-  setInterval(() => {
+  const look = () => {
     const kind = hub.value?.kind;
     const now = needs.value;
     if (kind === undefined || now === undefined) return;
@@ -35,5 +35,10 @@ export function tellOfChanges(): void {
     else if (before !== undefined && fresh.length > 0)
       say(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
     before = kind;
-  }, LOOK_EVERY_MS);
+  };
+  // Also at the first state, because a need that comes within a second of it is new.
+  effect(() => {
+    if (before === undefined) look();
+  });
+  setInterval(look, LOOK_EVERY_MS);
 }
