@@ -107,6 +107,11 @@ export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<Calling
   return { name: asText(name), version: asText(version) };
 }
 
+/** Returns the key in the name of an instance, such as `KEY`, `KEY~2` or `KEY~3`. */
+export function serverOf(instance: string): string {
+  return instance.replace(/~\d+$/, '');
+}
+
 /** Facts that the calls of one session share. */
 interface ObservedSession {
   readonly client: CallingClient;

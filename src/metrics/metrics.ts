@@ -1,4 +1,4 @@
-import type { CallObservation, CallObserver, ObservedCall } from '../gateway/call-feed.js';
+import { type CallObservation, type CallObserver, type ObservedCall, serverOf } from '../gateway/call-feed.js';
 import type { Gateway } from '../gateway/gateway.js';
 import { readText } from '../json/json-text.js';
 import { RPC_CODES } from '../jsonrpc/message.js';
@@ -50,8 +50,7 @@ export class Metrics implements CallObserver, CallObservation {
     const states = new Map<string, string>();
     events.subscribe('server.changed', ({ instance, snapshot: { state } }) => {
       const reason = RESTARTED_FROM[states.get(instance) ?? ''];
-      // The id of an instance is the key of its server, and a number after `~`.
-      const [server] = instance.split('~');
+      const server = serverOf(instance);
       if (state === 'starting' && reason !== undefined) increment(this.restarts, { server, reason });
       if (state === 'stopped') states.delete(instance);
       else states.set(instance, state);

@@ -1,9 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { CallEnd, CallingClient, CallObservation, CallObserver, ObservedCall } from '../gateway/call-feed.js';
+import {
+  type CallEnd,
+  type CallingClient,
+  type CallObservation,
+  type CallObserver,
+  type ObservedCall,
+  serverOf,
+} from '../gateway/call-feed.js';
 import { readText, type Span, valuesAt } from '../json/json-text.js';
 import { RpcError } from '../jsonrpc/message.js';
 import type { Redact } from '../observe/redact.js';
-import { serverOf } from './format.js';
 import { LineQueue, type LineSink } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
 

@@ -77,11 +77,6 @@ export function textOf({ raw, base64 }: Entry): string | undefined {
   return new TextDecoder().decode(Uint8Array.from(atob(base64), (each) => each.charCodeAt(0)));
 }
 
-/** Returns the key in the name of an instance, such as `KEY`, `KEY~2` or `KEY~3`. */
-export function serverOf(instance: string): string {
-  return instance.replace(/~\d+$/, '');
-}
-
 /** Names of the parties on the left and on the right: clients, Trunkline, servers. */
 const ARROWS: Readonly<Record<Entry['dir'], string>> = {
   'c>g': 'client → ',

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/resolve/config.js';
-import type { CallFeed } from '../gateway/call-feed.js';
+import { type CallFeed, serverOf } from '../gateway/call-feed.js';
 import type { MessageFeed, PassingMessage } from '../io/message-feed.js';
 import { asText } from '../json/json-value.js';
 import { splice, splicedLength } from '../json/splice.js';
@@ -12,7 +12,7 @@ import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
 import { CallLog, openCallFile } from './call-log.js';
 import { createCleaner } from './clean-message.js';
-import { describeGap, type Entry, serverOf } from './format.js';
+import { describeGap, type Entry } from './format.js';
 import { LineQueue, type LineSink } from './line-queue.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES } from './recording-file.js';
 

@@ -15,8 +15,8 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const LINE = /^([a-z0-9][a-z0-9._-]{0,62})[ \t]+([0-9a-f]{64})(?:[ \t]+([^\s,]+(?:,[^\s,]+)*))?$/i;
 
 /**
- * The machines that have a token of their own. The file has the hashes of the tokens, so that whoever reads the file
- * cannot use them. A changed file applies to the next request.
+ * The machines that have a token of their own. The file has only the hashes of the tokens, so a reader of the file cannot
+ * use the tokens. A changed file applies to the next request.
  */
 export class MachineTokens {
   readonly #options: MachineTokensOptions;
