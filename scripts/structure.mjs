@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 74_900,
-  sourceFiles: 401,
+  sourceLines: 78_900,
+  sourceFiles: 425,
   tinyFiles: 10,
-  testLines: 77_000,
+  testLines: 81_000,
   callFiles: 46,
   listFiles: 153,
 };
