@@ -282,7 +282,7 @@ export class Sessions extends PostingClients<Session> {
 
   #create(id: string, owner: SessionOwner, isResumed: boolean): Session | HttpRefusal {
     const { core, events } = this.#options;
-    if (this.isFull) return FULL;
+    if (this.isFull && !this.#makeRoomFor(owner.principal)) return FULL;
     const { endpoint } = owner;
     const client = core.openSession(endpoint, owner, () => this.end(session, 'removed'), isResumed);
     if (client === undefined) return unknownEndpoint(endpoint);
@@ -290,6 +290,24 @@ export class Sessions extends PostingClients<Session> {
     const session: Session = new Session({ ...this.#options, client, id, owner, onCut });
     this.add(session);
     return session;
+  }
+
+  /**
+   * Ends a session of the principal with the most sessions, if that principal keeps more than the one that needs room. Takes
+   * the session without a call in flight that was idle longest, because it can be resumed. Returns `false` if there is none.
+   */
+  #makeRoomFor(principal: string): boolean {
+    const byPrincipal = new Map<string, Session[]>([[principal, []]]);
+    for (const session of this.clients.values()) {
+      const { principal: owner } = session.owner;
+      const own = byPrincipal.get(owner);
+      if (own === undefined) byPrincipal.set(owner, [session]);
+      else own.push(session);
+    }
+    const [most = []] = [...byPrincipal.values()].sort((one, other) => other.length - one.length);
+    if (most.length <= (byPrincipal.get(principal)?.length ?? 0) + 1) return false;
+    const [idlest] = most.filter(({ hasCalls }) => !hasCalls).sort((one, other) => one.dueAt - other.dueAt);
+    return idlest !== undefined && this.end(idlest, 'expired');
   }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HttpBindError } from '../../../src/downstream/http/bind.js';
 import { endpointFor } from '../../../src/users/endpoints.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
 import { ScriptedCore } from './scripted-core.js';
 import { ScriptedUsers, tokenOf } from './scripted-users.js';
@@ -153,6 +154,39 @@ describe('the session of a user', () => {
     await inFlight;
     await list();
     expect(http.core.sessions.map(({ closed }) => closed)).toEqual([1, 0]);
+  });
+
+  it('makes room for a user who has fewer, and can be continued while there is room', async () => {
+    const clock = new FakeClock();
+    const { http } = await servingUsers({ clock, limits: { maxSessions: 3 } });
+    const open = async (user: object) => {
+      clock.advance(1_000);
+      return { ...user, ...(await http.initialize('2025-06-18', { ...user })) };
+    };
+    const [first, second] = [await open(ANN), await open(ANN), await open(ANN)];
+    clock.advance(1_000);
+    await http.post(request(1, 'ping'), first);
+    const bobs = await open(BOB);
+    expect(http.core.sessions.map(({ closed }) => closed)).toEqual([0, 1, 0, 0]);
+    // Neither user has two sessions more than the other one.
+    expect((await http.post(initializeRequest('2025-06-18'), { ...BOB })).status).toBe(503);
+    expect((await http.post(request(1, 'ping'), second)).status).toBe(503);
+    await http.send('DELETE', '/mcp', bobs);
+    expect((await http.post(request(1, 'ping'), second)).status).toBe(200);
+  });
+
+  it('with a call in flight makes no room', async () => {
+    const { http } = await servingUsers({ limits: { maxSessions: 2 } });
+    const replies = http.core.hold();
+    const calls = [];
+    for (let count = 1; count <= 2; count += 1) {
+      const session = await http.initialize('2025-06-18', { ...ANN });
+      calls.push(http.post(request(1), { ...ANN, ...session }));
+      await until('the call is in flight', () => replies.length === count);
+    }
+    expect((await http.post(initializeRequest('2025-06-18'), { ...BOB })).status).toBe(503);
+    for (const reply of replies) reply.withdraw();
+    await Promise.all(calls);
   });
 
   it('does not count toward the rate of another user', async () => {
