@@ -137,7 +137,7 @@ export class ActiveConfig {
       isTrusted: trusted,
       isRemote: child?.kind === 'remote',
       idleStopMs,
-      maxResultBytes: results.maxBytes,
+      results,
       shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
       approvals: approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file),
     };

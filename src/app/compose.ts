@@ -87,7 +87,8 @@ export interface OptionalCode {
 
 /** Loads the code that only some configurations or environments need, if these need it. */
 export async function codeFor({ servers, gateway }: Config, environment = process.env): Promise<OptionalCode> {
-  const cutsResults = [...servers, ...gateway.views].some(({ results }) => (results?.maxBytes ?? 0) > 0);
+  const limits = [...servers, ...gateway.views].flatMap(({ results }) => [results?.maxBytes, results?.maxBinaryBytes]);
+  const cutsResults = limits.some((limit = 0) => limit > 0);
   const traces = gateway.tracing !== undefined || Object.keys(environment).some((name) => name.startsWith('OTEL_'));
   const [ofResults, ofTraces] = await Promise.all([
     cutsResults ? import('../gateway/large-results.js') : undefined,
@@ -175,6 +176,7 @@ export function compose(options: ComposeOptions): Composition {
     waiting,
     partialFrames: unfinishedLines,
     requestBodies: platform.requestBodies,
+    keptResults: results?.kept,
     internalErrorCount: internalErrors.count,
     eventLoop,
     usageOf: (pid) => processes?.resources.readingOf(pid),
@@ -378,6 +380,7 @@ function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
   return {
     ...facts,
     config: { ...facts.config, file: undefined },
+    keptResults: undefined,
     ...(facts.service?.kind === 'http' && { service: { kind: 'http', refusedNames: [] } }),
     servers: facts.servers.map((server) => ({
       ...server,

@@ -10,22 +10,34 @@ import {
   visitElements,
   visitMembers,
 } from '../json/json-text.js';
-import { boundaryAfter, boundaryBefore, insideOf, textLength } from '../json/literal-text.js';
-import type { Edit } from '../json/splice.js';
+import { boundaryAfter, boundaryBefore, insideOf, textInside, textLength } from '../json/literal-text.js';
+import { concatEdits, type Edit } from '../json/splice.js';
 import { join } from '../jsonrpc/message.js';
+import { withContent } from '../mcp/older-revisions.js';
 
 export interface CutOptions {
   /** Limit of all texts of the result together, and of the structured content, in bytes. */
   readonly maxBytes: number;
+  /** Limit of all binary content of the result together, in bytes. */
+  readonly maxBinaryBytes: number;
   /** Whether the structured content must stay as it is, because the tool has an output schema. */
   readonly isStructureFixed: () => boolean;
-  /** Name of the resource link to the whole. Absent if the client's revision has no resource links. */
-  readonly linkName: string | undefined;
-  /**
-   * Keeps the whole: the inside of a string literal, whose text has `length` bytes. Returns the URI under which the client can
-   * read it, or `undefined` if it is too large to be kept.
-   */
-  readonly keep: (inside: Uint8Array, length: number) => string | undefined;
+  /** The source of the result, for the names of resource links. */
+  readonly source: string;
+  /** Whether the client's revision has resource links. */
+  readonly hasLinks: boolean;
+  /** Returns the URI under which the client can read the content, or `undefined` if the content is too large to be kept. */
+  readonly keep: (content: KeptContent) => string | undefined;
+}
+
+/** Content that was cut or replaced, as a whole. */
+export interface KeptContent {
+  /** A string literal without its quotes: the text, or bytes in Base64. */
+  readonly inside: Uint8Array;
+  /** Length of the text in UTF-8, or of the bytes. */
+  readonly length: number;
+  readonly isBinary: boolean;
+  readonly mimeType?: string | undefined;
 }
 
 /** Excess of a text over the limit that is not worth a note, because the note would be as long. */
@@ -38,18 +50,69 @@ const LINE_BREAK = toBytes('\\n');
 /**
  * Returns the edits that shorten the texts of a tool result, if they are too long together: the first and the last bytes stay,
  * a note replaces the others, and a resource link is added at the end. Blocks whose text is left out as a whole are removed.
- * Structured content that is too long becomes a note. Images, audio and binary resources stay.
+ * Structured content that is too long becomes a note. Images, audio and binary resources that are too large together become
+ * links.
  */
 export function cutResult(bytes: Uint8Array, result: Span, options: CutOptions): readonly Edit[] {
-  const { maxBytes, isStructureFixed, linkName, keep } = options;
-  if (result.end - result.start <= maxBytes) return NO_EDITS;
+  const { maxBytes, maxBinaryBytes } = options;
+  const size = result.end - result.start;
+  if (size <= Math.min(maxBytes, maxBinaryBytes)) return NO_EDITS;
   const member = membersOf(bytes, result);
   const blocks = blocksOf(bytes, member('content'));
   if (blocks === undefined) return NO_EDITS;
+  const links = size > maxBinaryBytes ? linkBinaries(bytes, blocks, options) : NO_EDITS;
+  const cuts = size > maxBytes ? cutText(bytes, blocks, member('structuredContent'), options) : NO_EDITS;
+  return concatEdits(links, cuts);
+}
+
+/** Edits that replace the binary content for which there is no room. */
+function linkBinaries(
+  bytes: Uint8Array,
+  { elements, binaries }: Blocks,
+  { maxBinaryBytes, source, hasLinks, keep }: CutOptions,
+): Edit[] {
+  let room = maxBinaryBytes;
+  return binaries.flatMap(({ block, inside: { start, end }, kind, mimeType, uri: own }) => {
+    const inside = bytes.subarray(start, end);
+    const size = decodedLength(inside);
+    if (size <= room) {
+      room -= size;
+      return [];
+    }
+    // A copy, because the memory of the answer is used again.
+    const uri = keep({ inside: inside.slice(), length: size, isBinary: true, mimeType });
+    const span = elements[block];
+    if (uri === undefined || span === undefined) return [];
+    const what = kind === 'resource' ? 'a binary resource' : kind === 'image' ? 'an image' : 'audio';
+    const description = `Trunkline left out ${what} of ${size} bytes here. To get it, read the resource ${uri}.`;
+    const link = { uri, name: own ?? `${kind} of ${source}`, description, mimeType, size };
+    const text = hasLinks
+      ? withContent(bytes, span, 'resource_link', JSON.stringify(link).slice(1, -1))
+      : withContent(bytes, span, 'text', `"text":${JSON.stringify(`[${description}]`)}`);
+    return [{ span, text }];
+  });
+}
+
+/** The number of bytes that a literal in Base64 has. */
+function decodedLength(inside: Uint8Array): number {
+  const end = textInside(inside.subarray(boundaryBefore(inside, Math.max(0, inside.length - ESCAPED_PADDING))));
+  const padding = end.length - end.replace(/=+$/, '').length;
+  return Math.floor(((textLength(inside) - padding) * 3) / 4);
+}
+
+/** Length of the two characters at the end of Base64, if they are escapes. */
+const ESCAPED_PADDING = 12;
+
+/** Edits for texts and structured content. */
+function cutText(
+  bytes: Uint8Array,
+  blocks: Blocks,
+  structure: Span | undefined,
+  { maxBytes, isStructureFixed, source, hasLinks, keep }: CutOptions,
+): readonly Edit[] {
   const texts = blocks.texts.map(({ inside }) => bytes.subarray(inside.start, inside.end));
   const lengths = texts.map(textLength);
   const isLong = sum(lengths) > maxBytes + WORTHWHILE_BYTES;
-  const structure = member('structuredContent');
   const isLarge = structure !== undefined && structure.end - structure.start > maxBytes;
   const leavesStructure = isLarge && !isStructureFixed();
   if (!isLong && !leavesStructure) return NO_EDITS;
@@ -59,11 +122,9 @@ export function cutResult(bytes: Uint8Array, result: Span, options: CutOptions):
   const structureAt = lengthBefore(lengths, texts.length);
   const length = ofStructure === undefined ? structureAt - 1 : structureAt + textLength(ofStructure);
   const [only = NOTHING, ...more] = parts;
-  // A copy, because the memory of the answer is used again.
-  const uri = keep(
-    more.length === 0 ? only.slice() : join([only, ...more.flatMap((part) => [LINE_BREAK, part])]),
-    length,
-  );
+  // Copies here, too.
+  const inside = more.length === 0 ? only.slice() : join([only, ...more.flatMap((part) => [LINE_BREAK, part])]);
+  const uri = keep({ inside, length, isBinary: false, mimeType: 'text/plain' });
   if (uri === undefined) return NO_EDITS;
   const note = (what: string, from: number, to: number) =>
     `[Trunkline left out ${what} here: bytes ${from} to ${to} of ${length}. To read them, call trunkline__read_result with uri "${uri}" and offset ${from}.]`;
@@ -73,45 +134,66 @@ export function cutResult(bytes: Uint8Array, result: Span, options: CutOptions):
     const text = note('the structured content', structureAt, length);
     edits.push({ span: structure, text: toBytes(JSON.stringify({ trunkline: text })) });
   }
-  if (linkName !== undefined) edits.push(linkEdit(blocks, { uri, name: linkName, size: length }));
+  if (hasLinks) edits.push(linkEdit(blocks, { uri, name: `result of ${source}`, size: length }));
   return edits;
 }
 
 interface Blocks {
   readonly content: Span;
   readonly elements: readonly Span[];
-  readonly texts: readonly TextPart[];
+  readonly texts: readonly Part[];
+  readonly binaries: readonly (Part & Omit<BlockContent, 'literal'>)[];
 }
 
-interface TextPart {
-  /** Index of the block with the text. */
+interface Part {
+  /** Index of the block with the text or the bytes. */
   readonly block: number;
   /** The literal without its quotes. */
   readonly inside: Span;
 }
 
+interface BlockContent {
+  readonly kind: 'text' | 'image' | 'audio' | 'resource';
+  readonly literal: Span | undefined;
+  readonly mimeType?: string | undefined;
+  /** URI of an embedded resource. */
+  readonly uri?: string | undefined;
+}
+
+const OTHER: BlockContent = { kind: 'text', literal: undefined };
+
 /** The content blocks of a result; `undefined` if it has no list of them. */
 function blocksOf(bytes: Uint8Array, content: Span | undefined): Blocks | undefined {
   if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;
   const elements: Span[] = [];
-  const texts: TextPart[] = [];
+  const texts: Part[] = [];
+  const binaries: (Part & Omit<BlockContent, 'literal'>)[] = [];
   visitElements(bytes, content.start, Number.POSITIVE_INFINITY, (element) => {
-    const text = textOf(bytes, element);
-    if (text !== undefined && isString(bytes, text))
-      texts.push({ block: elements.length, inside: { start: text.start + 1, end: text.end - 1 } });
+    const { literal, ...about } = contentOf(bytes, element);
+    if (literal !== undefined && isString(bytes, literal)) {
+      const part = { block: elements.length, inside: { start: literal.start + 1, end: literal.end - 1 } };
+      if (about.kind === 'text') texts.push(part);
+      else binaries.push({ ...part, ...about });
+    }
     elements.push(element);
   });
-  return { content, elements, texts };
+  return { content, elements, texts, binaries };
 }
 
-/** The text of a block of text, or of an embedded resource. */
-function textOf(bytes: Uint8Array, block: Span): Span | undefined {
-  if (!isObject(bytes, block)) return undefined;
+function contentOf(bytes: Uint8Array, block: Span): BlockContent {
+  if (!isObject(bytes, block)) return OTHER;
   const member = membersOf(bytes, block);
-  const type = stringAt(bytes, member('type'));
-  if (type === 'text') return member('text');
-  const resource = type === 'resource' ? member('resource') : undefined;
-  return resource && isObject(bytes, resource) ? membersOf(bytes, resource)('text') : undefined;
+  const kind = stringAt(bytes, member('type'));
+  if (kind === 'text') return { kind, literal: member('text') };
+  const mimeType = stringAt(bytes, member('mimeType'));
+  if (kind === 'image' || kind === 'audio') return { kind, literal: member('data'), mimeType };
+  const resource = kind === 'resource' ? member('resource') : undefined;
+  if (resource === undefined || !isObject(bytes, resource)) return OTHER;
+  const inner = membersOf(bytes, resource);
+  const text = inner('text');
+  if (text !== undefined) return { kind: 'text', literal: text };
+  const [uri, type] = [stringAt(bytes, inner('uri')), stringAt(bytes, inner('mimeType'))];
+  return { kind: 'resource', literal: inner('blob'), mimeType: type, uri };
 }
 
 /** Returns a function that finds a member by its name, if it is there once. Readers differ in which of several they take. */

@@ -7,8 +7,8 @@ import { knowsOldContentOnly } from '../mcp/older-revisions.js';
 import { resourceNotFoundCode } from '../mcp/revisions.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { NamedView } from './catalog/tool-policy.js';
-import { cutResult } from './cut-result.js';
+import type { NamedView, ResultLimits } from './catalog/tool-policy.js';
+import { cutResult, type KeptContent } from './cut-result.js';
 import type { EditAnswer } from './dispatch/handling.js';
 import { findLines, readRange } from './read-result.js';
 import type { Backend } from './registry/backend.js';
@@ -31,12 +31,9 @@ const RESULTS: ReadonlyMap<string, readonly string[]> = new Map([
   [METHODS.getTask, ['result']],
 ]);
 
-interface KeptResult {
+interface KeptResult extends KeptContent {
   /** The client that got the result. */
   readonly client: DownstreamClient;
-  /** The text as the inside of a string literal, and the length of the text in bytes. */
-  readonly inside: Uint8Array;
-  readonly length: number;
   /** Limit of one answer of `trunkline__read_result`. */
   readonly maxBytes: number;
   /** Cancels the end of its time. */
@@ -72,8 +69,13 @@ export class LargeResults {
     this.#limits = limits;
     this.tool = {
       ...createOwnTool(READ_RESULT, (args, _, exchange) => this.#callTool(args, exchange)),
-      isOffered: (backends, named) => [...backends].some((backend) => maxBytesOf(backend, named) > 0),
+      isOffered: (backends, named) => [...backends].some((backend) => limitsOf(backend, named).maxBytes > 0),
     };
+  }
+
+  /** All that is kept; `undefined` if nothing is. */
+  get kept(): { readonly count: number; readonly bytes: number } | undefined {
+    return this.#count === 0 ? undefined : { count: this.#count, bytes: this.#bytes };
   }
 
   /** Returns the editor of an answer: it cuts the result, if results of this server are cut in this view. */
@@ -84,25 +86,25 @@ export class LargeResults {
     editAnswer: EditAnswer | undefined,
   ): EditAnswer | undefined {
     const { request, client } = exchange;
-    const maxBytes = maxBytesOf(backend, named);
+    const { maxBytes, maxBinaryBytes } = limitsOf(backend, named);
     const path = RESULTS.get(request.method);
-    if (maxBytes === 0 || path === undefined) return editAnswer;
+    if ((maxBytes === 0 && maxBinaryBytes === 0) || path === undefined) return editAnswer;
     const { bytes, tokens } = request;
-    const linkName = knowsOldContentOnly(client.revision)
-      ? undefined
-      : `result of ${stringAt(bytes, tokens.name) ?? 'a task'}`;
+    const source = stringAt(bytes, tokens.name) ?? 'a task';
+    const hasLinks = !knowsOldContentOnly(client.revision);
     return (response, connection) => {
       const others = editAnswer?.(response, connection) ?? [];
       const [result] = response.result === undefined ? [] : valuesAt(response.bytes, response.result, path);
       // A client that has left can read nothing.
       if (result === undefined || exchange.isSettled) return others;
       const cut = cutResult(response.bytes, result, {
-        maxBytes,
+        maxBytes: maxBytes || Number.POSITIVE_INFINITY,
+        maxBinaryBytes: maxBinaryBytes || Number.POSITIVE_INFINITY,
         isStructureFixed: () => tool === undefined || mayHaveOutputSchema(backend, tool),
-        linkName,
-        keep: (inside, length) => this.#keep(exchange, { inside, length, maxBytes }),
+        ...{ source, hasLinks },
+        keep: (content) => this.#keep(exchange, { ...content, maxBytes }),
       });
-      // Structured content that is left out needs no translation to another era.
+      // Content that is left out needs no translation to another era.
       const isLeftOut = ({ start }: Span) => cut.some(({ span }) => span.start === start);
       return [...others.filter(({ span }) => !isLeftOut(span)), ...cut];
     };
@@ -115,7 +117,12 @@ export class LargeResults {
     if (uri?.startsWith(URI) !== true) return false;
     const kept = this.#use(uri, exchange);
     if (kept === undefined) exchange.fail(new RpcError(resourceNotFoundCode(client.revision), GONE, { uri }));
-    else exchange.succeed(join([toBytes(`${CONTENTS}${JSON.stringify(uri)},"text":"`), kept.inside, CONTENTS_END]));
+    else {
+      const { inside, isBinary, mimeType } = kept;
+      const about = JSON.stringify({ uri, mimeType }).slice(0, -1);
+      const head = `{"contents":[${about},"${isBinary ? 'blob' : 'text'}":"`;
+      exchange.succeed(join([toBytes(head), inside, CONTENTS_END]));
+    }
     return true;
   }
 
@@ -130,7 +137,7 @@ export class LargeResults {
   }
 
   /** Returns the URI of the result, or `undefined` if the result is too large to be kept. */
-  #keep(exchange: Exchange, result: Pick<KeptResult, 'inside' | 'length' | 'maxBytes'>): string | undefined {
+  #keep(exchange: Exchange, result: KeptContent & Pick<KeptResult, 'maxBytes'>): string | undefined {
     const { bytes, count } = this.#limits;
     if (result.inside.length > bytes) return undefined;
     while (this.#bytes + result.inside.length > bytes || this.#count >= count) this.#forgetOne();
@@ -187,6 +194,7 @@ export class LargeResults {
     const { uri, offset, length, find } = read;
     const kept = this.#use(uri, exchange);
     if (kept === undefined) return textResult(GONE, true);
+    if (kept.isBinary) return textResult(BINARY, true);
     if (offset >= kept.length) return textResult(`The offset is too large: the result has ${kept.length} bytes.`, true);
     const limit = Math.max(MIN_READ_BYTES, kept.maxBytes);
     const turn = () => new Promise<void>((resolve) => void this.#clock.schedule(0, resolve));
@@ -208,9 +216,9 @@ function bytesOf(holding: Holding): number {
   return [...holding.values()].reduce((bytes, { inside }) => bytes + inside.length, 0);
 }
 
-/** Limit of the bytes in a result that a client of this view gets whole; 0 if it gets all results whole. */
-function maxBytesOf({ rules }: Backend, named: NamedView | undefined): number {
-  return named?.maxResultBytes ?? rules.maxResultBytes ?? 0;
+/** Limits of the results that a client of this view gets whole; 0 if there is none. */
+function limitsOf({ rules }: Backend, named: NamedView | undefined): Required<ResultLimits> {
+  return { maxBytes: 0, maxBinaryBytes: 0, ...rules.results, ...named?.results };
 }
 
 function ownerOf({ client, conversation }: Exchange): Owner {
@@ -223,11 +231,12 @@ function mayHaveOutputSchema({ lists }: Backend, tool: string): boolean {
   return entry === undefined || valuesAt(entry, { start: 0, end: entry.length }, ['outputSchema']).length > 0;
 }
 
-const CONTENTS = '{"contents":[{"mimeType":"text/plain","uri":';
 const CONTENTS_END = toBytes('"}]}');
 
 const GONE =
   'Trunkline has no such result for this client. Results are kept for 15 minutes after their last use, until the session of the client ends, and while there is room. Call the tool again.';
+
+const BINARY = 'This result is binary. To get it, read the resource with this URI.';
 
 /** Least limit of one answer, so that a text can be read even if `results.max` is small. */
 const MIN_READ_BYTES = 1_000;

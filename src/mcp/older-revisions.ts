@@ -119,17 +119,17 @@ function asOlderBlock(bytes: Uint8Array, block: Span, revision: string, index: n
   if (data !== undefined && isString(bytes, data)) {
     const about = JSON.stringify({ uri: `urn:trunkline:audio:${index + 1}`, mimeType: textAt('mimeType') });
     const resource = `${about.slice(0, -1)},"blob":${readText(bytes, data)}}`;
-    return replaced(bytes, block, 'resource', `"resource":${resource}`);
+    return withContent(bytes, block, 'resource', `"resource":${resource}`);
   }
   const [uri, name = uri] = [textAt('uri'), textAt('title') ?? textAt('name')];
   const isLink = type === 'resource_link' && uri !== undefined;
   const lines = isLink ? [`${name}: ${uri}`, textAt('description')] : [readText(bytes, block)];
   const text = lines.filter((line) => line !== undefined).join('\n');
-  return replaced(bytes, block, 'text', `"text":${JSON.stringify(text)}`);
+  return withContent(bytes, block, 'text', `"text":${JSON.stringify(text)}`);
 }
 
-/** Returns the block as another type. Only the members that every block can have remain. */
-function replaced(bytes: Uint8Array, block: Span, type: string, content: string): Uint8Array {
+/** Returns a content block as another type. Only the members that every block can have remain. */
+export function withContent(bytes: Uint8Array, block: Span, type: string, content: string): Uint8Array {
   return rewriteObject(bytes, block, {
     change: (name) => (COMMON.has(name) ? undefined : REMOVED),
     insert: () => [toBytes(`"type":"${type}"`), toBytes(content)],

@@ -10,19 +10,21 @@ const URI = 'trunkline://result/1-x';
 function cut(result: Message | string, options: Partial<CutOptions> = {}) {
   const bytes = bytesOf(typeof result === 'string' ? result : JSON.stringify(result));
   const span = { start: 0, end: bytes.length };
-  let kept: { text: string; length: number } | undefined;
+  const all: Message[] = [];
   const edits = cutResult(bytes, span, {
     maxBytes: 1_000,
+    maxBinaryBytes: Number.POSITIVE_INFINITY,
     isStructureFixed: () => true,
-    linkName: 'result of t',
-    keep: (inside, length) => {
-      kept = { text: textInside(inside), length };
-      return URI;
+    ...{ source: 't', hasLinks: true },
+    keep: ({ inside, ...about }) => {
+      all.push({ text: textInside(inside), ...about });
+      return `trunkline://result/${all.length}-x`;
     },
     ...options,
   });
   const text = Buffer.from(splice({ bytes, span, edits })).toString();
-  return { text, result: JSON.parse(text) as Message, kept, isSame: edits.length === 0 };
+  const [kept] = all;
+  return { text, result: JSON.parse(text) as Message, kept, all, isSame: edits.length === 0 };
 }
 
 const text = (length: number, letter = 'x') => ({ type: 'text', text: letter.repeat(length) });
@@ -79,7 +81,7 @@ describe('a text that is too long', () => {
     });
     const [block, link] = result.content;
     const { head, tail, from, to, length } = parts(block.text);
-    expect(kept).toEqual({ text: long, length: long.length });
+    expect(kept).toEqual({ text: long, length: long.length, isBinary: false, mimeType: 'text/plain' });
     expect(Number(length)).toBe(long.length);
     expect([head, tail]).toEqual([long.slice(0, from), long.slice(to)]);
     expect(head.length + tail.length).toBeLessThanOrEqual(1_000);
@@ -93,7 +95,7 @@ describe('a text that is too long', () => {
   });
 
   it('has no link for a client that does not know links', () => {
-    expect(cut({ content: [text(5_000)] }, { linkName: undefined }).result.content).toHaveLength(1);
+    expect(cut({ content: [text(5_000)] }, { hasLinks: false }).result.content).toHaveLength(1);
   });
 
   it.each([
@@ -203,7 +205,8 @@ describe('structured content without a schema that is too large', () => {
 
   it('may be all that there is', () => {
     const { result, kept } = cut({ content: [], structuredContent }, { isStructureFixed: () => false });
-    expect(kept).toEqual({ text: JSON.stringify(structuredContent), length: JSON.stringify(structuredContent).length });
+    const json = JSON.stringify(structuredContent);
+    expect(kept).toMatchObject({ text: json, length: json.length });
     expect(result.content).toEqual([expect.objectContaining({ uri: URI })]);
   });
 
@@ -219,5 +222,77 @@ describe('structured content without a schema that is too large', () => {
     const { result } = cut({ content: [text(5_000)], structuredContent });
     expect(result.structuredContent).toEqual(structuredContent);
     expect(result.content[0].text).toMatch(NOTE);
+  });
+});
+
+describe('images, audio and binary resources that are too large together', () => {
+  const image = (length: number, data = Buffer.alloc(length, 7).toString('base64')) => ({
+    ...{ type: 'image', data, mimeType: 'image/png', annotations: { audience: ['user'] } },
+  });
+  const options = { maxBytes: Number.POSITIVE_INFINITY, maxBinaryBytes: 1_000 };
+
+  it('stay while they fit, and become links otherwise', () => {
+    const audio = { ...image(300), type: 'audio', mimeType: 'audio/wav' };
+    const resource = { uri: 'file:///a.pdf', mimeType: 'application/pdf', blob: image(1_001).data };
+    const blocks = [image(600), audio, { type: 'resource', resource }, image(101), image(100), text(5_000)];
+    const { result, all } = cut({ content: blocks }, options);
+    const [, , ofResource, ofImage] = result.content;
+    expect(result.content.filter((_: Message, index: number) => ![2, 3].includes(index))).toEqual(
+      blocks.filter((_, index) => ![2, 3].includes(index)),
+    );
+    expect(ofResource).toEqual({
+      type: 'resource_link',
+      uri: URI,
+      name: 'file:///a.pdf',
+      mimeType: 'application/pdf',
+      size: 1_001,
+      description: `Trunkline left out a binary resource of 1001 bytes here. To get it, read the resource ${URI}.`,
+    });
+    expect(ofImage).toMatchObject({
+      ...{ type: 'resource_link', name: 'image of t', mimeType: 'image/png', size: 101 },
+      annotations: { audience: ['user'] },
+    });
+    expect(all).toEqual([
+      { text: resource.blob, length: 1_001, isBinary: true, mimeType: 'application/pdf' },
+      { text: image(101).data, length: 101, isBinary: true, mimeType: 'image/png' },
+    ]);
+  });
+
+  it.each([0, 1, 2])(
+    'have the size of their bytes, with %i characters of padding, also if these are escapes',
+    (more) => {
+      const { data } = image(3_000 + more);
+      const written = data.replaceAll('/', '\\/').replaceAll('=', '\\u003d');
+      const raw = `{"content":[{"type":"image","mimeType":"image/png","data":"${written}"}]}`;
+      expect(cut(raw, options).all).toEqual([expect.objectContaining({ text: data, length: 3_000 + more })]);
+    },
+  );
+
+  it('become texts for a client that does not know links', () => {
+    const { result } = cut({ content: [image(2_000)] }, { ...options, hasLinks: false });
+    expect(result.content).toEqual([
+      {
+        type: 'text',
+        text: `[Trunkline left out an image of 2000 bytes here. To get it, read the resource ${URI}.]`,
+        annotations: { audience: ['user'] },
+      },
+    ]);
+  });
+
+  it('stay whole if they cannot be kept', () => {
+    expect(cut({ content: [image(2_000)] }, { ...options, keep: () => undefined }).isSame).toBe(true);
+  });
+
+  it('are replaced between texts that are cut, too', () => {
+    const content = [text(3_000, 'a'), image(2_000), text(3_000, 'b'), image(2_000), text(3_000, 'c')];
+    const { result, all } = cut({ content }, { ...options, maxBytes: 1_000 });
+    expect(result.content.map(({ type, size }: Message) => size ?? type)).toEqual([
+      'text',
+      2_000,
+      2_000,
+      'text',
+      9_002,
+    ]);
+    expect(all.map(({ isBinary }) => isBinary)).toEqual([true, true, false]);
   });
 });

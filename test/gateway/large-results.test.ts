@@ -7,7 +7,7 @@ import { InMemoryClient, InMemoryExchange } from '../support/in-memory-client.js
 import { type ServerScript, startGateway, toolOf, type Who } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
-const LIMITED: ServerScript = { tools: ['t'], maxResultBytes: 1_000 };
+const LIMITED: ServerScript = { tools: ['t'], results: { maxBytes: 1_000 } };
 const text = (length: number, letter = 'x') => ({ content: [{ type: 'text', text: letter.repeat(length) }] });
 
 /** A gateway that cuts the results of `a` beyond 1,000 bytes. */
@@ -104,6 +104,25 @@ describe.each(ERAS)('a client %s', (_, era) => {
     expect((await part({ uri, find: 'nowhere' })).content).toEqual([{ type: 'text', text: 'No line has this text.' }]);
   });
 
+  it('gets a link in place of a large image, and reads the image as a resource', async () => {
+    const servers = { a: { ...LIMITED, results: { maxBytes: 10_000, maxBinaryBytes: 1_000 } } };
+    const { call, read, part } = (await cutting({ servers })).connect(era);
+    const [small, data] = [999, 2_000].map((length) => Buffer.alloc(length, 'x').toString('base64'));
+    const content = [small, data].map((each) => ({ type: 'image', data: each, mimeType: 'image/png' }));
+    const result = await call({ content: [...content, { type: 'text', text: 'x'.repeat(5_000) }] });
+    const { uri } = result.content[1];
+    expect(result.content).toMatchObject([
+      content[0],
+      { type: 'resource_link', mimeType: 'image/png', size: 2_000 },
+      { text: 'x'.repeat(5_000) },
+    ]);
+    expect((await read(uri)).contents).toEqual([{ uri, mimeType: 'image/png', blob: data }]);
+    expect(await part({ uri })).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('binary') }],
+    });
+  });
+
   it('is told of mistakes in the arguments of the tool', async () => {
     const { call, part } = (await cutting()).connect(era);
     const uri = uriOf(await call(text(5_000)));
@@ -184,9 +203,11 @@ describe('results over HTTP without sessions', () => {
 
 describe('a kept result', () => {
   it('is forgotten 15 minutes after its last use', async () => {
-    const { connect, clock } = await cutting();
+    const { connect, clock, results } = await cutting();
     const { call, read } = connect();
+    expect(results.kept).toBeUndefined();
     const uri = uriOf(await call(text(5_000)));
+    expect(results.kept).toEqual({ count: 1, bytes: 5_000 });
     const pending = clock.pending;
     clock.advance(14 * 60_000);
     expect(await read(uri)).toHaveProperty('contents');
@@ -195,6 +216,7 @@ describe('a kept result', () => {
     clock.advance(15 * 60_000);
     expect(await read(uri)).toMatchObject({ code: -32002, data: { uri } });
     expect(clock.pending).toBe(pending - 1);
+    expect(results.kept).toBeUndefined();
   });
 
   const LIMITS = { bytes: 20_000, count: 4 };
@@ -266,6 +288,7 @@ describe('the tool for parts of results', () => {
       views: [
         { name: 'some', servers: ['b'] },
         { name: 'cut', servers: ['b'], results: { maxBytes: 500 } },
+        { name: 'binary', servers: ['b'], results: { maxBinaryBytes: 500 } },
         { name: 'whole', results: { maxBytes: 0 } },
       ],
       clients: [],
@@ -275,6 +298,7 @@ describe('the tool for parts of results', () => {
     expect(await has({})).toBe(true);
     expect(await has({ view: 'some' })).toBe(false);
     expect(await has({ view: 'cut' })).toBe(true);
+    expect(await has({ view: 'binary' })).toBe(false);
     expect(await has({ view: 'whole' })).toBe(false);
     expect((await connect({ view: 'cut' }).call(text(5_000), { server: 'b' })).content[0].text).toMatch(/^x{250}\n/);
     expect((await connect({ view: 'whole' }).call(text(5_000))).content).toHaveLength(1);
@@ -336,6 +360,16 @@ describe('a client of an early revision', () => {
     expect(content).toHaveLength(1);
     const [, uri] = /uri "([^"]+)"/.exec(content[0].text) ?? [];
     expect((await part({ uri, offset: 4_998 })).content[1].text).toBe('xx');
+  });
+
+  it('gets the URI of large audio in a text only, and no large audio as a resource', async () => {
+    const { connect } = await cutting({ servers: { a: { ...LIMITED, results: { maxBinaryBytes: 1_000 } } } });
+    const { call, read } = connect({ revision: '2024-11-05' });
+    const data = Buffer.alloc(2_000).toString('base64');
+    const { content } = await call({ content: [{ type: 'audio', data, mimeType: 'audio/wav' }] });
+    expect(content).toEqual([{ type: 'text', text: expect.stringContaining('left out audio of 2000 bytes') }]);
+    const [uri = ''] = /trunkline:[^ ]+(?=\.)/.exec(content[0].text) ?? [];
+    expect((await read(uri)).contents).toEqual([{ uri, mimeType: 'audio/wav', blob: data }]);
   });
 });
 

@@ -14,6 +14,7 @@ import {
   createToolPolicy,
   type ListMode,
   type NamedViews,
+  type ResultLimits,
   type ToolPolicyRules,
 } from '../../src/gateway/catalog/tool-policy.js';
 import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
@@ -73,8 +74,8 @@ export interface ServerScript {
   /** Reason for which it does not run, as a sentence. */
   readonly failureCause?: string;
   readonly idleStopMs?: number;
-  /** Limit of its results in the configuration. */
-  readonly maxResultBytes?: number;
+  /** Limits of its results in the configuration. */
+  readonly results?: ResultLimits;
   /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
   readonly hasBridge?: boolean;
   /** The network to a server behind a URL. */
@@ -209,7 +210,7 @@ export class ScriptedServer {
       retryInMs: script.retryInMs ?? (() => undefined),
       whyDown: () => ({ cause: script.failureCause }),
       idleStopMs: script.idleStopMs ?? 0,
-      maxResultBytes: script.maxResultBytes ?? 0,
+      results: script.results ?? {},
       idleStop: () => {
         this.rests += 1;
       },

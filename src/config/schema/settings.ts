@@ -84,8 +84,13 @@ export const SHARED_SETTINGS = {
         'Limit on the text in the result of a tool. A longer text keeps its beginning and its end, and the client can read the rest. 0B means no limit.',
         ['0B', '256MiB'],
       ),
+      maxBinary: bytes(
+        '0B',
+        'Limit on the images, audio and binary resources in the result of a tool together. Those that do not fit become links, and the client can read them. 0B means no limit.',
+        ['0B', '256MiB'],
+      ),
     },
-    'a map with `max`',
+    'a map with `max` or `maxBinary`',
     'Which results are cut; see docs/results.md.',
   ),
   sandbox: sandbox(

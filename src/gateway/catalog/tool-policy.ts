@@ -53,8 +53,16 @@ interface ViewRules {
   readonly servers?: readonly string[] | undefined;
   /** Globs for names such as `KEY__TOOL`. */
   readonly tools?: Partial<ToolPolicyRules> | undefined;
-  readonly results?: { readonly maxBytes?: number } | undefined;
+  readonly results?: ResultLimits | undefined;
   readonly mode?: ListMode | undefined;
+}
+
+/** Limits of the content in a tool result, in bytes. 0 means no limit. */
+export interface ResultLimits {
+  /** Of all texts together. */
+  readonly maxBytes?: number;
+  /** Of all images, audio and binary resources together, without their encoding as text. */
+  readonly maxBinaryBytes?: number;
 }
 
 /**
@@ -74,8 +82,8 @@ export interface NamedView extends ViewFilter {
   readonly name: string;
   /** A sentence that says why the view shows nothing. Absent if the configuration has the view. */
   readonly fault?: string | undefined;
-  /** Limit of the bytes in a result, instead of those of the servers. 0 means no limit. */
-  readonly maxResultBytes?: number | undefined;
+  /** Instead of the limits of the servers. */
+  readonly results?: ResultLimits | undefined;
   /** Absent if the mode of the gateway applies. */
   readonly mode?: ListMode | undefined;
   showsServer(key: string): boolean;
@@ -132,7 +140,7 @@ export class NamedViews {
 
 function toView({ name, servers, tools, results, mode }: ViewRules): NamedView {
   const keys = servers && new Set(servers);
-  const view = { name, mode, maxResultBytes: results?.maxBytes, showsServer: (key: string) => keys?.has(key) ?? true };
+  const view = { name, mode, results, showsServer: (key: string) => keys?.has(key) ?? true };
   if (tools?.allow === undefined && tools?.deny === undefined) return view;
   const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
   // Checks all names of a tool, because a rule must apply even if the exposed name was shortened.

@@ -16,6 +16,7 @@ import {
   OfferedLists,
   type ServerLists,
 } from '../catalog/offered-lists.js';
+import type { ResultLimits } from '../catalog/tool-policy.js';
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
@@ -334,8 +335,7 @@ export interface BackendRules
   readonly isTrusted?: boolean;
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
-  /** Limit of the bytes in a tool result. 0 means no limit. */
-  readonly maxResultBytes?: number;
+  readonly results?: ResultLimits;
 }
 
 /** Whether the rules, or the headers of calls over HTTP, need the server's list of tools. */

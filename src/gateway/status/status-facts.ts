@@ -137,6 +137,8 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly partialFrames: FairMemory;
   /** Bytes of incomplete request bodies, over all HTTP clients. */
   readonly requestBodies: FairMemory;
+  /** The large results that are kept for all clients. Absent if none is kept. */
+  readonly keptResults?: { readonly count: number; readonly bytes: number } | undefined;
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];

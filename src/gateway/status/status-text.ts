@@ -62,7 +62,8 @@ function countServers(servers: readonly ServerReport[]): string {
 
 /** Sentences about the service of the client, and about problems of Trunkline as a whole. */
 function renderGeneral(report: StatusReport): string[] {
-  const { hub, aloneBecause, view, viewFault, configFault, configNeedsRestart, internalErrorCount } = report;
+  const { hub, aloneBecause, view, viewFault, configFault, configNeedsRestart, keptResults, internalErrorCount } =
+    report;
   const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
   const { maxMs } = report.eventLoop;
   const rows: Row[] = [
@@ -77,6 +78,8 @@ function renderGeneral(report: StatusReport): string[] {
     configNeedsRestart.length > 0 &&
       `Restart Trunkline to apply these changed settings: ${configNeedsRestart.join(', ')}.`,
     tracingRow(report),
+    keptResults &&
+      `${plural(keptResults.count, 'large result')} in memory for the clients to read: ${describeBytes(keptResults.bytes)}.`,
     waitingCalls.refused > 0 &&
       `Calls refused: ${waitingCalls.refused}, because ${waitingCalls.max} calls were waiting already (limit \`gateway.maxQueued\`).`,
     partialFrameBytes.refused > 0 &&

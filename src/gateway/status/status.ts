@@ -51,6 +51,8 @@ export function reportStatus(facts: StatusFacts, server?: string) {
       partialFrameBytes: reportMemory(facts.partialFrames),
       requestBodyBytes: reportMemory(facts.requestBodies),
     },
+    /** The large results that are kept for all clients; null if none is kept. */
+    keptResults: facts.keptResults ?? null,
     refusedNames: refusedNames.map((each) => reportRefusedName(each, facts.now)),
     internalErrorCount: facts.internalErrorCount,
     eventLoop: { p99Ms: facts.eventLoop.p99Ms, maxMs: facts.eventLoop.maxMs },

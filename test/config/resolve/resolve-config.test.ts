@@ -53,7 +53,7 @@ describe('a server of the file', () => {
         references: {},
         frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
         limits: {},
-        results: { maxBytes: 0 },
+        results: { maxBytes: 0, maxBinaryBytes: 0 },
       },
     ]);
     expect(config.warnings).toStrictEqual([]);

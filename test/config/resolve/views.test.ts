@@ -37,13 +37,16 @@ describe('the views of a configuration', () => {
 
   test('limit results, as the servers and `defaults` do', () => {
     const config = load(`
-defaults: { results: { max: 100kB } }
+defaults: { results: { max: 100kB, maxBinary: 1MB } }
 servers: { a: { command: x }, b: { command: x, results: { max: 0B } } }
 views: { small: { results: { max: 8KiB } }, same: { results: {} } }
 `);
-    expect(config.servers.map(({ results }) => results)).toEqual([{ maxBytes: 100_000 }, { maxBytes: 0 }]);
+    expect(config.servers.map(({ results }) => results)).toEqual([
+      { maxBytes: 100_000, maxBinaryBytes: 1_000_000 },
+      { maxBytes: 0, maxBinaryBytes: 1_000_000 },
+    ]);
     expect(config.gateway.views.map(({ results }) => results)).toEqual([{ maxBytes: 8_192 }, {}]);
-    expect(load(TEXT).servers[0]?.results).toEqual({ maxBytes: 0 });
+    expect(load(TEXT).servers[0]?.results).toEqual({ maxBytes: 0, maxBinaryBytes: 0 });
     expect(problemsOf('servers: { a: { command: x } }\nviews: { v: { results: { max: 8 } } }\n')).toEqual([
       '2:31 views.v.results.max: found the number 8 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
     ]);

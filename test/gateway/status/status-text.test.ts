@@ -65,6 +65,11 @@ describe('the text about all servers', () => {
       `The configuration file has been unusable for 12 s, so the previous configuration stays in force: ${FAULT.report}`,
     ],
     [
+      'the large results that are kept',
+      { keptResults: { count: 2, bytes: 1_500_000 } },
+      '2 large results in memory for the clients to read: 1.5 MiB.',
+    ],
+    [
       'which settings wait for the next start',
       { configNeedsRestart: ['gateway.http'] },
       'Restart Trunkline to apply these changed settings: gateway.http.',
