@@ -51,7 +51,9 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           isolate: false,
-          exclude: ['test/downstream/http/**', 'test/process/**', 'test/e2e/**', 'test/faults/**', 'test/browser/**'],
+          exclude: ['downstream/http', 'cluster', 'process', 'e2e', 'faults', 'browser'].map(
+            (name) => `test/${name}/**`,
+          ),
           // Property tests need this on a busy machine.
           expect,
           testTimeout: 30_000,
@@ -68,7 +70,7 @@ export default defineConfig({
       {
         test: {
           name: 'process',
-          include: ['test/process/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/faults/**/*.test.ts'],
+          include: ['cluster', 'process', 'e2e', 'faults'].map((name) => `test/${name}/**/*.test.ts`),
           exclude: COMMANDS,
           expect,
           testTimeout: 30_000,

@@ -64,9 +64,12 @@ function licensesOf(folders) {
   return texts.sort().join('\n');
 }
 
+/** The holders of packages that name none, from the license files of their repositories. */
+const HOLDERS = new Map([['@redis/client', '2022-2025, Redis, inc.']]);
+
 /** For a package that names the MIT license in its package.json, and has no file with the text. */
 function declaredLicense(name, license, author) {
-  const holder = author?.name ?? author;
+  const holder = author?.name ?? author ?? HOLDERS.get(name);
   if (license !== 'MIT' || holder === undefined) throw new Error(`${name} is bundled, but it has no license file`);
   return readFileSync(path('LICENSE'), 'utf8')
     .trim()
@@ -96,6 +99,22 @@ const noInterception = {
     return name === 'mitm-ca'
       ? `export const CRL_PATH = '';`
       : `${never('peekForClientHello')}${never('terminateAndForward')}`;
+  },
+};
+
+/**
+ * Takes the connection of the Redis client alone. Its methods for 400 commands, its pool and its clusters, which Trunkline does
+ * not use, are two thirds of the package.
+ */
+const redisConnection = {
+  name: 'redis-connection',
+  load(id) {
+    const [, name] = /@redis[\\/]client[\\/]dist[\\/](index|lib[\\/]commands[\\/]index)\.js$/.exec(id) ?? [];
+    if (name === undefined) return null;
+    const client = `const { default: Client } = require('./lib/client'); exports.createClient = Client.create;`;
+    return name === 'index'
+      ? `${client} exports.RESP_TYPES = require('./lib/RESP/decoder').RESP_TYPES;`
+      : `exports.default = { AUTH: require('./AUTH').default }; exports.NON_STICKY_COMMANDS = {};`;
   },
 };
 
@@ -131,7 +150,7 @@ await build({
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
   external: /^node:/,
-  plugins: [noInterception],
+  plugins: [noInterception, redisConnection],
   logLevel: 'warn',
   resolve: {
     extensionAlias: { '.js': ['.ts', '.js'] },

@@ -47,6 +47,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['json', 'timing', 'errors', 'files', 'http', 'config/file', 'config/resolve', 'downstream', 'downstream/http'],
     ...['node', 'npm:jose'],
   ],
+  // What several gateways share. `redis-store.ts` alone loads the client of the store.
+  cluster: ['json', 'errors', 'files', 'node', 'npm:@redis/client'],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],

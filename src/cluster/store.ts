@@ -1,0 +1,52 @@
+/**
+ * The store did not answer in time, or refused the command. The effect of the command is unknown. The message is for users:
+ * it names the setting to correct, if one is wrong, and no secret.
+ */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+}
+
+/**
+ * What the gateways of a cluster share: a key-value store with times to live, in which each command is atomic. Every value is
+ * text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
+ *
+ * Each command settles within 250 ms, and rejects with `StoreUnavailable` at once while the store is known to be away, so
+ * that no request of a client waits for it. Only `beat` asks a store that is away, and may take 2.5 s then, because it
+ * connects.
+ */
+export interface ClusterStore {
+  /** Whether the last command was answered. */
+  readonly isUp: boolean;
+
+  /** Stores the text of a member for `ms`. Returns the texts of all members whose time is not over, by their names. */
+  beat(member: string, text: string, ms: number): Promise<ReadonlyMap<string, string>>;
+  /** Removes a member. */
+  leave(member: string): Promise<void>;
+
+  /**
+   * Returns the holder of the name. If the name is free, or if `instead` holds it, `holder` gets it for `ms` first. The time
+   * of a claim that `holder` has already begins again.
+   */
+  claim(name: string, holder: string, ms: number, instead?: string): Promise<string>;
+  /** Returns the holder of the name; `undefined` if the name is free. */
+  holderOf(name: string): Promise<string | undefined>;
+  /**
+   * Begins the times of these claims again. Claims that ended unnoticed are made again if the names are free. Returns the
+   * names that others hold.
+   */
+  renew(names: readonly string[], holder: string, ms: number): Promise<readonly string[]>;
+  /** Ends those of these claims that `holder` has. */
+  release(names: readonly string[], holder: string): Promise<void>;
+
+  /** Returns a record; `undefined` if there is none. */
+  read(name: string): Promise<Uint8Array | undefined>;
+  /** Stores a record; for ever without `ms`. */
+  write(name: string, value: Uint8Array, ms?: number): Promise<void>;
+  /** Stores a record for ever if its content is still `before` (`undefined`: absent). Returns whether it was stored. */
+  replace(name: string, before: Uint8Array | undefined, value: Uint8Array): Promise<boolean>;
+  /** Removes a record. */
+  remove(name: string): Promise<void>;
+
+  /** Ends the connection. Commands in flight are rejected. */
+  close(): Promise<void>;
+}
