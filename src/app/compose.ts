@@ -30,7 +30,7 @@ import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals, type SharedKeys } from '../state/seal.js';
-import { loginFolder as userLoginFolder } from '../state/user-files.js';
+import { loginFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
@@ -51,8 +51,6 @@ export interface ComposeOptions {
   /** Folder of the run files, in which the next gateway finds the processes that a killed gateway has left behind. */
   readonly runFolder: string;
   readonly approvals: ApprovalFolders;
-  /** Folder of the logins at remote servers. Default: that of this user. */
-  readonly loginFolder?: string;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
   /** Shared with a transport that is already open. */
@@ -337,7 +335,10 @@ export function compose(options: ComposeOptions): Composition {
         runFolder,
         hasManyConnections,
         targets,
-        loginFolder: options.loginFolder ?? userLoginFolder(),
+        openVault: async () => {
+          const { FolderVault } = await import('../auth/folder-vault.js');
+          return new FolderVault(loginFolder());
+        },
         confinement: { config: () => activeConfig.config, ...(options.trial && { trial: options.trial }) },
         onLoginChange: restart,
       });

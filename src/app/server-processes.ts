@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logins, LoginsOptions } from '../auth/logins.js';
+import type { Vault } from '../auth/vault.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
@@ -26,8 +27,8 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   /** Receives the secrets of the environment that servers and npm can log. */
   readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile'>;
   readonly runFolder: string;
-  /** Folder of the logins at remote servers. */
-  readonly loginFolder: string;
+  /** Opens the vault with the logins at remote servers. Called with the first of them. */
+  readonly openVault: () => Promise<Vault>;
   /** Called with the key of a server when a login has begun or ended. */
   readonly onLoginChange: (server: string) => void;
   /** Launch targets by the keys of their specs. */
@@ -65,9 +66,8 @@ export class ServerProcesses {
       ...shared,
       ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
     });
-    this.#remote = new RemoteDialer(shared, {
+    this.#remote = new RemoteDialer(shared, options.openVault, {
       clock,
-      folder: options.loginFolder,
       keepSecret: (headers) => secrets.knowWhile([{ env: secretsIn(headers), args: [] }]),
       onChange: options.onLoginChange,
       onRenewed: (server, result) => platform.events.emit({ kind: 'login.renewed', server, result }),
@@ -109,14 +109,19 @@ class RemoteDialer implements Dialer<RemoteSpec> {
   readonly #load: () => Promise<HttpDialer>;
   #logins: Logins | undefined;
 
-  constructor(shared: Omit<HttpDialerOptions, 'openAccess'>, options: LoginsOptions) {
+  constructor(
+    shared: Omit<HttpDialerOptions, 'openAccess'>,
+    openVault: () => Promise<Vault>,
+    options: Omit<LoginsOptions, 'vault'>,
+  ) {
     let loading: Promise<HttpDialer> | undefined;
     const load = async () => {
-      const [{ HttpDialer }, { Logins }] = await Promise.all([
+      const [{ HttpDialer }, { Logins }, vault] = await Promise.all([
         import('../upstream/http/http-dialer.js'),
         import('../auth/logins.js'),
+        openVault(),
       ]);
-      const logins = new Logins(options);
+      const logins = new Logins({ ...options, vault });
       this.#logins = logins;
       return new HttpDialer({ ...shared, openAccess: (spec) => logins.open(spec) });
     };

@@ -22,7 +22,15 @@ import {
   scopesFor,
   startDeviceLogin,
 } from './oauth.js';
-import { LoginError, type LoginId, type LoginRecord, type StoredTokens, type Vault, withoutSecret } from './vault.js';
+import {
+  LoginError,
+  type LoginId,
+  type LoginRecord,
+  type StoredTokens,
+  unreadable,
+  type Vault,
+  withoutSecret,
+} from './vault.js';
 
 /** Ports of redirect URIs. They must not vary, because authorization servers compare redirect URIs as texts. */
 const PORTS = [27_890, 27_891, 27_892, 27_893, 27_894];
@@ -134,7 +142,7 @@ async function prepare({ spec, vault, clock, scopes: wanted, clientId }: LoginOp
   const url = new URL(spec.url);
   const id = { server, configFile, url: spec.url };
   // A login that cannot be read is replaced.
-  const before = await vault.read(id).catch(() => undefined);
+  const before = await vault.read(id).catch(unreadable(undefined));
   const fetch = createFetch({ clock, server: url, proxy: spec.proxy, ca: spec.ca });
   const found = await discover(url, await probe(url, spec, clock), settings, fetch);
   return { id, settings, found, before, scopes: scopesFor(found, settings, before, wanted), fetch };
@@ -162,7 +170,7 @@ async function store(
     ...(resource !== undefined && { resource }),
     ...(dpopKey && { dpopKey }),
   };
-  await vault.locked(id, AbortSignal.timeout(LOGIN_MS), async () => await vault.write(id, record));
+  await vault.locked(id, AbortSignal.timeout(LOGIN_MS), async (login) => await login.write(record));
   return record;
 }
 

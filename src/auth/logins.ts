@@ -1,14 +1,13 @@
-import { type FileWatch, watchFiles } from '../files/watch-files.js';
+import type { FileWatch } from '../files/watch-files.js';
 import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import type { RemoteAccess } from '../upstream/http/access.js';
 import { configuredAccess } from '../upstream/http/configured-access.js';
 import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
-import { Vault } from './vault.js';
+import type { Vault } from './vault.js';
 
 export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret' | 'onRenewed'> {
-  /** The folder of the vault. */
-  readonly folder: string;
+  readonly vault: Vault;
   readonly clock: Clock;
   /** Called with the key of a server after a login or logout, in this or another process. */
   readonly onChange: (server: string) => void;
@@ -18,17 +17,15 @@ export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepS
 /** Opens the access of connections. Shares it among those with one login, and follows the logins of other processes. */
 export class Logins {
   readonly #options: LoginsOptions;
-  readonly #vault: Vault;
-  /** Accesses with a login, by the files of the logins. */
+  /** Accesses with a login, by the names of the logins. */
   readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
-  /** Logins that wait for the person, by the files of the logins. */
+  /** Logins that wait for the person, by the names of the logins. */
   readonly #pending = new Map<string, Promise<{ readonly url: string; readonly finished: Promise<void> }>>();
   #watch: FileWatch | undefined;
   #isClosed = false;
 
   constructor(options: LoginsOptions) {
     this.#options = options;
-    this.#vault = new Vault(options.folder);
   }
 
   /** Opens the access of one connection to a server. Call `release` when the connection ends. */
@@ -46,10 +43,10 @@ export class Logins {
   begin(spec: RemoteSpec): Promise<{ readonly url: string; readonly finished: Promise<void> }> {
     const { login } = spec;
     if (login === undefined) return Promise.reject(new Error('The server has credentials of its own'));
-    const file = this.#vault.fileOf({ ...login, url: spec.url });
-    const pending = this.#pending.get(file) ?? this.#begin({ ...spec, login });
-    this.#pending.set(file, pending);
-    const over = () => this.#pending.delete(file);
+    const name = this.#options.vault.nameOf({ ...login, url: spec.url });
+    const pending = this.#pending.get(name) ?? this.#begin({ ...spec, login });
+    this.#pending.set(name, pending);
+    const over = () => this.#pending.delete(name);
     void pending.then(({ finished }) => finished).then(over, over);
     return pending;
   }
@@ -58,7 +55,8 @@ export class Logins {
     spec: RemoteSpec & { readonly login: LoginSettings },
   ): Promise<{ url: string; finished: Promise<void> }> {
     const { beginLogin } = await import('./login.js');
-    const { url, finished } = await beginLogin({ spec, vault: this.#vault, clock: this.#options.clock });
+    const { vault, clock } = this.#options;
+    const { url, finished } = await beginLogin({ spec, vault, clock });
     return { url, finished: finished.then(() => this.#reread()) };
   }
 
@@ -69,13 +67,13 @@ export class Logins {
   }
 
   #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {
-    const { clock, keepSecret, onRenewed } = this.#options;
-    const file = this.#vault.fileOf({ ...spec.login, url: spec.url });
+    const { vault, clock, keepSecret, onRenewed } = this.#options;
+    const name = vault.nameOf({ ...spec.login, url: spec.url });
     const settings = JSON.stringify([spec.login, spec.headers, spec.proxy, spec.ca]);
-    const known = this.#accesses.get(file);
+    const known = this.#accesses.get(name);
     if (known?.settings === settings) return known.access;
-    const access = new OAuthAccess({ spec, vault: this.#vault, clock, keepSecret, onRenewed });
-    this.#accesses.set(file, { access, settings });
+    const access = new OAuthAccess({ spec, vault, clock, keepSecret, onRenewed });
+    this.#accesses.set(name, { access, settings });
     if (known === undefined) this.#follow();
     return access;
   }
@@ -83,9 +81,9 @@ export class Logins {
   #follow(): void {
     if (this.#isClosed) return;
     const before = this.#watch;
-    const { clock, onUnwatchable } = this.#options;
-    const watch = watchFiles({
-      files: [...this.#accesses.keys()],
+    const { vault, clock, onUnwatchable } = this.#options;
+    const ids = [...this.#accesses.values()].map(({ access }) => access.id);
+    const watch = vault.follow(ids, {
       clock,
       onChange: () => void this.#reread(),
       onError: onUnwatchable,

@@ -7,7 +7,15 @@ import type { Cancel, Clock } from '../timing/clock.js';
 import type { AccessHeaders, AccessRequest, Blocked, Challenge, RemoteAccess } from '../upstream/http/access.js';
 import { type AuthChallenge, oauthChallenge, scopesIn } from './challenge.js';
 import type { DpopSession } from './oauth.js';
-import { LoginError, type LoginId, type LoginRecord, type StoredTokens, type Vault, withoutSecret } from './vault.js';
+import {
+  type LockedLogin,
+  LoginError,
+  type LoginId,
+  type LoginRecord,
+  type StoredTokens,
+  type Vault,
+  withoutSecret,
+} from './vault.js';
 
 export interface OAuthAccessOptions {
   readonly spec: Pick<RemoteSpec, 'url' | 'headers' | 'proxy' | 'ca'> & { readonly login: LoginSettings };
@@ -206,10 +214,10 @@ export class OAuthAccess implements RemoteAccess {
     if (why === 'refused' && this.#isRefusedAgain(this.#record?.tokens))
       return this.#required('it does not accept a token that was renewed because it did not accept the one before');
     try {
-      await this.#change(async (record) => {
+      await this.#change(async (record, login) => {
         const tokens = record?.state === 'logged_in' ? record.tokens : undefined;
         if (tokens !== undefined && tokens.access_token !== stale) return undefined;
-        const renewed = await this.#renewed(record, tokens, why, asked);
+        const renewed = await this.#renewed(login, record, tokens, why, asked);
         const token = renewed?.tokens?.access_token;
         if (renewed !== undefined) this.#report(token === undefined || token === stale ? 'refused' : 'ok');
         return renewed;
@@ -233,6 +241,7 @@ export class OAuthAccess implements RemoteAccess {
 
   /** Returns the record after a renewal, or `undefined` if nothing changes. */
   async #renewed(
+    stored: LockedLogin,
     record: LoginRecord | undefined,
     tokens: StoredTokens | undefined,
     why: 'ahead' | 'refused',
@@ -244,7 +253,7 @@ export class OAuthAccess implements RemoteAccess {
     if (tokens.refresh_token === undefined) return why === 'refused' ? expired(record) : undefined;
     const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
     // Checks that the login is writable before the refresh token is used, because the answer must not be lost.
-    await this.#options.vault.write(this.id, record);
+    await stored.check(record);
     try {
       const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token);
       return { ...record, tokens: { ...fresh, scope: fresh.scope ?? tokens.scope } as StoredTokens };
@@ -308,13 +317,14 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   /** Changes the login under its lock. `change` gets the stored login. If it returns `undefined`, nothing changes. */
-  async #change(change: (record: LoginRecord | undefined) => Promise<LoginRecord | undefined>): Promise<void> {
-    const { vault } = this.#options;
-    await vault.locked(this.id, AbortSignal.timeout(LOCK_MS), async () => {
-      const stored = await vault.read(this.id);
-      const changed = await change(stored);
-      if (changed !== undefined) await vault.write(this.id, changed);
-      this.#take(changed ?? stored);
+  async #change(
+    change: (record: LoginRecord | undefined, login: LockedLogin) => Promise<LoginRecord | undefined>,
+  ): Promise<void> {
+    await this.#options.vault.locked(this.id, AbortSignal.timeout(LOCK_MS), async (login) => {
+      const record = await login.read();
+      const changed = await change(record, login);
+      if (changed !== undefined) await login.write(changed);
+      this.#take(changed ?? record);
     });
   }
 

@@ -10,7 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type LoginId, type LoginRecord, Vault } from '../../src/auth/vault.js';
+import { FolderVault } from '../../src/auth/folder-vault.js';
+import type { LoginId, LoginRecord } from '../../src/auth/vault.js';
 
 let folder: string;
 beforeEach(() => {
@@ -21,7 +22,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const NONE = { fault: 'there is no keychain' };
 const noKeychain = { read: async () => NONE, store: async () => 'there is no keychain', remove: async () => undefined };
-const open = (at = 'auth') => new Vault(join(folder, at), noKeychain as never);
+const open = (at = 'auth') => new FolderVault(join(folder, at), noKeychain as never);
 
 const id = (server = 'files'): LoginId => ({
   server,
@@ -34,8 +35,8 @@ const recordOf = (login: LoginId): LoginRecord => ({
   client: { client_id: 'client-1', client_secret: 'client-secret-1', isRegistered: true },
   tokens: { access_token: 'access-1', refresh_token: 'refresh-1', token_type: 'Bearer', obtainedAt: 1 },
 });
-const store = async (vault: Vault, login = id()) => {
-  await vault.locked(login, AbortSignal.timeout(10_000), () => vault.write(login, recordOf(login)));
+const store = async (vault: FolderVault, login = id()) => {
+  await vault.locked(login, AbortSignal.timeout(10_000), ({ write }) => write(recordOf(login)));
   return vault.fileOf(login);
 };
 

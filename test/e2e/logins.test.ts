@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Vault } from '../../src/auth/vault.js';
+import { FolderVault } from '../../src/auth/folder-vault.js';
 import { Workplace } from '../cli/cli-run.js';
 import { CONFIDENTIAL, startProtected } from '../fixtures/servers/protected.mjs';
 import { GatewayProcess } from '../support/gateway-process.js';
@@ -55,7 +55,7 @@ class LoginPlace {
 
   /** The stored login. */
   async record() {
-    const vault = new Vault(join(this.data, 'trunkline', 'auth'));
+    const vault = new FolderVault(join(this.data, 'trunkline', 'auth'));
     const configFile = join(this.commands.folder, 'trunkline.yaml');
     return await vault.read({ server: 'files', configFile, url: this.server.url });
   }

@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type LoginRecord, Vault } from '../../src/auth/vault.js';
+import { FolderVault } from '../../src/auth/folder-vault.js';
+import type { LoginRecord } from '../../src/auth/vault.js';
 import { type Keychain, readSecrets, systemKeychain, writeSecretFile } from '../../src/config/resolve/secrets.js';
 
 let folder: string;
@@ -127,14 +128,14 @@ describe.runIf(process.platform !== 'win32')('the key of the logins', () => {
   const record: Pick<LoginRecord, 'state' | 'identity' | 'issuer' | 'requestedScopes'> = {
     ...{ state: 'logged_in', identity: 'i', issuer: 'https://as.example', requestedScopes: [] },
   };
-  const store = (vault: Vault) =>
-    vault.locked(id(), AbortSignal.timeout(20_000), () =>
-      vault.write(id(), { ...id(), ...record, client: { client_id: 'c', isRegistered: false } }),
+  const store = (vault: FolderVault) =>
+    vault.locked(id(), AbortSignal.timeout(20_000), ({ write }) =>
+      write({ ...id(), ...record, client: { client_id: 'c', isRegistered: false } }),
     );
 
   it('is in the keychain alone, and a login is read again when the keychain is unlocked', async () => {
-    await store(new Vault(join(folder, 'auth'), install('linux')));
-    const later = new Vault(join(folder, 'auth'), open('linux'));
+    await store(new FolderVault(join(folder, 'auth'), install('linux')));
+    const later = new FolderVault(join(folder, 'auth'), open('linux'));
     expect([await later.storedIn(), readFileSync(join(folder, 'auth', 'key'), 'utf8')]).toEqual([
       'keychain',
       'keychain',
@@ -142,7 +143,7 @@ describe.runIf(process.platform !== 'win32')('the key of the logins', () => {
     expect(await later.read(id())).toMatchObject({ identity: 'i' });
 
     const locked = install('linux', `#!${process.execPath}\nprocess.exit(1);\n`);
-    const vault = new Vault(join(folder, 'auth'), locked);
+    const vault = new FolderVault(join(folder, 'auth'), locked);
     await expect(vault.read(id())).rejects.toThrow('cannot be read from the keychain: it ended with exit code 1');
     install('linux');
     expect(await vault.read(id())).toMatchObject({ identity: 'i' });
@@ -150,7 +151,7 @@ describe.runIf(process.platform !== 'win32')('the key of the logins', () => {
 
   it('is in a file where the keychain takes none', async () => {
     const refusing = install('linux', `#!${process.execPath}\nprocess.exit(1);\n`);
-    await store(new Vault(join(folder, 'auth'), refusing));
-    expect(await new Vault(join(folder, 'auth'), refusing).storedIn()).toBe('file');
+    await store(new FolderVault(join(folder, 'auth'), refusing));
+    expect(await new FolderVault(join(folder, 'auth'), refusing).storedIn()).toBe('file');
   });
 });

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { FolderVault } from '../../src/auth/folder-vault.js';
 import { beginLogin } from '../../src/auth/login.js';
 import { OAuthAccess } from '../../src/auth/oauth-access.js';
-import { LoginError, Vault } from '../../src/auth/vault.js';
+import { type LockedLogin, LoginError, type LoginId, type Vault } from '../../src/auth/vault.js';
 import { systemClock } from '../../src/observe/system-clock.js';
 import { startProtected } from '../fixtures/servers/protected.mjs';
 import { sampleSpec } from '../supervision/sample-spec.js';
@@ -43,14 +44,14 @@ async function loggedIn(lifetimeSeconds = 3_600) {
   const login = { server: 'files', configFile: join(folder, 'trunkline.yaml'), grant: 'authorization_code' as const };
   const remote = { kind: 'remote' as const, transport: 'http' as const, headers: {} };
   const spec = { key, timeouts, restart, ...remote, url: server.url, login };
-  const openVault = () => new Vault(join(folder, 'auth'), NO_KEYCHAIN);
+  const openVault = () => new FolderVault(join(folder, 'auth'), NO_KEYCHAIN);
   const pending = await beginLogin({ spec, vault: openVault(), clock: systemClock });
   await run(process.execPath, [BROWSER, pending.url]);
   const { identity, tokens } = await pending.finished;
   const first = tokens?.access_token ?? '';
   const request = { method: 'POST', url: new URL(server.url) };
   const clock = new FakeClock();
-  const access = (vault = openVault()) => {
+  const access = (vault: Vault = openVault()) => {
     const opened = new OAuthAccess({ spec, vault, clock, keepSecret: () => () => {} });
     return {
       use: () => opened.use(),
@@ -172,9 +173,12 @@ describe('a stored login', () => {
 
   it('F242: uses no refresh token whose answer it could not store', async () => {
     const { access, first, refreshes } = await loggedIn();
-    class FullVault extends Vault {
-      override async write(): Promise<void> {
-        throw new LoginError('the login cannot be stored');
+    const fails = async () => {
+      throw new LoginError('the login cannot be stored');
+    };
+    class FullVault extends FolderVault {
+      override locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
+        return super.locked(id, signal, (login) => work({ ...login, check: fails, write: fails }));
       }
     }
     const own = access(new FullVault(join(folder, 'auth'), NO_KEYCHAIN));

@@ -1,6 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { type LoginRecord, Vault } from '../../../auth/vault.js';
+import { FolderVault } from '../../../auth/folder-vault.js';
+import { type LoginRecord, unreadable } from '../../../auth/vault.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { createFetch } from '../../../http/fetch.js';
@@ -35,18 +36,17 @@ export async function logout({
 /** Removes the tokens of a server. `problem` is the reason why they could not be revoked, as a clause. */
 export async function removeLogin(settings: GlobalOptions, name: string, isRevoked: boolean) {
   const spec = await loginSpec(settings, name);
-  const vault = new Vault(loginFolder());
+  const vault = new FolderVault(loginFolder());
   const id = { server: name, configFile: spec.login.configFile, url: spec.url };
-  const end = async () => {
+  return await vault.locked(id, AbortSignal.timeout(LOCK_MS), async (login) => {
     // A login that cannot be read is removed, too.
-    const record = await vault.read(id).catch(() => null);
+    const record = await login.read().catch(unreadable(null));
     if (record === undefined) return { result: 'none', problem: null } as const;
     const problem = isRevoked && record?.tokens ? await revokedFault(record, spec) : undefined;
     // Also removes the registration of the client, because the authorization server may have forgotten it.
-    await vault.remove(id);
+    await login.remove();
     return { result: 'logged_out', problem: problem ?? null } as const;
-  };
-  return await vault.locked(id, AbortSignal.timeout(LOCK_MS), end);
+  });
 }
 
 /** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
@@ -68,7 +68,7 @@ async function revokedFault(
 /** The logins at the servers of the configuration, the place of their key, and the faults of logins that cannot be read. */
 export async function readLogins(settings: GlobalOptions) {
   const { servers } = await readConfig(settings);
-  const vault = new Vault(loginFolder());
+  const vault = new FolderVault(loginFolder());
   const storedIn = (await vault.storedIn()) ?? null;
   const logins: ReportedLogin[] = [];
   const faults = new Map<string, string>();

@@ -2,8 +2,9 @@ import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { scopesIn } from '../../../auth/challenge.js';
+import { FolderVault } from '../../../auth/folder-vault.js';
 import type { LoginOptions, PendingDeviceLogin, PendingLogin } from '../../../auth/login.js';
-import { LoginError, type LoginRecord, Vault } from '../../../auth/vault.js';
+import { LoginError, type LoginRecord } from '../../../auth/vault.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { RequestError } from '../../../http/send-request.js';
 import { hintFor } from '../../../json/suggest.js';
@@ -36,7 +37,7 @@ export async function login({
     );
     return EXIT.ok;
   }
-  const vault = new Vault(loginFolder());
+  const vault = new FolderVault(loginFolder());
   const { scope: scopes, clientId, device = false, browser = true } = options;
   const chosen = { spec, vault, clock: systemClock, scopes, clientId };
   return await withLoginErrors(name, async () => {

@@ -170,15 +170,15 @@ class PageLogins {
   async begin(server: string): Promise<Requests['POST /login']['answer']> {
     const before = this.#pending.get(server);
     if (before !== undefined) return before;
-    const [{ loginSpec }, { beginLogin }, { Vault }] = await Promise.all([
+    const [{ loginSpec }, { beginLogin }, { FolderVault }] = await Promise.all([
       import('../logins/login.js'),
       import('../../../auth/login.js'),
-      import('../../../auth/vault.js'),
+      import('../../../auth/folder-vault.js'),
     ]);
     const spec = await loginSpec(this.#settings, server);
     if (spec.login.grant === 'client_credentials')
       return { url: null, text: 'Trunkline gets its tokens with the client credentials of the configuration.' };
-    const { url, finished } = await beginLogin({ spec, vault: new Vault(loginFolder()), clock: systemClock });
+    const { url, finished } = await beginLogin({ spec, vault: new FolderVault(loginFolder()), clock: systemClock });
     const answer = { url, text: 'Log in on this page. Trunkline continues when the browser has come back.' };
     this.#pending.set(server, answer);
     this.#faults.delete(server);
