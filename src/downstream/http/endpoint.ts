@@ -261,10 +261,10 @@ export class Endpoint {
     return this.#respond(reply, (response) => session.endLost(lost, response));
   }
 
-  #delete(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  async #delete(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const refusal = this.#refuseSession(request, ONLY_POST);
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
-    const isDeleted = this.#options.sessions.delete(sessionIdOf(request) ?? '', ownerOf(request));
+    const isDeleted = await this.#options.sessions.delete(sessionIdOf(request) ?? '', ownerOf(request));
     return isDeleted ? reply.code(204).send() : this.refuse(request, reply, UNKNOWN_SESSION);
   }
 

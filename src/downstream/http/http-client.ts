@@ -17,6 +17,7 @@ import { LISTS, METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import type { ClientOrigin, User } from '../port.js';
 import { type ChooseEra, EraSessions, type OpenReply, type ReplyChannel, type TransportSession } from '../transport.js';
+import type { SessionState } from './session-records.js';
 
 /** The sender of a request, as its token proves. */
 export interface Caller {
@@ -70,9 +71,10 @@ export interface HttpClientSession {
   attach(stream: MessageSink | undefined): void;
   /**
    * Repeats the handshake of the client, whose answer the client has, for a session of another process. `initialize` is the
-   * params as JSON. Tells the client that all lists may have changed. Resolves with whether the handshake succeeded.
+   * params as JSON. Tells the client that all lists may have changed. Resolves with whether the handshake succeeded. Then
+   * repeats what the client has set since, and tells it that the resources may have changed to which it is subscribed.
    */
-  restore(initialize: Uint8Array): Promise<boolean>;
+  restore(initialize: Uint8Array, state?: SessionState): Promise<boolean>;
   /** The negotiated revision, once known. */
   readonly revision: string | undefined;
   /** Whether a variable of the user has changed since the session was opened. */
@@ -141,6 +143,9 @@ interface HttpClientOptions
  */
 const [MIN_RESUMED_ID, MAX_RESUMED_ID] = [2 ** 20, 2 ** 30];
 
+/** Id of the requests that a session repeats in place of its client, which does not use negative ids. */
+const OWN_ID = -1;
+
 /** One client's HTTP session. Unsolicited messages wait in a buffer while the client has no GET stream open. */
 class HttpClient implements HttpClientSession, TransportSession {
   readonly principal: string;
@@ -198,19 +203,29 @@ class HttpClient implements HttpClientSession, TransportSession {
     });
   }
 
-  async restore(initialize: Uint8Array): Promise<boolean> {
+  async restore(initialize: Uint8Array, { level, uris }: SessionState = { uris: [] }): Promise<boolean> {
     const answer = await new Promise<Uint8Array | undefined>((resolve) => {
       this.#onClosed = () => resolve(undefined);
-      this.#receiveOwn(requestMessage(0, METHODS.initialize, initialize), resolve);
+      this.#receiveOwn(requestMessage(OWN_ID, METHODS.initialize, initialize), (answered) =>
+        resolve(answered && splice(answered)),
+      );
     });
     if (answer === undefined || this.#sessions.isClosed || this.revision === undefined) return false;
-    this.#receiveOwn(notificationMessage(METHODS.initialized), () => {});
+    this.#receiveOwn(notificationMessage(METHODS.initialized));
     for (const changed of changesOf(answer)) this.send(notificationMessage(changed));
+    if (level !== undefined) this.#receiveOwn(requestMessage(OWN_ID, METHODS.setLevel, { level }));
+    for (const uri of uris) {
+      this.#receiveOwn(requestMessage(OWN_ID, METHODS.subscribe, { uri }), (answered) => {
+        // The server did not report changes between the two subscriptions.
+        if (answered !== undefined && answered.errorCode === undefined)
+          this.send(notificationMessage(METHODS.resourceUpdated, { uri }));
+      });
+    }
     return true;
   }
 
   /** Takes a message in place of the client, which does not get the answer. */
-  #receiveOwn(message: SplicedMessage, answered: (answer: Uint8Array | undefined) => void): void {
+  #receiveOwn(message: SplicedMessage, answered: (answer: Answer | undefined) => void = () => {}): void {
     const scanned = this.#options.scan(splice(message));
     this.receive(scanned, () => unheardReply(answered));
   }
@@ -247,12 +262,12 @@ class HttpClient implements HttpClientSession, TransportSession {
 }
 
 /** The channel of a request that the client has not sent. */
-function unheardReply(answered: (answer: Uint8Array | undefined) => void): ReplyChannel {
+function unheardReply(answered: (answer: Answer | undefined) => void): ReplyChannel {
   return {
     ...{ isShared: false, isUnheard: true, unwrittenBytes: 0 },
     send: () => {},
     answer: (message) => {
-      answered(splice(message));
+      answered(message);
       message.lease?.release();
     },
     withdraw: () => answered(undefined),

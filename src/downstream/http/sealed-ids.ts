@@ -4,7 +4,7 @@ import { isSameSeal } from '../../mcp/task-id.js';
 import type { Caller } from './http-client.js';
 
 /** Keys of one purpose. The first one seals, and all of them open, so that a key can be replaced while gateways serve. */
-type Keys = readonly [Uint8Array, ...Uint8Array[]];
+export type Keys = readonly [Uint8Array, ...Uint8Array[]];
 
 export interface SealedIdsOptions {
   readonly sessionKeys: Keys;
@@ -75,12 +75,10 @@ export class SealedIds {
   sealSession(initialize: Uint8Array, owner: SessionOwner): string {
     const { instance, sessionKeys } = this.#options;
     const head = `${VERSION}.${instance}`;
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, sessionKeys[0], nonce).setAAD(boundTo(head, owner));
     const time = Buffer.alloc(TIME_BYTES);
     time.writeUInt32BE(Math.floor(this.#now() / 1_000));
-    const sealed = Buffer.concat([nonce, cipher.update(time), cipher.update(initialize), cipher.final()]);
-    const id = `${head}.${Buffer.concat([sealed, cipher.getAuthTag()]).toString('base64url')}`;
+    const sealed = sealBytes(sessionKeys, Buffer.concat([time, initialize]), boundTo(head, owner));
+    const id = `${head}.${sealed.toString('base64url')}`;
     return id.length > MAX_SESSION_ID ? randomBytes(32).toString('base64url') : id;
   }
 
@@ -90,15 +88,11 @@ export class SealedIds {
     if (text === undefined) return undefined;
     const sealed = Buffer.from(text, 'base64url');
     // Node ignores the bits of the last character that belong to no byte. With other bits, it is another id.
-    if (sealed.toString('base64url') !== text || sealed.length < NONCE_BYTES + TIME_BYTES + TAG_BYTES) return undefined;
-    const bound = boundTo(id.slice(0, -text.length - 1), owner);
-    for (const key of this.#options.sessionKeys) {
-      const opened = decrypted(sealed, key, bound);
-      if (opened === undefined) continue;
-      const age = this.#now() - opened.readUInt32BE() * 1_000;
-      return { initialize: opened.subarray(TIME_BYTES), age };
-    }
-    return undefined;
+    if (sealed.toString('base64url') !== text) return undefined;
+    const opened = openBytes(this.#options.sessionKeys, sealed, boundTo(id.slice(0, -text.length - 1), owner));
+    if (opened === undefined) return undefined;
+    const age = this.#now() - opened.readUInt32BE() * 1_000;
+    return { initialize: opened.subarray(TIME_BYTES), age };
   }
 
   /** Returns the end of the ids of a stream's events, which names the requests that the stream answers. */
@@ -131,14 +125,26 @@ function boundTo(head: string, { principal, endpoint }: SessionOwner): Buffer {
   return Buffer.from(JSON.stringify([head, principal, endpoint ?? null]));
 }
 
-function decrypted(sealed: Buffer, key: Uint8Array, bound: Buffer): Buffer | undefined {
-  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-  decipher.setAAD(bound).setAuthTag(sealed.subarray(-TAG_BYTES));
-  try {
-    return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
-  } catch {
-    return undefined;
+/** Encrypts and authenticates bytes with the first key. They can be opened with the same `bound` only. */
+export function sealBytes(keys: Keys, bytes: Uint8Array, bound: Uint8Array): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, keys[0], nonce).setAAD(bound);
+  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Returns the bytes that were sealed with one of the keys and with `bound`; `undefined` if there are none. */
+export function openBytes(keys: Keys, sealed: Uint8Array, bound: Uint8Array): Buffer | undefined {
+  if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
+  for (const key of keys) {
+    const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+    decipher.setAAD(bound).setAuthTag(sealed.subarray(-TAG_BYTES));
+    try {
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+    } catch {
+      // Another key may open them.
+    }
   }
+  return undefined;
 }
 
 function macOf(session: string, stream: number, end: string, key: Uint8Array): string {

@@ -16,6 +16,7 @@ import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { RequestRates } from './rate-limit.js';
 import type { SealedIds } from './sealed-ids.js';
+import type { SessionRecords } from './session-records.js';
 import { SessionlessClients, Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
@@ -30,6 +31,8 @@ export interface HttpTransportOptions {
   /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
   readonly requestBodies: FairMemory;
   readonly ids: SealedIds;
+  /** What the gateways of a cluster know of all sessions. Absent without a cluster. */
+  readonly records?: SessionRecords | undefined;
   readonly events: EventSink;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
@@ -51,7 +54,7 @@ const CLOSE_GRACE_MS = 500;
 
 /** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` if the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
-  const { core, clock, scan, bind, events, ids, requestBodies, users } = options;
+  const { core, clock, scan, bind, events, ids, records, requestBodies, users } = options;
   const problem = checkBind({ ...bind, hasUsers: users !== undefined });
   if (problem !== undefined) throw problem;
 
@@ -59,7 +62,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   requestBodies.limitTo(limits.maxPartialBytes);
   const listener = new Listener({ https: bind.https, limits, events });
   const timers = new Deadlines<Timed>(clock, (timed) => timed.onDue());
-  const sessions = new Sessions({ core, ids, clock, timers, limits, events });
+  const sessions = new Sessions({ core, scan, ids, records, clock, timers, limits, events });
   const sessionless = new SessionlessClients({
     clock,
     timers,

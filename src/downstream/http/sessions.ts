@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { isObject, isString, readString, readText, type Span } from '../../json/json-text.js';
 import { type Answer, RPC_CODES, whole } from '../../jsonrpc/message.js';
-import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
+import {
+  type Envelope,
+  messagesOf,
+  type Rejection,
+  type RequestEnvelope,
+  type ScanEnvelope,
+} from '../../mcp/envelope.js';
 import { type LostRequest, lostAnswer } from '../../mcp/lost-request.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
@@ -25,6 +31,7 @@ import {
   unknownEndpoint,
 } from './refusal.js';
 import type { EventId, SealedIds, SealedSession, SessionOwner } from './sealed-ids.js';
+import { FollowedState, type SessionRecords, type SessionState } from './session-records.js';
 
 interface PostingClientOptions {
   readonly client: HttpClientSession;
@@ -166,7 +173,10 @@ type SessionEnd = 'deleted' | 'expired' | 'refused' | 'removed' | 'shutdown';
 
 interface SessionsOptions {
   readonly core: HttpSessionPort;
+  readonly scan: ScanEnvelope;
   readonly ids: SealedIds;
+  /** What the gateways of a cluster know of all sessions. Absent without a cluster. */
+  readonly records?: SessionRecords | undefined;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
   readonly limits: HttpLimits;
@@ -237,13 +247,12 @@ export class Sessions extends PostingClients<Session> {
   }
 
   /** Ends a session for good. Returns false if the owner has no such session. */
-  delete(id: string, owner: SessionOwner): boolean {
+  async delete(id: string, owner: SessionOwner): Promise<boolean> {
     const known = this.clients.get(id);
     if (known === undefined ? !this.canResume(id, owner) : !isSameOwner(known.owner, owner)) return false;
-    const [oldest] = this.#deleted;
-    if (this.#deleted.size >= MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
-    this.#deleted.add(hashOf(id));
+    this.#noteDeleted(id);
     if (known !== undefined) this.end(known, 'deleted');
+    await this.#options.records?.delete(id);
     return true;
   }
 
@@ -265,12 +274,22 @@ export class Sessions extends PostingClients<Session> {
     return sealed;
   }
 
+  #noteDeleted(id: string): void {
+    const [oldest] = this.#deleted;
+    if (this.#deleted.size >= MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
+    this.#deleted.add(hashOf(id));
+  }
+
   async #resume(id: string, owner: SessionOwner, initialize: Uint8Array): Promise<Session | HttpRefusal> {
+    const state = await this.#options.records?.read(id);
+    if (state === 'deleted') this.#noteDeleted(id);
+    // The session may also have been deleted here in the meantime.
+    if (state === 'deleted' || this.#deleted.has(hashOf(id))) return UNKNOWN_SESSION;
     const session = this.#create(id, owner, true);
     if (!(session instanceof Session)) return session;
     let isRestored = false;
     try {
-      isRestored = await session.restore(initialize);
+      isRestored = await session.restore(initialize, state);
     } finally {
       if (!isRestored) this.end(session, 'refused');
     }
@@ -331,12 +350,14 @@ function handshakeOf({ bytes, tokens }: RequestEnvelope): Uint8Array {
   );
 }
 
-interface SessionOptions extends PostingClientOptions {
+interface SessionOptions extends PostingClientOptions, Pick<SessionsOptions, 'scan' | 'ids' | 'records'> {
   readonly id: string;
-  readonly ids: SealedIds;
   /** The owner of the session. The session id alone gives no access. */
   readonly owner: SessionOwner;
 }
+
+/** Part of the idle time of a session after which the use of the session writes its record again. */
+const RECORD_AGAIN = 0.1;
 
 /** Number of the stream of unsolicited messages. Streams of POSTs have numbers from 1. */
 const UNSOLICITED = 0;
@@ -348,16 +369,20 @@ const PRIMED_REVISION = '2025-11-25';
 export class Session extends PostingClient {
   readonly id: string;
   readonly owner: SessionOwner;
+  readonly #options: SessionOptions;
   readonly #ids: SealedIds;
   readonly #ring: ReplayRing;
   readonly #unsolicited: EventStream;
   /** Streams whose requests were not answered yet. */
   readonly #streams = new Map<number, EventStream>();
   #nextStream = UNSOLICITED + 1;
+  #state = new FollowedState();
+  #recordedAt = 0;
   #isClosed = false;
 
   constructor(options: SessionOptions) {
     super(options);
+    this.#options = options;
     const { client, limits, id, ids, owner } = options;
     this.id = id;
     this.owner = owner;
@@ -373,9 +398,25 @@ export class Session extends PostingClient {
     return super.isBusy || this.isListening;
   }
 
-  /** Repeats the handshake of the client. Resolves with whether it succeeded. */
-  restore(initialize: Uint8Array): Promise<boolean> {
-    return this.client.restore(initialize);
+  /** Repeats the handshake of the client, and what it has set since. Resolves with whether the handshake succeeded. */
+  restore(initialize: Uint8Array, state?: SessionState): Promise<boolean> {
+    this.#state = new FollowedState(state);
+    return this.client.restore(initialize, state);
+  }
+
+  /** A session with a state writes its record again from time to time, so that the record lives as long as the session. */
+  override touch(): void {
+    super.touch();
+    // The constructor of the base class calls this, too.
+    if (#state in this && !this.#state.isEmpty) this.#record(this.#options.limits.sessionIdleMs * RECORD_AGAIN);
+  }
+
+  /** Writes the record of the session, unless it was written less than `ms` ago. */
+  #record(ms = 0): void {
+    const { clock, records } = this.#options;
+    if (records === undefined || clock.now() - this.#recordedAt < ms) return;
+    this.#recordedAt = clock.now();
+    records.write(this.id, this.#state);
   }
 
   /** Serves a POST. Returns whether its body was JSON-RPC. `onOver` is called after all answers were sent or withdrawn. */
@@ -401,7 +442,16 @@ export class Session extends PostingClient {
         onOver();
       },
     };
-    return this.serve(message, response, form, headers);
+    const isServed = this.serve(message, response, form, headers);
+    if (isServed && this.#options.records !== undefined) this.#note(message);
+    return isServed;
+  }
+
+  #note(message: Envelope | Rejection): void {
+    const messages = message.kind === 'rejected' ? messagesOf(message, this.#options.scan) : [message];
+    let hasChanged = false;
+    for (const each of messages) hasChanged = this.#state.note(each) || hasChanged;
+    if (hasChanged) this.#record();
   }
 
   /** Whether the handshake has succeeded. */

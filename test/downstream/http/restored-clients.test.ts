@@ -2,19 +2,20 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { describe, expect, it } from 'vitest';
+import type { SessionRecords } from '../../../src/downstream/http/session-records.js';
 import { until } from '../../support/processes.js';
-import type { GatewayScript } from '../../support/scripted-gateway.js';
+import { type GatewayScript, offering } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';
 import { type ServedGateway, serveGateway } from './served-gateway.js';
-import { initializeRequest, onTestEnd, request, TOKEN } from './serving.js';
+import { initializeRequest, onTestEnd, request, SharedRecords, TOKEN } from './serving.js';
 
 const SERVERS = { files: { tools: ['read'], hello: { capabilities: { tools: { listChanged: true } } } } };
 
-async function two(script: GatewayScript = { servers: SERVERS }) {
+async function two(script: GatewayScript = { servers: SERVERS }, records?: SessionRecords) {
   return [
-    await serveGateway({ ...script, instance: 'aaaaaaaaaa' }),
-    await serveGateway({ ...script, instance: 'bbbbbbbbbb' }),
+    await serveGateway({ ...script, instance: 'aaaaaaaaaa' }, undefined, records),
+    await serveGateway({ ...script, instance: 'bbbbbbbbbb' }, undefined, records),
   ] as const;
 }
 
@@ -123,5 +124,40 @@ describe('a client whose session goes on at another process', () => {
     await until('the answer has arrived', () => answers().length > 0);
     expect(answers()).toHaveLength(1);
     expect(id).toBeGreaterThan(1_000_000);
+  });
+
+  it('F351: keeps its log level and its subscriptions, and is told to read the resources again', async () => {
+    const [uri, refused] = ['x://1', 'x://refused'];
+    const capabilities = { logging: {}, resources: { subscribe: true } };
+    const files = offering({ resources: [uri, refused], templates: [], capabilities });
+    const [first, second] = await two({ servers: { files } }, new SharedRecords());
+    const session = await initialize(first);
+    const no = { code: -32_000, message: 'no' };
+    await post(first, request(2, 'logging/setLevel', { level: 'error' }), session);
+    for (const each of [uri, refused]) {
+      const subscribed = post(first, request(3, 'resources/subscribe', { uri: each }), session);
+      const { child } = first.server('files');
+      await until('the server is asked', () => child.asked('resources/subscribe').at(-1)?.params.uri === each);
+      child.reply('resources/subscribe', each === uri ? {} : no);
+      await subscribed;
+    }
+
+    const events = await stream(second, session);
+    const { child } = second.server('files');
+    const asked = () => child.asked('resources/subscribe');
+    await until('both subscriptions were repeated', () => asked().length === 2);
+    expect(child.asked('logging/setLevel').map(({ params }) => params)).toEqual([{ level: 'error' }]);
+    for (const { id, params } of asked())
+      child.say({ jsonrpc: '2.0', id, ...(params.uri === refused ? { error: no } : { result: {} }) });
+    const log = (level: string) => ({
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level, data: level },
+    });
+    child.say(log('info'), log('error'));
+    const told = (await nextMessages(events, 5)).slice(3);
+    expect(told.map(({ params }) => params.data ?? params)).toEqual([{ uri }, 'error']);
+    child.say({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri, n: 1 } });
+    expect(await nextMessages(events, 1)).toMatchObject([{ params: { uri, n: 1 } }]);
   });
 });

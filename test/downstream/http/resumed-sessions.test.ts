@@ -10,6 +10,7 @@ import {
   OTHER_TOKEN,
   request,
   type Serving,
+  SharedRecords,
   serving,
   TOKEN,
 } from './serving.js';
@@ -199,6 +200,75 @@ describe('a session at another process', () => {
     const listening = await second.listen({ ...session, 'last-event-id': lastEventId });
     second.core.last.stream?.send(json(notification('two')));
     expect((await listening.next())?.data).toContain('two');
+  });
+});
+
+describe('the record of a session', () => {
+  /** Two processes of a cluster. */
+  async function clustered() {
+    const clock = new FakeClock();
+    const now = () => clock.now();
+    const records = new SharedRecords();
+    const first = await serving({ clock, records, ids: idsOf('aaaaaaaaaa', { now }) });
+    const second = await serving({ clock, records, ids: idsOf('bbbbbbbbbb', { now }) });
+    return { first, second, records };
+  }
+  const subscribe = (uri: string) => request(1, 'resources/subscribe', { uri });
+
+  it('F350: makes a deleted session unknown at every process', async () => {
+    const { first, second } = await clustered();
+    const session = await first.initialize();
+    expect((await first.send('DELETE', '/mcp', session)).status).toBe(204);
+    expect(await statusOf(second, session)).toBe(404);
+    expect((await second.send('DELETE', '/mcp', session)).status).toBe(404);
+    expect(second.core.sessions).toEqual([]);
+  });
+
+  it('has the last log level and the subscriptions, also of a client that has moved twice', async () => {
+    const { first, second, records } = await clustered();
+    const session = await first.initialize();
+    await first.post(request(1, 'logging/setLevel', { level: 'debug' }), session);
+    await first.post(request(1, 'logging/setLevel', { level: 'error' }), session);
+    for (const uri of ['x://1', 'x://2', 'x://3']) await first.post(subscribe(uri), session);
+    await first.post(request(1, 'resources/unsubscribe', { uri: 'x://2' }), session);
+    await second.post(subscribe('x://4'), session);
+    expect(second.core.last.state).toEqual({ level: 'error', uris: ['x://1', 'x://3'] });
+    const now = () => first.clock.now();
+    const third = await serving({ clock: first.clock, records, ids: idsOf('cccccccccc', { now }) });
+    await third.post(request(1), session);
+    expect(third.core.last.state).toEqual({ level: 'error', uris: ['x://1', 'x://3', 'x://4'] });
+  });
+
+  it('has the subscriptions of a batch', async () => {
+    const { first, second } = await clustered();
+    const session = await first.initialize('2025-03-26');
+    await first.post(JSON.stringify([subscribe('x://1'), { ...subscribe('x://2'), id: 2 }]), session);
+    await second.post(request(1), session);
+    expect(second.core.last.state).toEqual({ uris: ['x://1', 'x://2'] });
+  });
+
+  it('is written when the state changes, and again by use after a tenth of the idle time', async () => {
+    const { first, records } = await clustered();
+    const session = await first.initialize();
+    await first.post(request(1), session);
+    await first.post(request(1, 'logging/setLevel', { level: 'loud' }), session);
+    await first.post(request(1, 'resources/unsubscribe', { uri: 'x://1' }), session);
+    expect(records.writes).toBe(0);
+    await first.post(subscribe('x://1'), session);
+    await first.post(subscribe('x://1'), session);
+    await first.post(request(1), session);
+    expect(records.writes).toBe(1);
+    first.clock.advance(3 * 60_000);
+    await first.post(request(1), session);
+    expect(records.writes).toBe(2);
+  });
+
+  it('does not keep more URIs than a record can have', async () => {
+    const { first, records } = await clustered();
+    const session = await first.initialize();
+    for (const n of [1, 2, 3, 4, 5]) await first.post(subscribe(`x://${n}/${'a'.repeat(5_000)}`), session);
+    const [state] = [...records.states.values()];
+    expect(state !== 'deleted' && state?.uris.map((uri) => uri[4])).toEqual(['3', '4', '5']);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Caller, HttpClientSession, HttpSessionPort } from '../../../src/downstream/http/http-client.js';
+import type { SessionState } from '../../../src/downstream/http/session-records.js';
 import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import {
@@ -110,6 +111,8 @@ export class ScriptedSession implements HttpClientSession {
   readonly isResumed: boolean;
   /** The params of the repeated handshakes. */
   readonly restored: Message[] = [];
+  /** What its client had set, when it was resumed. */
+  state: SessionState | undefined;
   readonly #core: Pick<ScriptedCore, 'onInitialize' | 'onRequest' | 'onRestore'>;
 
   constructor(
@@ -122,7 +125,8 @@ export class ScriptedSession implements HttpClientSession {
     this.#core = core;
   }
 
-  async restore(initialize: Uint8Array): Promise<boolean> {
+  async restore(initialize: Uint8Array, state?: SessionState): Promise<boolean> {
+    this.state = state && { ...(state.level !== undefined && { level: state.level }), uris: state.uris };
     const params: Message = JSON.parse(Buffer.from(initialize).toString());
     this.restored.push(params);
     const isRestored = await this.#core.onRestore();

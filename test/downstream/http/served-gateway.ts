@@ -3,6 +3,7 @@ import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
+import type { SessionRecords } from '../../../src/downstream/http/session-records.js';
 import type { MessageFeed } from '../../../src/io/message-feed.js';
 import type { EventBus } from '../../../src/observe/events/events.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
@@ -17,7 +18,11 @@ export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'e
 }
 
 /** Serves the scripted servers over HTTP until the test ends. All of them have started. */
-export async function serveGateway(script: GatewayScript, users?: HttpUsers): Promise<ServedGateway> {
+export async function serveGateway(
+  script: GatewayScript,
+  users?: HttpUsers,
+  records?: SessionRecords,
+): Promise<ServedGateway> {
   const { instance = 'aaaaaaaaaa' } = script;
   const scripted = scriptGateway(script);
   const { clock, gateway, events } = scripted;
@@ -38,6 +43,7 @@ export async function serveGateway(script: GatewayScript, users?: HttpUsers): Pr
       ...{ allowedHosts: [], allowedOrigins: [] },
     },
     users,
+    records,
     limits: DEFAULT_LIMITS,
     ids: idsOf(instance),
   });

@@ -8,6 +8,7 @@ import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { SealedIds } from '../../../src/downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
+import type { SessionRecords, SessionState } from '../../../src/downstream/http/session-records.js';
 import { FairMemory } from '../../../src/io/shared-limit.js';
 import type { GatewayEvent } from '../../../src/observe/events/events.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -49,6 +50,26 @@ export function idsOf(
   return new SealedIds({ sessionKeys: keys, eventKeys: keys, instance, now });
 }
 
+/** What all processes of a cluster know of the sessions. */
+export class SharedRecords implements SessionRecords {
+  readonly states = new Map<string, SessionState | 'deleted'>();
+  writes = 0;
+
+  read(id: string): Promise<SessionState | 'deleted' | undefined> {
+    return Promise.resolve(this.states.get(id));
+  }
+
+  write(id: string, { level, uris }: SessionState): void {
+    this.writes += 1;
+    this.states.set(id, { level, uris });
+  }
+
+  delete(id: string): Promise<void> {
+    this.states.set(id, 'deleted');
+    return Promise.resolve();
+  }
+}
+
 /** A transport on a free port with a scripted core and a clock that stands still. */
 export async function serving({
   limits = {},
@@ -58,6 +79,7 @@ export async function serving({
   ids = idsOf('aaaaaaaaaa', { now: () => clock.now() }),
   users,
   core = new ScriptedCore(),
+  records,
   readMetrics,
 }: {
   limits?: Partial<HttpLimits>;
@@ -67,6 +89,7 @@ export async function serving({
   ids?: SealedIds;
   users?: HttpUsers;
   core?: ScriptedCore;
+  records?: SessionRecords;
   readMetrics?: () => Promise<string>;
 } = {}): Promise<Serving> {
   const events: GatewayEvent[] = [];
@@ -86,6 +109,7 @@ export async function serving({
     limits: { ...DEFAULT_LIMITS, ...limits },
     requestBodies,
     ids,
+    records,
     users,
     readMetrics,
     events: { wants: () => true, emit: (event) => events.push(event) },
