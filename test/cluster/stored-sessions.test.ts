@@ -72,7 +72,7 @@ describe('StoredSessions', () => {
     expect(Number(await redis.ask('STRLEN', key))).toBeLessThanOrEqual(1_024);
   });
 
-  it('remembers a deleted session for as long as its id could be used, also if a gateway writes its state again', async () => {
+  it('F350: remembers a deleted session for as long as its id could be used, also if a gateway writes its state again', async () => {
     const sessions = sessionsWith(KEY);
     await sessions.delete('the id');
     const [key = ''] = await keysIn();

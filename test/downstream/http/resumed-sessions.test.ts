@@ -224,7 +224,7 @@ describe('the record of a session', () => {
     expect(second.core.sessions).toEqual([]);
   });
 
-  it('has the last log level and the subscriptions, also of a client that has moved twice', async () => {
+  it('F351: has the last log level and the subscriptions, also of a client that has moved twice', async () => {
     const { first, second, records } = await clustered();
     const session = await first.initialize();
     await first.post(request(1, 'logging/setLevel', { level: 'debug' }), session);
