@@ -23,6 +23,11 @@ export async function startNginx(host, own) {
   );
   // Its messages are about gateways that the caller has ended, or follow with the error below.
   const child = spawn('nginx', ['-p', folder, '-e', 'stderr', '-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const abandon = () => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  };
+  process.once('exit', abandon);
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
     output = (output + text).slice(-4_000);
@@ -31,6 +36,7 @@ export async function startNginx(host, own) {
   const close = async () => {
     child.kill('SIGTERM');
     await exited;
+    process.off('exit', abandon);
     rmSync(folder, { recursive: true, force: true });
   };
   const deadline = performance.now() + SERVES_WITHIN_MS;
