@@ -37,10 +37,21 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // One HTTP request to a server.
   http: ['timing', 'errors', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
-  // Logins at remote servers. `oauth.ts` loads the SDK, with the first token.
+  // Logins at remote servers. `oauth.ts` loads the SDK, with the first token. Those of a cluster are in its store.
   auth: [
-    ...['json', 'timing', 'errors', 'files', 'http', 'hub', 'supervision', 'config/resolve', 'upstream/http', 'node'],
-    'npm:@modelcontextprotocol/client',
+    ...[
+      'json',
+      'timing',
+      'errors',
+      'files',
+      'http',
+      'hub',
+      'supervision',
+      'config/resolve',
+      'upstream/http',
+      'cluster',
+    ],
+    ...['node', 'npm:@modelcontextprotocol/client'],
   ],
   // The users of the HTTP transport.
   users: [

@@ -43,9 +43,11 @@ export class ServerProcesses {
   readonly resources: ResourceWatch;
   readonly confined: ConfinedDialer;
   readonly #remote: RemoteDialer;
+  readonly #logger: Logger;
 
   constructor(options: ServerProcessesOptions) {
     const { platform, logger, secrets, environment, runFolder, hasManyConnections, targets } = options;
+    this.#logger = logger;
     const { clock, scan } = platform;
     const { onInternalError } = platform.internalErrors;
     secrets.know([{ env: networkVariables(environment), args: [] }]);
@@ -92,8 +94,8 @@ export class ServerProcesses {
 
   /** Stops watching logins and guarding processes. Call this when all servers have ended. */
   async close(): Promise<void> {
-    this.#remote.close();
-    await this.orphanGuard.close();
+    const onLost = (err: unknown) => this.#logger.error({ err }, 'a renewed login is lost; log in again');
+    await Promise.all([this.#remote.close().catch(onLost), this.orphanGuard.close()]);
   }
 
   /** Ends the processes that killed gateways have left behind. */
@@ -137,8 +139,8 @@ class RemoteDialer implements Dialer<RemoteSpec> {
     return await this.#logins.begin(spec);
   }
 
-  close(): void {
-    this.#logins?.close();
+  async close(): Promise<void> {
+    await this.#logins?.close();
   }
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {

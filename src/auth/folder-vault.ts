@@ -78,15 +78,24 @@ export class FolderVault implements Vault {
   }
 
   async locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
-    const write = (record: LoginRecord) => this.#write(id, record);
+    const read = () => this.read(id);
+    const write = async (record: LoginRecord) => {
+      await this.#write(id, record);
+      return record;
+    };
+    const check = async () => {
+      const record = await read();
+      if (record !== undefined) await write(record);
+    };
     const remove = async () => await rm(this.fileOf(id), { force: true });
-    const login = { read: () => this.read(id), check: write, write, remove };
-    return await this.#locked(this.nameOf(id), signal, async () => await work(login));
+    return await this.#locked(this.nameOf(id), signal, async () => await work({ read, check, write, remove }));
   }
 
   follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): FileWatch {
     return watchFiles({ ...options, files: ids.map((id) => this.fileOf(id)) });
   }
+
+  async close(): Promise<void> {}
 
   async #write(id: LoginId, record: LoginRecord): Promise<void> {
     const key = await this.#existingKey(true);

@@ -60,10 +60,10 @@ export class Logins {
     return { url, finished: finished.then(() => this.#reread()) };
   }
 
-  /** Stops watching the logins. */
-  close(): void {
+  /** Stops watching the logins. Rejects with a `LoginError` if a renewal is lost. */
+  async close(): Promise<void> {
     this.#isClosed = true;
-    void this.#watch?.close();
+    await Promise.all([this.#watch?.close(), this.#options.vault.close()]);
   }
 
   #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {

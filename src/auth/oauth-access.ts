@@ -55,7 +55,7 @@ export class OAuthAccess implements RemoteAccess {
   #loading: Promise<void> | undefined;
   #record: LoginRecord | undefined;
   /** Reason for which the vault cannot be read. */
-  #fault: string | undefined;
+  #fault: Error | undefined;
   #renewing: Promise<Blocked | undefined> | undefined;
   /** The token of the latest renewal that followed a refusal. */
   #renewedAfterRefusal: string | undefined;
@@ -83,9 +83,10 @@ export class OAuthAccess implements RemoteAccess {
 
   async headers(request: AccessRequest): Promise<AccessHeaders | Blocked> {
     await this.#loaded();
-    // The keychain may have been unlocked meanwhile.
+    // The keychain may have been unlocked, or the store may be back.
     if (this.#fault !== undefined) await this.reread();
-    if (this.#fault !== undefined) return this.#required(this.#fault);
+    if (this.#fault instanceof RequestError) throw this.#fault;
+    if (this.#fault !== undefined) return this.#required(this.#fault.message);
     const { headers } = this.#options.spec;
     if (this.#record?.state === 'expired') return this.#expired();
     const { tokens } = this.#record ?? {};
@@ -120,7 +121,7 @@ export class OAuthAccess implements RemoteAccess {
     const fault = this.#fault;
     this.#loading = undefined;
     await this.#loaded();
-    return identity !== this.#record?.identity || fault !== this.#fault;
+    return identity !== this.#record?.identity || fault?.message !== this.#fault?.message;
   }
 
   get #canRenew(): boolean {
@@ -130,8 +131,9 @@ export class OAuthAccess implements RemoteAccess {
   #loaded(): Promise<void> {
     this.#loading ??= this.#options.vault.read(this.id).then(
       (record) => this.#take(record),
-      (error: unknown) => {
-        this.#fault = errorMessage(error);
+      (error: Error) => {
+        // A store that is away says nothing about the login, whose token stays valid.
+        if (!(error instanceof RequestError) || this.#record === undefined) this.#fault = error;
       },
     );
     return this.#loading;
@@ -253,7 +255,7 @@ export class OAuthAccess implements RemoteAccess {
     if (tokens.refresh_token === undefined) return why === 'refused' ? expired(record) : undefined;
     const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
     // Checks that the login is writable before the refresh token is used, because the answer must not be lost.
-    await stored.check(record);
+    await stored.check();
     try {
       const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token);
       return { ...record, tokens: { ...fresh, scope: fresh.scope ?? tokens.scope } as StoredTokens };
@@ -323,8 +325,7 @@ export class OAuthAccess implements RemoteAccess {
     await this.#options.vault.locked(this.id, AbortSignal.timeout(LOCK_MS), async (login) => {
       const record = await login.read();
       const changed = await change(record, login);
-      if (changed !== undefined) await login.write(changed);
-      this.#take(changed ?? record);
+      this.#take(changed === undefined ? record : await login.write(changed));
     });
   }
 

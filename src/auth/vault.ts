@@ -84,23 +84,31 @@ export interface Vault {
   /** Returns a text that is equal for equal logins. */
   nameOf(id: LoginId): string;
   /** Resolves with the place of the key, or with `undefined` before the first login. */
-  storedIn(): Promise<'keychain' | 'file' | undefined>;
-  /** Reads a login. Resolves with `undefined` if there is none. Rejects with a `LoginError`. */
+  storedIn(): Promise<'keychain' | 'file' | 'store' | undefined>;
+  /**
+   * Reads a login. Resolves with `undefined` if there is none. Rejects with a `LoginError` if it cannot be used, and with a
+   * `RequestError` if a store does not answer.
+   */
   read(id: LoginId): Promise<LoginRecord | undefined>;
   /** Runs `work` while no other process changes this login. Rejects with the reason of `signal` when it aborts first. */
   locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T>;
   /** Calls `onChange` when one of these logins may have changed. */
   follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): FileWatch;
+  /** Rejects with a `LoginError` if the last change is lost, because a store was away. */
+  close(): Promise<void>;
 }
 
 /** A login while its lock is held. */
 export interface LockedLogin {
   /** Reads the login, as the vault does. */
   read(): Promise<LoginRecord | undefined>;
-  /** Rejects with a `LoginError` if the login, which has this record, cannot be stored now. */
-  check(record: LoginRecord): Promise<void>;
-  /** Stores the login. Rejects with a `LoginError`. */
-  write(record: LoginRecord): Promise<void>;
+  /** Rejects with a `LoginError` or a `RequestError` if the login cannot be stored now. */
+  check(): Promise<void>;
+  /**
+   * Stores the login. If a store does not answer, it gets the login later. Resolves with the login as it is then, which is
+   * another one if another process has changed it although the lock was held. Rejects with a `LoginError`.
+   */
+  write(record: LoginRecord): Promise<LoginRecord | undefined>;
   remove(): Promise<void>;
 }
 

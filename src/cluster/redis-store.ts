@@ -114,7 +114,7 @@ class RedisStore implements ClusterStore {
   }
 
   async beat(member: string, text: string, ms: number): Promise<ReadonlyMap<string, string>> {
-    if (this.#client === undefined) await this.#connect();
+    await this.connect();
     const flat = await this.#eval<string[]>(BEAT, [this.#members], [member, text, String(ms)]);
     return new Map(flat.flatMap((name, at) => (at % 2 === 0 ? [[name, flat[at + 1] ?? '']] : [])));
   }
@@ -199,7 +199,8 @@ class RedisStore implements ClusterStore {
     return this.#fault;
   }
 
-  async #connect(): Promise<void> {
+  async connect(): Promise<void> {
+    if (this.#client !== undefined) return;
     try {
       const client = await this.#open(await this.#serverAddress(), this.#options.user, this.#credentials.password);
       if (!this.#isClosed && this.#client === undefined) this.#client = client;

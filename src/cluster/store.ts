@@ -11,13 +11,14 @@ export class StoreUnavailable extends Error {
  * text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
  *
  * Each command settles within 250 ms, and rejects with `StoreUnavailable` at once while the store is known to be away, so
- * that no request of a client waits for it. Only `beat` asks a store that is away, and may take 2.5 s then, because it
- * connects.
+ * that no request of a client waits for it. Only `beat` and `connect` ask a store that is away, and may take 2.5 s then.
  */
 export interface ClusterStore {
   /** Whether the last command was answered. */
   readonly isUp: boolean;
 
+  /** Connects to a store that is away. */
+  connect(): Promise<void>;
   /** Stores the text of a member for `ms`. Returns the texts of all members whose time is not over, by their names. */
   beat(member: string, text: string, ms: number): Promise<ReadonlyMap<string, string>>;
   /** Removes a member. */

@@ -4,16 +4,19 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FolderVault } from '../../src/auth/folder-vault.js';
 import { beginLogin } from '../../src/auth/login.js';
 import { OAuthAccess } from '../../src/auth/oauth-access.js';
+import { StoreVault } from '../../src/auth/store-vault.js';
 import { type LockedLogin, LoginError, type LoginId, type Vault } from '../../src/auth/vault.js';
+import { openRedisStore } from '../../src/cluster/redis-store.js';
 import { systemClock } from '../../src/observe/system-clock.js';
 import { startProtected } from '../fixtures/servers/protected.mjs';
 import { sampleSpec } from '../supervision/sample-spec.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
+import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 
 const BROWSER = fileURLToPath(new URL('../fixtures/cli/browser.mjs', import.meta.url));
 const NO_KEYCHAIN = {
@@ -23,6 +26,13 @@ const NO_KEYCHAIN = {
   remove: async () => 'none',
 };
 const run = promisify(execFile);
+
+const servers = new RedisPlace();
+let redis: RedisProcess;
+beforeAll(async () => {
+  redis = await servers.start();
+});
+afterAll(() => servers.end());
 
 let folder: string;
 beforeEach(() => {
@@ -36,23 +46,41 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const PLACES = ['folder', 'store'] as const;
+
 /** A login at a server, and the access of one or more processes to it. */
-async function loggedIn(lifetimeSeconds = 3_600) {
+async function loggedIn(place: (typeof PLACES)[number], lifetimeSeconds = 3_600) {
   const server = await startProtected({ lifetimeSeconds });
   onTestFinished(async () => void (await server.close()));
   const { key, timeouts, restart } = sampleSpec();
   const login = { server: 'files', configFile: join(folder, 'trunkline.yaml'), grant: 'authorization_code' as const };
   const remote = { kind: 'remote' as const, transport: 'http' as const, headers: {} };
   const spec = { key, timeouts, restart, ...remote, url: server.url, login };
-  const openVault = () => new FolderVault(join(folder, 'auth'), NO_KEYCHAIN);
-  const pending = await beginLogin({ spec, vault: openVault(), clock: systemClock });
+  /** Opens the vault as another process does. */
+  const openVault = async (): Promise<Vault> => {
+    if (place === 'folder') return new FolderVault(join(folder, 'auth'), NO_KEYCHAIN);
+    const opened = await openRedisStore({
+      location: { addresses: [{ host: '127.0.0.1', port: redis.port }], isTls: false, database: 0 },
+      name: folder,
+    });
+    onTestFinished(() => opened.close());
+    await opened.connect();
+    return new StoreVault({ store: opened, keys: [Buffer.alloc(32, 7)] });
+  };
+  const vault = await openVault();
+  const pending = await beginLogin({ spec, vault, clock: systemClock });
   await run(process.execPath, [BROWSER, pending.url]);
   const { identity, tokens } = await pending.finished;
   const first = tokens?.access_token ?? '';
   const request = { method: 'POST', url: new URL(server.url) };
   const clock = new FakeClock();
-  const access = (vault: Vault = openVault()) => {
-    const opened = new OAuthAccess({ spec, vault, clock, keepSecret: () => () => {} });
+  const access = async (withVault?: Vault) => {
+    const opened = new OAuthAccess({
+      spec,
+      vault: withVault ?? (await openVault()),
+      clock,
+      keepSecret: () => () => {},
+    });
     return {
       use: () => opened.use(),
       token: async () => {
@@ -65,14 +93,14 @@ async function loggedIn(lifetimeSeconds = 3_600) {
   };
   const refreshes = () => server.to('/token').filter(({ form }) => form.includes('grant_type=refresh_token')).length;
   const id = { ...login, url: server.url };
-  const record = () => openVault().read(id);
+  const record = () => vault.read(id);
   /** Moves all clocks, and lets what falls due end. */
   const pass = async (ms: number, renewals: number) => {
     vi.setSystemTime(Date.now() + ms);
     clock.advance(ms);
     await until(`${renewals} renewals`, () => refreshes() === renewals);
     // A renewal has the lock until its end.
-    await openVault().locked(id, AbortSignal.timeout(10_000), async () => {});
+    await vault.locked(id, AbortSignal.timeout(10_000), async () => {});
   };
   return { server, access, clock, first, identity, refreshes, record, pass };
 }
@@ -82,7 +110,7 @@ const EXPIRED = {
   because: expect.stringMatching(/has expired or was revoked; `trunkline login files --config .*` logs in$/),
 };
 
-describe('a stored login', () => {
+describe.each(PLACES)('a login in a %s', (place) => {
   it.each([
     [3_600, 60],
     [301, 60],
@@ -90,8 +118,8 @@ describe('a stored login', () => {
     [100, 20],
     [10, 2],
   ])('whose tokens live %i s is renewed %i s before their end', async (lifetime, before) => {
-    const { access, clock, first, refreshes, record, pass, identity } = await loggedIn(lifetime);
-    const own = access();
+    const { access, clock, first, refreshes, record, pass, identity } = await loggedIn(place, lifetime);
+    const own = await access();
     const release = own.use();
     await until('the renewal is planned', () => clock.pending > 0);
     await pass((lifetime - before) * 1_000 - 1, 0);
@@ -105,8 +133,8 @@ describe('a stored login', () => {
   });
 
   it('F239: is renewed once for all requests and processes whose token the server refuses', async () => {
-    const { access, first, refreshes } = await loggedIn();
-    const all = [access(), access(), access()];
+    const { access, first, refreshes } = await loggedIn(place);
+    const all = [await access(), await access(), await access()];
     for (const one of all) expect(await one.token()).toBe(first);
     const verdicts = await Promise.all([...all, ...all].map((one) => one.rejected(first)));
     expect([new Set(verdicts), refreshes()]).toEqual([new Set(['again']), 1]);
@@ -114,8 +142,8 @@ describe('a stored login', () => {
   });
 
   it('stays when the server refuses one token after the other', async () => {
-    const { access, first, refreshes, record } = await loggedIn();
-    const own = access();
+    const { access, first, refreshes, record } = await loggedIn(place);
+    const own = await access();
     expect(await own.rejected(first)).toBe('again');
     const second = (await own.token()) as string;
     expect(await own.rejected(second)).toMatchObject({
@@ -140,8 +168,8 @@ describe('a stored login', () => {
     ],
     ['no answer', (response: ServerResponse) => response.destroy()],
   ])('F238: survives a renewal that is answered with %s', async (_, answer) => {
-    const { server, access, clock, first, refreshes, record, pass } = await loggedIn(100);
-    const own = access();
+    const { server, access, clock, first, refreshes, record, pass } = await loggedIn(place, 100);
+    const own = await access();
     onTestFinished(own.use());
     await until('the renewal is planned', () => clock.pending > 0);
     server.before = ({ path }, response) => {
@@ -159,34 +187,43 @@ describe('a stored login', () => {
   });
 
   it('that is not renewed serves until its end, and then says how to log in', async () => {
-    const { server, access, first, pass, clock } = await loggedIn(100);
+    const { server, access, first, pass, clock } = await loggedIn(place, 100);
     await server.revokeLogin(first);
-    const own = access();
+    const own = await access();
     onTestFinished(own.use());
     await until('the renewal is planned', () => clock.pending > 0);
     await pass(80_000, 1);
     expect(await own.token()).toBe(first);
     expect(await own.rejected(first)).toEqual(EXPIRED);
     expect(await own.token()).toEqual(EXPIRED);
-    expect(await access().token()).toEqual(EXPIRED);
+    expect(await (await access()).token()).toEqual(EXPIRED);
   });
 
-  it('F242: uses no refresh token whose answer it could not store', async () => {
-    const { access, first, refreshes } = await loggedIn();
-    const fails = async () => {
-      throw new LoginError('the login cannot be stored');
-    };
-    class FullVault extends FolderVault {
-      override locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
-        return super.locked(id, signal, (login) => work({ ...login, check: fails, write: fails }));
-      }
-    }
-    const own = access(new FullVault(join(folder, 'auth'), NO_KEYCHAIN));
-    expect(await own.rejected(first)).toMatchObject({
-      blocked: 'login_required',
-      because: expect.stringContaining('stored'),
-    });
-    expect(refreshes()).toBe(0);
-    expect(await access().rejected(first)).toBe('again');
+  it('is renewed once when it ends, for 50 calls of each of three processes', async () => {
+    const { server, access, first, refreshes } = await loggedIn(place, 100);
+    const all = [await access(), await access(), await access()];
+    for (const one of all) expect(await one.token()).toBe(first);
+    vi.setSystemTime(Date.now() + 100_000);
+    const tokens = await Promise.all(all.flatMap((one) => Array.from({ length: 50 }, () => one.token())));
+    expect([new Set(tokens).size, tokens.includes(first), refreshes(), server.reused]).toEqual([1, false, 1, 0]);
   });
+});
+
+it('F242: a login uses no refresh token whose answer it could not store', async () => {
+  const { access, first, refreshes } = await loggedIn('folder');
+  const fails = async () => {
+    throw new LoginError('the login cannot be stored');
+  };
+  class FullVault extends FolderVault {
+    override locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
+      return super.locked(id, signal, (login) => work({ ...login, check: fails, write: fails }));
+    }
+  }
+  const own = await access(new FullVault(join(folder, 'auth'), NO_KEYCHAIN));
+  expect(await own.rejected(first)).toMatchObject({
+    blocked: 'login_required',
+    because: expect.stringContaining('stored'),
+  });
+  expect(refreshes()).toBe(0);
+  expect(await (await access()).rejected(first)).toBe('again');
 });

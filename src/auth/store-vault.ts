@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { type ClusterStore, StoreUnavailable } from '../cluster/store.js';
+import type { FileWatch, WatchOptions } from '../files/watch-files.js';
+import { RequestError } from '../http/send-request.js';
+import { isRecord, parseJson } from '../json/json-value.js';
+import type { Cancel } from '../timing/clock.js';
+import {
+  decrypt,
+  digest,
+  encrypt,
+  type LockedLogin,
+  LoginError,
+  type LoginId,
+  type LoginRecord,
+  type Vault,
+} from './vault.js';
+
+/** Time of a lease, in milliseconds. A renewal confirms it before its request for tokens, which takes 30 s at most. */
+const LEASE_MS = 60_000;
+/** Pause before asking again for a lease that another gateway has, in milliseconds. */
+const WAIT_MS = 100;
+/** Pause before trying again to store a login, in milliseconds. */
+const RETRY_MS = 500;
+/** Time until a change by another gateway is noticed, in milliseconds. */
+const FOLLOW_MS = 5_000;
+/** How long the end of a process waits for the store, in milliseconds. */
+const CLOSE_MS = 2_000;
+
+/** A version of a login. Each change makes a greater number. The record is `undefined` after a logout. */
+interface Version {
+  readonly version: number;
+  readonly record: LoginRecord | undefined;
+}
+
+/** The content of the store. The number is 0 if there is nothing, or nothing that the keys open. */
+interface Stored extends Version {
+  readonly bytes: Uint8Array | undefined;
+  readonly isUnreadable?: boolean;
+  readonly hasOldKey?: boolean;
+}
+
+export interface StoreVaultOptions {
+  readonly store: ClusterStore;
+  /** The first one encrypts, and all of them decrypt. */
+  readonly keys: readonly [Uint8Array, ...Uint8Array[]];
+}
+
+/**
+ * Stores the logins of a cluster, so that one login serves all its gateways. They need not have the configuration in the same
+ * place, so the key and the URL of a server identify its login. The lock of a login is a lease, because its holder may be on
+ * another machine that fails.
+ *
+ * The store may lose its last writes, or be away when a login was renewed. Then this process puts the newest login that it
+ * knows back, because an earlier refresh token must not be used again.
+ *
+ * Rejects with a `RequestError` if the store does not answer.
+ */
+export class StoreVault implements Vault {
+  readonly #store: ClusterStore;
+  readonly #keys: StoreVaultOptions['keys'];
+  readonly #holder = randomUUID();
+  readonly #newest = new Map<string, Version>();
+  /** The ends of the latest works with each lease, because this process is one holder. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  /** Logins that the store has to get. */
+  readonly #restoring = new Map<string, Promise<void>>();
+  /** Logins that were encrypted again with the first key. Gateways with other first keys would do it in turns for ever. */
+  readonly #resealed = new Set<string>();
+  #isClosed = false;
+
+  constructor({ store, keys }: StoreVaultOptions) {
+    this.#store = store;
+    this.#keys = keys;
+  }
+
+  nameOf({ server, url }: LoginId): string {
+    return digest(JSON.stringify([server, url]));
+  }
+
+  async storedIn(): Promise<'store'> {
+    return 'store';
+  }
+
+  async read(id: LoginId): Promise<LoginRecord | undefined> {
+    const name = this.nameOf(id);
+    const stored = await this.#read(name);
+    const newest = this.#newestOf(name, stored);
+    const isSealedAnew = stored.hasOldKey === true && !this.#resealed.has(name);
+    if (isSealedAnew) this.#resealed.add(name);
+    if (isSealedAnew || newest !== stored) void this.#restore(id);
+    return readable(newest);
+  }
+
+  async locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
+    const name = this.nameOf(id);
+    const turn = (this.#turns.get(name) ?? Promise.resolve()).then(() => this.#leased(id, signal, work));
+    const ended = turn.catch(() => {});
+    this.#turns.set(name, ended);
+    return await turn;
+  }
+
+  follow(_: readonly LoginId[], { clock, onChange }: Omit<WatchOptions, 'files'>): FileWatch {
+    let cancel: Cancel = () => {};
+    const plan = () => {
+      cancel = clock.schedule(FOLLOW_MS, () => {
+        // Without a cluster around it, nobody else connects again.
+        if (!this.#store.isUp) void this.#store.connect().catch(() => {});
+        onChange();
+        plan();
+      });
+    };
+    plan();
+    return { ready: Promise.resolve(), close: async () => cancel() };
+  }
+
+  /** Waits for the store for two seconds if it has to get a login. Rejects with a `LoginError` if it does not get it. */
+  async close(): Promise<void> {
+    const restored = Promise.all(this.#restoring.values());
+    if (this.#restoring.size > 0) await Promise.race([restored, setTimeout(CLOSE_MS)]);
+    this.#isClosed = true;
+    if (this.#restoring.size > 0)
+      throw new LoginError('the login could not be stored, because the store of the cluster is away', 'log in again');
+  }
+
+  async #leased<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
+    const name = this.nameOf(id);
+    const lease = `login:${name}`;
+    const claim = async () => (await answered(this.#store.claim(lease, this.#holder, LEASE_MS))) === this.#holder;
+    while (!(await claim())) {
+      await setTimeout(WAIT_MS * (1 + Math.random()));
+      signal.throwIfAborted();
+    }
+    let isLate = false;
+    try {
+      const stored = await this.#read(name);
+      let { bytes } = stored;
+      const replace = async ({ version, record }: Version) => {
+        const content = JSON.stringify({ version, record: record ?? null });
+        const sealed = encrypt(this.#keys[0], name, content);
+        const isReplaced = await this.#store.replace(lease, bytes, sealed);
+        if (isReplaced) bytes = sealed;
+        return isReplaced;
+      };
+      const write = async (record: LoginRecord | undefined): Promise<LoginRecord | undefined> => {
+        const { version } = this.#newestOf(name, stored);
+        const next = { record, version: Math.max(version + 1, Date.now()) };
+        this.#newest.set(name, next);
+        try {
+          if (await replace(next)) return record;
+        } catch (error) {
+          if (!(error instanceof StoreUnavailable)) throw error;
+          // Others must not use the earlier refresh token, so this process keeps the lease.
+          isLate = true;
+          void this.#restore(id);
+          return record;
+        }
+        this.#newest.delete(name);
+        return await this.read(id);
+      };
+      return await work({
+        read: async () => readable(this.#newestOf(name, stored)),
+        check: async () => {
+          const isOurs = (await claim()) && (await answered(replace(this.#newestOf(name, stored))));
+          if (!isOurs) throw new RequestError('another gateway has changed the login meanwhile', false);
+        },
+        write,
+        remove: async () => void (await write(undefined)),
+      });
+    } finally {
+      // If this fails, the lease ends by itself.
+      if (!isLate) await this.#store.release([lease], this.#holder).catch(() => {});
+    }
+  }
+
+  async #read(name: string): Promise<Stored> {
+    const bytes = await answered(this.#store.read(`login:${name}`));
+    if (bytes === undefined) return { bytes, version: 0, record: undefined };
+    for (const key of this.#keys) {
+      const content = parseJson(decrypt(key, name, Buffer.from(bytes)) ?? '');
+      if (!isRecord(content)) continue;
+      const { version, record } = content as { version: number; record: LoginRecord | null };
+      return { bytes, version, record: record ?? undefined, hasOldKey: key !== this.#keys[0] };
+    }
+    return { bytes, version: 0, record: undefined, isUnreadable: true };
+  }
+
+  /** Returns the newest version of a login. Keeps it. */
+  #newestOf(name: string, stored: Stored): Version | Stored {
+    const known = this.#newest.get(name);
+    if (known !== undefined && known.version > stored.version) return known;
+    this.#newest.set(name, stored);
+    return stored;
+  }
+
+  /** Stores the newest version of a login, once the store answers. */
+  #restore(id: LoginId): Promise<void> {
+    const name = this.nameOf(id);
+    const restoring = this.#restoring.get(name) ?? this.#restored(id).finally(() => this.#restoring.delete(name));
+    this.#restoring.set(name, restoring);
+    return restoring;
+  }
+
+  async #restored(id: LoginId): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        if (!this.#store.isUp) await this.#store.connect();
+        return await this.locked(id, AbortSignal.timeout(2 * LEASE_MS), ({ check }) => check());
+      } catch {
+        await setTimeout(RETRY_MS, undefined, { ref: false });
+      }
+    }
+  }
+}
+
+function readable({ record, isUnreadable }: Version & Partial<Stored>): LoginRecord | undefined {
+  if (isUnreadable !== true) return record;
+  throw new LoginError('the login in the store of the cluster is damaged, or was encrypted with another key');
+}
+
+/** Rejects with a sentence for users if the store does not answer. */
+async function answered<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    throw new RequestError(`the login cannot be read or renewed, because ${error.message}`, false, error);
+  }
+}

@@ -1,0 +1,195 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { StoreVault } from '../../src/auth/store-vault.js';
+import type { LoginId, LoginRecord } from '../../src/auth/vault.js';
+import { openRedisStore } from '../../src/cluster/redis-store.js';
+import type { ClusterStore } from '../../src/cluster/store.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
+
+const servers = new RedisPlace();
+let redis: RedisProcess;
+beforeAll(async () => {
+  redis = await servers.start();
+});
+afterAll(() => servers.end());
+
+let count = 0;
+beforeEach(() => {
+  count += 1;
+});
+afterEach(async () => {
+  redis.signal('SIGCONT');
+  await redis.restart().catch(() => {});
+});
+
+const key = (fill: number) => Buffer.alloc(32, fill);
+
+/** Opens the vault as a gateway of the cluster does. */
+async function open(...keys: number[]): Promise<StoreVault & { store: ClusterStore }> {
+  const location = { addresses: [{ host: '127.0.0.1', port: redis.port }], isTls: false, database: 0 } as const;
+  const store = await openRedisStore({ location, name: `c${count}` });
+  onTestFinished(() => store.close());
+  await store.connect();
+  const [first = key(1), ...others] = keys.map(key);
+  return Object.assign(new StoreVault({ store, keys: [first, ...others] }), { store });
+}
+
+const ID: LoginId = { server: 'files', configFile: '/etc/one.yaml', url: 'https://mcp.example/' };
+const recordOf = (refresh_token: string): LoginRecord => ({
+  ...ID,
+  ...{ state: 'logged_in', identity: 'i', issuer: 'https://as.example', requestedScopes: ['a'] },
+  client: { client_id: 'client-1', client_secret: 'client-secret-1', isRegistered: true },
+  tokens: { access_token: 'access-1', refresh_token, token_type: 'Bearer', obtainedAt: 1 },
+});
+const soon = () => AbortSignal.timeout(10_000);
+const write = (vault: StoreVault, refresh: string, id = ID) =>
+  vault.locked(id, soon(), (login) => login.write(recordOf(refresh)));
+const refreshIn = async (vault: StoreVault, id = ID) => (await vault.read(id))?.tokens?.refresh_token;
+const recordKey = async () => (await redis.ask('keys', `{c${count}}:record:*`)).trim();
+
+describe('the logins in the store', () => {
+  it('are those of a server and its URL, wherever the configuration is', async () => {
+    await write(await open(), 'r1');
+    const other = await open();
+    expect(await refreshIn(other, { ...ID, configFile: '/srv/other.yaml' })).toBe('r1');
+    for (const change of [{ server: 'x' }, { url: 'https://mcp.example/x' }])
+      expect(await refreshIn(other, { ...ID, ...change })).toBeUndefined();
+  });
+
+  it('say nothing without the key, and are read with any of the keys', async () => {
+    await write(await open(1), 'r1');
+    const content = await redis.ask('--raw', 'get', await recordKey());
+    expect(content).not.toMatch(/files|example|client|access|refresh|Bearer|r1/);
+    await expect((await open(2)).read(ID)).rejects.toThrow('is damaged, or was encrypted with another key');
+    expect(await refreshIn(await open(2, 1))).toBe('r1');
+  });
+
+  it('are encrypted again with the first key, so that the other one can be removed', async () => {
+    await write(await open(1), 'r1');
+    const restarted = await open(2, 1);
+    expect(await refreshIn(restarted)).toBe('r1');
+    await restarted.close();
+    expect(await refreshIn(await open(2))).toBe('r1');
+  });
+
+  it('take no login in the place of another one', async () => {
+    const vault = await open();
+    await write(vault, 'r1');
+    const first = await recordKey();
+    await write(vault, 'r2', { ...ID, server: 'other' });
+    const [second = ''] = (await redis.ask('keys', `{c${count}}:record:*`)).split('\n').filter((one) => one !== first);
+    await redis.ask('copy', first, second, 'replace');
+    await expect((await open()).read({ ...ID, server: 'other' })).rejects.toThrow('is damaged');
+  });
+
+  it('are changed by one gateway at a time', async () => {
+    const vaults = await Promise.all([open(), open(), open()]);
+    await write(await open(), '0');
+    const add = (vault: StoreVault) =>
+      vault.locked(ID, soon(), async (login) => {
+        const { refresh_token = '' } = (await login.read())?.tokens ?? {};
+        await login.write(recordOf(String(Number(refresh_token) + 1)));
+      });
+    await Promise.all([...vaults, ...vaults, ...vaults].map(add));
+    expect(await refreshIn(await open())).toBe('9');
+  });
+
+  it('are free when the lease of a gateway that was killed is over', async () => {
+    const vault = await open();
+    await vault.store.claim(`login:${vault.nameOf(ID)}`, 'killed', 300);
+    const abort = new AbortController();
+    const waiting = vault.locked(ID, abort.signal, async () => 'held');
+    abort.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+    expect(await vault.locked(ID, soon(), async () => 'held')).toBe('held');
+  });
+
+  it('stay those of the gateway that came later when the lease of another one was over', async () => {
+    const [slow, other] = [await open(), await open()];
+    await write(slow, 'r1');
+    const late = await slow.locked(ID, soon(), async (login) => {
+      await redis.ask('del', `{c${count}}:claim:login:${slow.nameOf(ID)}`);
+      await write(other, 'r2');
+      await expect(login.check()).rejects.toThrow('another gateway has changed the login');
+      return await login.write(recordOf('r3'));
+    });
+    expect(late?.tokens?.refresh_token).toBe('r2');
+    expect([await refreshIn(slow), await refreshIn(other)]).toEqual(['r2', 'r2']);
+  });
+
+  it('that have ended stay so, also for gateways that knew them', async () => {
+    const [one, other] = [await open(), await open()];
+    await write(one, 'r1');
+    expect(await refreshIn(other)).toBe('r1');
+    await one.locked(ID, soon(), (login) => login.remove());
+    expect([await one.read(ID), await other.read(ID), await (await open()).read(ID)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it('are noticed on a timer, and no store is asked before', async () => {
+    const vault = await open();
+    const clock = new FakeClock();
+    let changes = 0;
+    const watch = vault.follow([ID], { clock, onChange: () => (changes += 1), onError: () => {} });
+    clock.advance(4_999);
+    expect(changes).toBe(0);
+    clock.advance(1);
+    expect(changes).toBe(1);
+    await watch.close();
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('a store that is away', () => {
+  it('is no lease that another gateway has: nothing is changed, and the sentence names the store', async () => {
+    const vault = await open();
+    await write(vault, 'r1');
+    await redis.kill();
+    for (const asked of [vault.read(ID), vault.locked(ID, soon(), async () => expect.unreachable())])
+      await expect(asked).rejects.toMatchObject({
+        name: 'RequestError',
+        sent: false,
+        message: expect.stringContaining('because the store of the cluster is not reachable'),
+      });
+  });
+
+  it('gets the login that was renewed meanwhile, before another gateway renews it', async () => {
+    const [vault, other] = [await open(), await open()];
+    await write(vault, 'r1');
+    await vault.locked(ID, soon(), async (login) => {
+      await login.check();
+      redis.signal('SIGSTOP');
+      expect(await login.write(recordOf('r2'))).toEqual(recordOf('r2'));
+    });
+    redis.signal('SIGCONT');
+    await other.store.connect();
+    const seen = other.locked(ID, soon(), async (login) => (await login.read())?.tokens?.refresh_token);
+    expect(await seen).toBe('r2');
+    await vault.close();
+  });
+
+  it('gets back what it has lost', async () => {
+    const vault = await open();
+    await write(vault, 'r1');
+    await redis.kill();
+    await redis.restart();
+    await expect(vault.read(ID)).rejects.toThrow('is not reachable');
+    await vault.store.connect();
+    expect(await refreshIn(vault)).toBe('r1');
+    await vault.close();
+    expect(await refreshIn(await open())).toBe('r1');
+  });
+
+  it('makes the end of a process say that the login is lost', async () => {
+    const vault = await open();
+    await write(vault, 'r1');
+    await vault.locked(ID, soon(), async (login) => {
+      await redis.kill();
+      await login.write(recordOf('r2'));
+    });
+    await expect(vault.close()).rejects.toThrow('could not be stored, because the store of the cluster is away');
+  });
+});
