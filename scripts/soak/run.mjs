@@ -22,6 +22,7 @@ import { killChildren } from './kill-children.mjs';
 import { killDaemons } from './kill-daemons.mjs';
 import { killGateway } from './kill-gateway.mjs';
 import { killHub } from './kill-hub.mjs';
+import { largeResults } from './large-results.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
 import { refreshRaces } from './refresh-races.mjs';
@@ -42,6 +43,7 @@ const SOAKS = [
   unreadClient,
   eras,
   refreshRaces,
+  largeResults,
 ];
 
 /** The longest runs of the short form. */
