@@ -3,13 +3,15 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Model } from './model.mjs';
 import { bringNode, installPackage } from './packages.mjs';
 
 /**
  * Every client has `register(place, server)`, which registers one server with a name, command, args and env. `look(place)`
  * connects to all registered servers as the client does, and returns for each what it said: `name`, `isGood`, `said`, and
- * the number of `tools` if the client reports it. A place has a `folder`, a `run` that runs the client's program in it,
- * and the `program` itself.
+ * the number of `tools` if the client reports it. `converse(place, calls, before)` has the client call tools, those of a stand-in
+ * for its model if it has one, and returns the names that the model has `seen`, the `results`, and the `output`. A place has a
+ * `folder`, a `run` that runs the client's program in it with more variables, and the `program` itself.
  */
 export const CLIENTS = {
   claude: {
@@ -27,6 +29,12 @@ export const CLIENTS = {
     register: ({ run }, { name, command, args, env }) =>
       run(['mcp', 'add', '--scope', 'user', name, ...pairs('-e', env), '--', command, ...args]),
     look: async ({ run }) => readClaude(await run(['mcp', 'list'])),
+    converse: withModel(({ run }, { url }) =>
+      run(['-p', PROMPT, '--allowedTools', 'mcp__trunkline', '--model', 'sonnet'], {
+        ANTHROPIC_BASE_URL: url,
+        ANTHROPIC_API_KEY: KEY,
+      }),
+    ),
   },
   mcporter: {
     package: 'mcporter',
@@ -43,6 +51,14 @@ export const CLIENTS = {
     },
     look: async ({ run, folder }) =>
       readMcporter(await run(['--config', join(folder, 'mcporter.json'), 'list', '--json'])),
+    converse: async ({ run, folder }, calls) => {
+      const ask = (...args) => run(['--config', join(folder, 'mcporter.json'), ...args]);
+      const { servers } = JSON.parse(await ask('list', '--json'));
+      const results = [];
+      for (const { name, arguments: args } of calls)
+        results.push(await ask('call', `${servers[0].name}.${name}`, '--args', JSON.stringify(args)));
+      return { seen: servers[0].tools.map(({ name }) => name), results, output: results.join('\n') };
+    },
   },
   gemini: {
     package: '@google/gemini-cli',
@@ -53,12 +69,19 @@ export const CLIENTS = {
       const settings = join(folder, '.gemini');
       mkdirSync(settings);
       writeFileSync(join(settings, 'trustedFolders.json'), JSON.stringify({ [folder]: 'TRUST_FOLDER' }));
-      const quiet = { general: { enableAutoUpdate: false }, privacy: { usageStatisticsEnabled: false } };
+      const quiet = {
+        general: { enableAutoUpdate: false },
+        privacy: { usageStatisticsEnabled: false },
+        security: { auth: { selectedType: 'gemini-api-key' } },
+      };
       writeFileSync(join(settings, 'settings.json'), JSON.stringify(quiet));
     },
     register: ({ run }, { name, command, args, env }) =>
       run(['mcp', 'add', '--scope', 'user', ...pairs('-e', env), name, command, '--', ...args]),
     look: async ({ run }) => readGemini(await run(['mcp', 'list'])),
+    converse: withModel(({ run }, { url }) =>
+      run(['-p', PROMPT, '-m', 'gemini-2.5-pro', '--yolo'], { GEMINI_API_KEY: KEY, GOOGLE_GEMINI_BASE_URL: url }),
+    ),
   },
   codex: {
     package: '@openai/codex',
@@ -74,8 +97,32 @@ export const CLIENTS = {
     register: ({ run }, { name, command, args, env }) =>
       run(['mcp', 'add', name, ...pairs('--env', env), '--', command, ...args]),
     look: lookWithCodex,
+    converse: withModel(({ run }, { url }) => {
+      const provider = { name: 'stand-in', base_url: `${url}/v1`, env_key: 'STAND_IN_KEY', wire_api: 'responses' };
+      const fields = Object.entries(provider).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+      const settings = ['model="stand-in"', 'model_provider="own"', `model_providers.own={${fields.join()}}`];
+      const flags = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
+      return run(['exec', ...settings.flatMap((each) => ['-c', each]), ...flags, PROMPT], { STAND_IN_KEY: KEY });
+    }),
   },
 };
+
+/** The stand-in for the model reads neither. */
+const PROMPT = 'Call the tools.';
+const KEY = 'stand-in';
+
+function withModel(ask) {
+  return async (place, calls, before) => {
+    const model = new Model(calls, before);
+    await model.start();
+    try {
+      const output = await ask(place, model);
+      return { seen: model.seen, results: model.results, output };
+    } finally {
+      model.close();
+    }
+  };
+}
 
 /** Installs the client and returns its command line without arguments. */
 export async function prepareClient({ package: name, version, node }) {
