@@ -202,12 +202,28 @@ class RedisStore implements ClusterStore {
   async connect(): Promise<void> {
     if (this.#client !== undefined) return;
     try {
-      const client = await this.#open(await this.#serverAddress(), this.#options.user, this.#credentials.password);
+      const client = await this.#openServer(await this.#serverAddress());
       if (!this.#isClosed && this.#client === undefined) this.#client = client;
       else client.destroy();
     } catch (error) {
       if (!this.#isClosed) this.#fault = unavailable(error);
       throw this.#fault;
+    }
+  }
+
+  /** Connects to a server that has the keys: the one at the address, or the one that it names, which is in the same Redis Cluster. */
+  async #openServer(address: StoreAddress): Promise<Client> {
+    const { user } = this.#options;
+    const { password } = this.#credentials;
+    const client = await this.#open(address, user, password);
+    try {
+      await within(this.#commandMs, client.sendCommand(['GET', this.#record('')]));
+      return client;
+    } catch (error) {
+      client.destroy();
+      const [, host, port] = /^MOVED \d+ (.*):(\d+)$/.exec(errorMessage(error)) ?? [];
+      if (port === undefined) throw error;
+      return await this.#open({ host: host || address.host, port: Number(port) }, user, password);
     }
   }
 
@@ -229,7 +245,7 @@ class RedisStore implements ClusterStore {
   async #askSentinel(address: StoreAddress, master: string, password?: string): Promise<StoreAddress | undefined> {
     const client = await this.#open(address, undefined, password, 0);
     try {
-      const found = await within(CONNECT_MS, client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master]));
+      const found = await within(this.#commandMs, client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master]));
       const [host, port] = (found ?? []) as unknown as string[];
       return host === undefined ? undefined : { host, port: Number(port) };
     } catch (error) {

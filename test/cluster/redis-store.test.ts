@@ -248,6 +248,28 @@ describe('RedisStore', () => {
     );
   });
 
+  it('follows the node of a Redis Cluster to the one that has the keys, also when they have moved', {
+    timeout: 60_000,
+  }, async () => {
+    const lines = ['cluster-enabled yes', 'cluster-require-full-coverage no', 'cluster-config-file nodes-PORT.conf'];
+    const [first, second, third] = [await place.start(lines), await place.start(lines), await place.start(lines)];
+    const slot = (await second.ask('CLUSTER', 'KEYSLOT', '{trunkline}:members')).trim();
+    await second.ask('CLUSTER', 'ADDSLOTS', slot);
+    for (const { port } of [second, third]) await first.ask('CLUSTER', 'MEET', '127.0.0.1', String(port));
+    const namesHolder = async () => (await first.ask('GET', '{trunkline}:members')).trim();
+    await expect.poll(namesHolder).toBe(`MOVED ${slot} 127.0.0.1:${second.port}`);
+
+    const store = await opened(first.port);
+    expect(await store.claim('name', 'one', LONG)).toBe('one');
+    const idOf = async (server: RedisProcess) => (await server.ask('CLUSTER', 'MYID')).trim();
+    const next = await idOf(third);
+    await second.ask('FLUSHALL');
+    for (const server of [third, second, first]) await server.ask('CLUSTER', 'SETSLOT', slot, 'NODE', next);
+    await expect(store.read('name')).rejects.toThrow(StoreUnavailable);
+    await store.beat('one', '', LONG);
+    expect(await store.claim('name', 'other', LONG)).toBe('other');
+  });
+
   it('refuses files that it cannot use, before it connects', async () => {
     const absent = join(place.folder, 'absent');
     const exposed = secretFile('exposed', 'right');
