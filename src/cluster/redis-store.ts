@@ -201,6 +201,7 @@ class RedisStore implements ClusterStore {
 
   async connect(): Promise<void> {
     if (this.#client !== undefined) return;
+    if (this.#isClosed) throw this.#fault;
     try {
       const client = await this.#openServer(await this.#serverAddress());
       if (!this.#isClosed && this.#client === undefined) this.#client = client;
