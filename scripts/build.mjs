@@ -111,10 +111,10 @@ const redisConnection = {
   load(id) {
     const [, name] = /@redis[\\/]client[\\/]dist[\\/](index|lib[\\/]commands[\\/]index)\.js$/.exec(id) ?? [];
     if (name === undefined) return null;
-    const client = `const { default: Client } = require('./lib/client'); exports.createClient = Client.create;`;
+    const client = `exports.createClient = require('./lib/client').default.create;`;
     return name === 'index'
       ? `${client} exports.RESP_TYPES = require('./lib/RESP/decoder').RESP_TYPES;`
-      : `exports.default = { AUTH: require('./AUTH').default }; exports.NON_STICKY_COMMANDS = {};`;
+      : `exports.__esModule = true; exports.default = { AUTH: require('./AUTH').default };`;
   },
 };
 
