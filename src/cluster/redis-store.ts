@@ -47,11 +47,14 @@ const CLAIMS_AT_ONCE = 500;
 
 /** Opens a store that is away until its first `beat`. Throws a `UsageError` if a file cannot be used. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<ClusterStore> {
-  const { passwordFile, secretFolder, caFile } = options;
-  return new RedisStore(options, {
+  return new RedisStore(options, await readCredentials(options));
+}
+
+async function readCredentials({ passwordFile, secretFolder, caFile }: RedisStoreOptions): Promise<Credentials> {
+  return {
     password: passwordFile === undefined ? undefined : await readPassword(passwordFile, secretFolder),
     ca: caFile === undefined ? undefined : await readCertificates(caFile),
-  });
+  };
 }
 
 async function readPassword(file: string, secretFolder: string | undefined): Promise<string> {
@@ -96,7 +99,7 @@ type Client = Pick<RedisClientType, 'sendCommand' | 'destroy'>;
  */
 class RedisStore implements ClusterStore {
   readonly #options: RedisStoreOptions;
-  readonly #credentials: Credentials;
+  #credentials: Credentials;
   readonly #commandMs: number;
   #client: Client | undefined;
   /** Why there is no connection. */
@@ -203,6 +206,8 @@ class RedisStore implements ClusterStore {
     if (this.#client !== undefined) return;
     if (this.#isClosed) throw this.#fault;
     try {
+      // The files may have changed.
+      this.#credentials = await readCredentials(this.#options);
       const client = await this.#openServer(await this.#serverAddress());
       if (!this.#isClosed && this.#client === undefined) this.#client = client;
       else client.destroy();
@@ -345,6 +350,7 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
 ];
 
 function unavailable(error: unknown): StoreUnavailable {
+  if (error instanceof UsageError) return new StoreUnavailable(`${error.message}; ${error.hint}`, { cause: error });
   const message = printable(errorMessage(error)).slice(0, 200);
   const refusal = REFUSALS.find(([sign]) => sign.test(message))?.[1];
   if (refusal !== undefined) return new StoreUnavailable(`the store of the cluster ${refusal}`, { cause: error });

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -152,7 +152,20 @@ describe('RedisStore', () => {
       'the store of the cluster wants a password; write it to a file, and set gateway.cluster.storePasswordFile to its path',
       'the store of the cluster has no password; remove gateway.cluster.storePasswordFile',
     ]);
-    const store = await opened(wanted.port, { passwordFile: secretFile('right', 'right\n') });
+  });
+
+  it('reads the password again with each connection', async () => {
+    const server = await place.start(['requirepass right']);
+    const passwordFile = secretFile('password', 'wrong');
+    const store = await openRedisStore(optionsOf(server.port, { passwordFile }));
+    stores.push(store);
+    await expect(store.beat('one', '', LONG)).rejects.toThrow('refuses the password');
+    rmSync(passwordFile);
+    await expect(store.beat('one', '', LONG)).rejects.toThrow(
+      'of gateway.cluster.storePasswordFile: it does not exist',
+    );
+    secretFile('password', 'right\n');
+    await store.beat('one', '', LONG);
     expect(store.isUp).toBe(true);
   });
 
