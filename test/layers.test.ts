@@ -59,7 +59,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['node', 'npm:jose'],
   ],
   // What several gateways share. `redis-store.ts` alone loads the client of the store.
-  cluster: ['json', 'errors', 'files', 'downstream/http', 'node', 'npm:@redis/client'],
+  cluster: ['json', 'errors', 'files', 'config/schema', 'downstream/http', 'node', 'npm:@redis/client'],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],

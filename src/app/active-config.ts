@@ -78,10 +78,12 @@ export class ActiveConfig {
   /** Changed settings that take effect when Trunkline is restarted. */
   get needsRestart(): readonly string[] {
     const { config, servesHttp } = this.#options;
-    const { http, sealKeyFile, secretFolder } = this.#config.gateway;
+    const { http, cluster, sealKeyFile, secretFolder } = this.#config.gateway;
     const isOther = !isDeepStrictEqual(http, config.gateway.http);
+    const isOtherCluster = !isDeepStrictEqual(cluster, config.gateway.cluster);
     return [
       ...(servesHttp && isOther ? ['gateway.http'] : []),
+      ...(servesHttp && isOtherCluster ? ['gateway.cluster'] : []),
       ...(sealKeyFile === config.gateway.sealKeyFile ? [] : ['gateway.sealKeyFile']),
       ...(secretFolder === config.gateway.secretFolder ? [] : ['gateway.secretFolder']),
     ];

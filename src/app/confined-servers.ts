@@ -18,10 +18,11 @@ type Variables = Readonly<Record<string, string | undefined>>;
 export function confinementPlaces({ file, envFiles, gateway }: Config, env: Variables): ConfinementPlaces {
   const home = env.HOME || homedir();
   const configs = dirname(userConfigFile({ env, home, platform: process.platform }));
-  const { sealKeyFile, secretFolder, record, http } = gateway;
+  const { sealKeyFile, secretFolder, record, http, cluster } = gateway;
   const { tokens, variables } = http.auth ?? {};
-  const ofGateway = [sealKeyFile, secretFolder, record, tokens, variables].filter((path) => path !== undefined);
-  const named = [...envFiles, ...ofGateway];
+  const { storePasswordFile, storeCaFile } = cluster ?? {};
+  const ofGateway = [sealKeyFile, secretFolder, record, tokens, variables, storePasswordFile, storeCaFile];
+  const named = [...envFiles, ...ofGateway.filter((path) => path !== undefined)];
   const closed = [configs, userDataFolder(), ...foldersOfHubs(userHubsFolder()), ...named];
   return { folder: sandboxFolder(), home, configFile: file, closed };
 }

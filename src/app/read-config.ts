@@ -51,10 +51,10 @@ async function resolved(file: string, checked: CheckedFile, origin: Origin | und
 }
 
 async function readSecretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {
-  const { tracing } = checked.gateway;
+  const { tracing, cluster } = checked.gateway;
   const names = secretNamesIn([
     ...checked.servers.flatMap(({ entry }) => textsOf(entry)),
-    ...(tracing === undefined ? [] : [JSON.stringify(tracing)]),
+    ...[tracing, cluster].flatMap((settings) => (settings === undefined ? [] : [JSON.stringify(settings)])),
   ]);
   if (names.length === 0) return undefined;
   const { readSecrets } = await import('../config/resolve/secrets.js');

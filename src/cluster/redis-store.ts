@@ -1,27 +1,11 @@
 import { isIP } from 'node:net';
 import { createClient, RESP_TYPES, type RedisClientType } from '@redis/client';
+import type { Address, StoreLocation } from '../config/schema/cluster-address.js';
 import { ERROR_SIGNS, errorCode, errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile, secretRules } from '../files/whole-file.js';
 import { printable } from '../json/printable.js';
 import { type ClusterStore, StoreUnavailable } from './store.js';
-
-/** An address of the store. An IPv6 address has no brackets. */
-export interface StoreAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Where the store is. */
-export interface StoreLocation {
-  /** The server; or the Sentinels, with `sentinelMaster`. */
-  readonly addresses: readonly [StoreAddress, ...StoreAddress[]];
-  /** The name by which the Sentinels know the server. */
-  readonly sentinelMaster?: string;
-  readonly isTls: boolean;
-  /** Number of the database. */
-  readonly database: number;
-}
 
 export interface RedisStoreOptions {
   readonly location: StoreLocation;
@@ -218,7 +202,7 @@ class RedisStore implements ClusterStore {
   }
 
   /** Connects to a server that has the keys: the one at the address, or the one that it names, which is in the same Redis Cluster. */
-  async #openServer(address: StoreAddress): Promise<Client> {
+  async #openServer(address: Address): Promise<Client> {
     const { user } = this.#options;
     const { password } = this.#credentials;
     const client = await this.#open(address, user, password);
@@ -233,14 +217,14 @@ class RedisStore implements ClusterStore {
     }
   }
 
-  async #serverAddress(): Promise<StoreAddress> {
+  async #serverAddress(): Promise<Address> {
     const { addresses, sentinelMaster } = this.#options.location;
     if (sentinelMaster === undefined) return addresses[0];
     const asked = await Promise.allSettled(addresses.map((address) => this.#askSentinel(address, sentinelMaster)));
     const answers = asked.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
     const named = answers.flatMap((address) => address ?? []);
     // A Sentinel that was cut off from the others can still name the old server, so most votes decide.
-    const votes = ({ host, port }: StoreAddress) => named.filter((it) => it.host === host && it.port === port).length;
+    const votes = ({ host, port }: Address) => named.filter((it) => it.host === host && it.port === port).length;
     const [first] = named.toSorted((a, b) => votes(b) - votes(a));
     if (first !== undefined) return first;
     if (answers.length > 0) throw new Error(`no Sentinel knows a server with the name ${sentinelMaster}`);
@@ -248,7 +232,7 @@ class RedisStore implements ClusterStore {
   }
 
   /** Asks for the address of the server; `undefined` if the name is unknown. A Sentinel has no password, or that of the server. */
-  async #askSentinel(address: StoreAddress, master: string, password?: string): Promise<StoreAddress | undefined> {
+  async #askSentinel(address: Address, master: string, password?: string): Promise<Address | undefined> {
     const client = await this.#open(address, undefined, password, 0);
     try {
       const found = await within(this.#commandMs, client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master]));
@@ -265,7 +249,7 @@ class RedisStore implements ClusterStore {
 
   /** Connects to a server or a Sentinel. The connection ends with its first failure. */
   async #open(
-    { host, port }: StoreAddress,
+    { host, port }: Address,
     username: string | undefined,
     password: string | undefined,
     database = this.#options.location.database,

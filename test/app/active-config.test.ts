@@ -11,6 +11,8 @@ describe('the active configuration', () => {
   it.each([
     ['a limit of HTTP', { http: { maxSessions: 2 } }, true, ['gateway.http']],
     ['a limit of HTTP that is not served', { http: { maxSessions: 2 } }, false, []],
+    ['a cluster', { cluster: { fault: '' } }, true, ['gateway.cluster']],
+    ['a cluster without HTTP', { cluster: { fault: '' } }, false, []],
     ['the key of several gateways', { sealKeyFile: '/other' }, false, ['gateway.sealKeyFile']],
     ['the folder of the key', { secretFolder: '/other' }, false, ['gateway.secretFolder']],
     ['nothing that waits', { watch: false }, true, []],

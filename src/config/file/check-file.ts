@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { isRecord } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
+import type { Address, StoreLocation } from '../schema/cluster-address.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';
 import {
@@ -33,7 +34,8 @@ export interface CheckedFile {
   readonly sharedVariables: readonly string[];
   /** The words of the commands that print secrets, by the names of the secrets. */
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
-  readonly gateway: Omit<GatewayConfig, 'startLimit'> & Partial<Pick<GatewayConfig, 'startLimit'>>;
+  readonly gateway: Omit<GatewayConfig, 'startLimit' | 'cluster'> &
+    Partial<Pick<GatewayConfig, 'startLimit'>> & { readonly cluster?: WrittenCluster };
   readonly warnings: readonly ConfigProblem[];
 }
 
@@ -63,6 +65,8 @@ export type GatewayConfig = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http'> & {
   readonly startLimit: number;
   /** Where traces go. Absent if only the environment decides. */
   readonly tracing?: TracingConfig | undefined;
+  /** The cluster of this gateway. Absent if it is alone, or shares its key only. */
+  readonly cluster?: ClusterConfig | FaultyCluster | undefined;
   /** In the order of the file. */
   readonly views: readonly ViewConfig[];
   /** The views of clients that name no view: globs over client names, in the order of the file. */
@@ -71,6 +75,32 @@ export type GatewayConfig = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http'> & {
 
 /** Settings of traces. References in the endpoint and the headers are resolved by `resolveConfig`, or are in `fault`. */
 export type TracingConfig = NonNullable<NonNullable<FileData['gateway']>['tracing']> | { readonly fault: string };
+
+/** The settings of a cluster, as the file has them. */
+export type WrittenCluster = NonNullable<NonNullable<FileData['gateway']>['cluster']>;
+
+/** The files of a cluster; absolute. */
+interface ClusterFiles {
+  readonly storePasswordFile?: string;
+  readonly storeCaFile?: string;
+}
+
+/** The settings of a cluster with variables that are not set, or that make no addresses. */
+interface FaultyCluster extends ClusterFiles {
+  readonly fault: string;
+}
+
+/** The settings of a cluster. Variables are replaced. */
+export interface ClusterConfig extends ClusterFiles {
+  readonly store: StoreLocation;
+  readonly storeUser?: string;
+  /** Begins all keys in the store. */
+  readonly name: string;
+  /** Where the other gateways reach this one, as `HOST:PORT`. */
+  readonly advertise: string;
+  /** Where this gateway listens for the others. */
+  readonly listen: Address;
+}
 
 /** Limits of the HTTP server, and its users. */
 export interface HttpConfig extends ValuesOf<typeof HTTP_SETTINGS> {
@@ -170,6 +200,7 @@ function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): Chec
   return {
     ...settings,
     ...(gateway?.tracing !== undefined && { tracing: gateway.tracing }),
+    ...(gateway?.cluster !== undefined && { cluster: gateway.cluster }),
     http: {
       ...http,
       maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes),

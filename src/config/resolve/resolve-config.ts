@@ -11,9 +11,11 @@ import type {
   CheckedServer,
   ServerSettings,
   TracingConfig,
+  WrittenCluster,
 } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
+import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
   DEMAND_EVERY_MS,
   GATEWAY_SETTINGS,
@@ -72,7 +74,8 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const { sharedVariables } = checked;
   const resolveFor = (of: Origin, server: CheckedServer) =>
     resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
-  const { startLimit, record, sealKeyFile, secretFolder, tracing, metrics, http, ...gateway } = checked.gateway;
+  const { startLimit, record, sealKeyFile, secretFolder, tracing, cluster, metrics, http, ...gateway } =
+    checked.gateway;
   const { listen } = metrics;
   const near = (path: string) => resolve(folder, expandHome(path, home));
   return {
@@ -85,6 +88,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
       ...(secretFolder !== undefined && { secretFolder: near(secretFolder) }),
       http: { ...http, ...(http.auth && { auth: resolveAuth(http.auth, near) }) },
       ...(tracing !== undefined && { tracing: resolveTracing(tracing, options) }),
+      ...(cluster !== undefined && { cluster: resolveCluster(cluster, near, options) }),
       metrics: {
         ...metrics,
         ...(listen !== undefined && loopbackOf(listen) === undefined && { listen: near(listen) }),
@@ -124,6 +128,42 @@ function resolveTracing(tracing: TracingConfig, { env, secrets }: LoadOptions): 
   } catch (error) {
     if (!(error instanceof ServerFault)) throw error;
     return { fault: `${error.message}; ${error.hint}` };
+  }
+}
+
+/** Resolves references in the settings of a cluster with the variables of this process, because the process is its member. */
+function resolveCluster(
+  { store, advertise, listen, storeUser, storePasswordFile, storeCaFile, name = 'trunkline' }: WrittenCluster,
+  near: (path: string) => string,
+  { env, secrets }: LoadOptions,
+): NonNullable<Config['gateway']['cluster']> {
+  const files = {
+    ...(storePasswordFile !== undefined && { storePasswordFile: near(storePasswordFile) }),
+    ...(storeCaFile !== undefined && { storeCaFile: near(storeCaFile) }),
+  };
+  const parsed = <T>(setting: string, text: string, parse: (text: string) => T): T => {
+    try {
+      return parse(expandIn(text, env, secretReader(secrets)));
+    } catch (error) {
+      if (error instanceof ServerFault)
+        throw new AddressFault(`gateway.cluster.${setting}: ${error.message}; ${error.hint}`);
+      throw error instanceof AddressFault ? new AddressFault(`gateway.cluster.${setting}: ${error.message}`) : error;
+    }
+  };
+  try {
+    const own = parsed('advertise', advertise, reachableAddress);
+    const all = own.host.includes(':') ? '::' : '0.0.0.0';
+    return {
+      name,
+      store: parsed('store', store, storeLocation),
+      advertise: addressText(own),
+      listen: listen === undefined ? { host: all, port: own.port } : parsed('listen', listen, hostAndPort),
+      ...(storeUser !== undefined && { storeUser }),
+      ...files,
+    };
+  } catch (error) {
+    if (!(error instanceof AddressFault)) throw error;
+    return { fault: error.message, ...files };
   }
 }
 

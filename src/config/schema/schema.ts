@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { AddressFault, hostAndPort, reachableAddress, storeLocation } from './cluster-address.js';
 import {
   SERVER_KEY_MAX_LENGTH,
   SERVER_KEY_PATTERN,
@@ -554,6 +555,65 @@ const http = described(
   GATEWAY_SETTINGS.http.about,
 );
 
+/** A text that `parse` accepts once its variables are replaced. One without variables is checked at once. */
+function parsedText(description: string, expected: string, parse: (text: string) => unknown) {
+  return text(description, expected).check(
+    z.superRefine((value, { addIssue }) => {
+      if (value === '' || value.includes('${')) return;
+      try {
+        parse(value);
+      } catch (error) {
+        if (!(error instanceof AddressFault)) throw error;
+        addIssue({ code: 'custom', message: error.message });
+      }
+    }),
+  );
+}
+
+const CLUSTER_NAME = expects('a name of up to 64 letters, digits, `_`, `.` and `-`', { quote: true });
+
+/** Gateways that share their users. */
+const cluster = z.strictObject(
+  {
+    store: parsedText(
+      'The URL of Redis or Valkey: `redis://HOST:6379`, `valkey://`, with TLS `rediss://` or `valkeys://`, or Sentinels as `redis-sentinel://HOST:26379,HOST:26379/NAME`. May contain variables, but no password.',
+      'the URL of a store',
+      storeLocation,
+    ),
+    advertise: parsedText(
+      `The address at which the other gateways reach this one, as HOST:PORT, such as \${POD_IP}:7412.`,
+      'an address',
+      reachableAddress,
+    ),
+    ...z.exactPartial(
+      z.strictObject({
+        listen: parsedText(
+          'Where this gateway listens for the others, as HOST:PORT. Default: the port of `advertise`, at all addresses of this machine.',
+          'an address',
+          hostAndPort,
+        ),
+        storeUser: text('The user of the store (ACL).', 'the name of a user'),
+        storePasswordFile: text(
+          'A file with the password of the store. Only its owner may have access, or it is in `secretFolder`. Relative to the folder of this file.',
+          'the path of a file',
+        ),
+        storeCaFile: text(
+          'A file with certificates (PEM) of authorities that sign the certificate of the store, instead of those of the system. Relative to the folder of this file.',
+          'the path of a file',
+        ),
+        name: z
+          .string(CLUSTER_NAME)
+          .check(z.regex(/^[\w.-]{1,64}$/, CLUSTER_NAME))
+          .register(z.globalRegistry, {
+            description: 'The name of the cluster, for several clusters with one store.',
+            default: 'trunkline',
+          }),
+      }),
+    ).shape,
+  },
+  expects('a map with `store` and `advertise`'),
+);
+
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
   .exactPartial(
@@ -569,8 +629,22 @@ export const fileSchema = z
         gateway: described(
           mapWith(
             GATEWAY_SETTINGS,
-            { http, tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.') },
+            {
+              http,
+              tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.'),
+              cluster: described(
+                cluster,
+                'Several gateways that serve each user at one of them, for `serve --http`; see docs/cluster.md. Needs `sealKeyFile`.',
+              ),
+            },
             'a map of settings',
+            (values, report) => {
+              if (values.cluster !== undefined && values.sealKeyFile === undefined)
+                report(
+                  'found `cluster` without `sealKeyFile`, the key that its gateways share; add `sealKeyFile`',
+                  'cluster',
+                );
+            },
           ),
           'Settings of Trunkline itself.',
         ),

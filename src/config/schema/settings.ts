@@ -239,7 +239,7 @@ export const GATEWAY_SETTINGS = {
     'A file with one to three keys, a line each, for several gateways that serve the same clients. Each gateway then accepts the sessions, the task ids and the cursors of the others. The first key seals, all open. Only the owner of the key file may have access. Relative to the folder of this file.',
   ),
   secretFolder: path(
-    'A folder in which the system puts secrets, such as a Secret volume of Kubernetes. A file of sealKeyFile in it may be a symbolic link, belong to root, and be readable by its group. Relative to the folder of this file.',
+    'A folder in which the system puts secrets, such as a Secret volume of Kubernetes. A file of sealKeyFile or storePasswordFile in it may be a symbolic link, belong to root, and be readable by its group. Relative to the folder of this file.',
   ),
   drain: duration(
     '60s',

@@ -112,7 +112,7 @@ describe('a key that is not known', () => {
     [
       `${SERVER}gateway: { port: 1 }\n`,
       '2:12 gateway: unknown key `port`',
-      /^expected one of tracing, mode, startupWait, idleStop, /,
+      /^expected one of tracing, cluster, mode, startupWait, idleStop, /,
     ],
     [
       '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
