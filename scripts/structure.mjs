@@ -18,7 +18,7 @@ const BOUNDS = {
   tinyFiles: 10,
   testLines: 81_000,
   callFiles: 46,
-  listFiles: 153,
+  listFiles: 157,
 };
 
 const source = filesOf('src');

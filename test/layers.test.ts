@@ -59,7 +59,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['node', 'npm:jose'],
   ],
   // What several gateways share. `redis-store.ts` alone loads the client of the store.
-  cluster: ['json', 'errors', 'files', 'config/schema', 'downstream/http', 'node', 'npm:@redis/client'],
+  // The other gateways: the store that all of them share, and the requests that go to them through the port of the HTTP transport.
+  cluster: [
+    ...['json', 'mcp', 'timing', 'errors', 'files', 'http', 'config/schema', 'downstream/http', 'observe/events'],
+    ...['node', 'npm:@redis/client'],
+  ],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],

@@ -8,6 +8,7 @@ import {
   isInView,
   variantOf,
 } from '../config/resolve/config.js';
+import type { ClusterFacts } from '../downstream/http/placement.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { NamedViews } from '../gateway/catalog/tool-policy.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
@@ -75,6 +76,8 @@ export interface ComposeOptions {
   readonly configFault?: string;
   /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
   readonly service?: () => ServiceFacts | undefined;
+  /** The cluster of this gateway, for the metrics. `undefined` if the gateway serves alone. */
+  readonly cluster?: () => ClusterFacts | undefined;
 }
 
 /** Code that only some configurations need. */
@@ -111,6 +114,7 @@ export function compose(options: ComposeOptions): Composition {
     packages,
     configFault,
     service = () => undefined,
+    cluster = () => undefined,
     secrets = new KnownSecrets(),
     hasManyConnections = false,
     hasUsers = false,
@@ -280,7 +284,7 @@ export function compose(options: ComposeOptions): Composition {
     readMetrics: async () => {
       exposition ??= import('../metrics/exposition.js').then(({ createExposition }) =>
         createExposition({
-          ...{ metrics, gateway, status },
+          ...{ metrics, gateway, status, cluster },
           readAllUsage: async () => (await processes?.resources.readAll()) ?? new Map(),
         }),
       );

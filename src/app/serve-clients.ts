@@ -4,7 +4,7 @@ import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
-import { EXIT } from '../errors/usage-error.js';
+import { EXIT, UsageError } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
@@ -59,6 +59,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isGone() === true) return EXIT.ok;
   const { sealKeyFile, secretFolder } = config.gateway;
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
+  const cluster = clientSide.http && (await openCluster(config));
   let http: ServedHttp | undefined;
   const composition = compose({
     config,
@@ -77,13 +78,14 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     sharedKeys,
     service: () =>
       clientSide.http === undefined ? local?.service() : { kind: 'http', refusedNames: http?.refusedNames ?? [] },
+    cluster: () => http?.cluster,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);
   const observers = new Observers({ composition, settings, logger });
   const { tracing } = composition;
   await Promise.all([observers.apply(config), tracing.apply(config)]);
-  const httpOptions = { http: config.gateway.http, composition, logger };
+  const httpOptions = { http: config.gateway.http, composition, logger, cluster };
   http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
   const { drain } = http ?? {};
   let unfollow = async () => {};
@@ -131,6 +133,16 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       return EXIT.ok;
     },
   });
+}
+
+/** Opens the store that this gateway shares with others. Its code is loaded on demand. */
+async function openCluster({ gateway: { cluster, secretFolder } }: Config): Promise<ServeHttpOptions['cluster']> {
+  if (cluster === undefined) return undefined;
+  if ('fault' in cluster)
+    throw new UsageError(cluster.fault, 'set the variable, or correct `gateway.cluster` in the configuration');
+  const { openRedisStore } = await import('../cluster/redis-store.js');
+  const { store: location, name, storeUser: user, storePasswordFile: passwordFile, storeCaFile: caFile } = cluster;
+  return { config: cluster, store: await openRedisStore({ location, name, user, passwordFile, secretFolder, caFile }) };
 }
 
 /** Opens the HTTP server. Its code is loaded on demand, because it is most of the code and most clients do not need it. */

@@ -1,8 +1,12 @@
-import type { HttpConfig } from '../config/file/check-file.js';
+import type { ClusterStore } from '../cluster/store.js';
+import type { ClusterConfig, HttpConfig } from '../config/file/check-file.js';
 import { currentFolder } from '../config/resolve/resolve-config.js';
+import { addressText } from '../config/schema/cluster-address.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
+import { FIXED_LIMITS } from '../downstream/http/limits.js';
+import type { LocalClients, Placement } from '../downstream/http/placement.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import type { User } from '../downstream/port.js';
@@ -15,7 +19,7 @@ import type { Logger } from '../observe/logger.js';
 import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
-import { IDENTITY } from '../version.js';
+import { IDENTITY, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
 import { createEraChooser } from './platform.js';
 
@@ -35,10 +39,12 @@ export interface ServeHttpOptions {
   readonly http: HttpConfig;
   readonly composition: Composition;
   readonly logger: Logger;
+  /** The cluster of this gateway. Absent if it serves alone. */
+  readonly cluster?: { readonly config: ClusterConfig; readonly store: ClusterStore } | undefined;
 }
 
 /** The open listener. */
-export interface ServedHttp extends Pick<HttpTransport, 'drain' | 'close'> {
+export interface ServedHttp extends Pick<HttpTransport, 'cluster' | 'drain' | 'close'> {
   readonly refusedNames: readonly CountedName[];
 }
 
@@ -53,12 +59,15 @@ export async function serveHttp(options: ServeHttpOptions): Promise<ServedHttp> 
     get refusedNames() {
       return names.all;
     },
+    get cluster() {
+      return transport.cluster;
+    },
     drain: (ms) => transport.drain(ms),
     close: async () => void (await Promise.all([transport.close(), note.close()])),
   };
 }
 
-async function listen({ settings, http, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
+async function listen({ settings, http, composition, logger, cluster }: ServeHttpOptions): Promise<HttpTransport> {
   const { platform, gateway, seals } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   const { auth, publicUrl } = http;
@@ -96,6 +105,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
         instance: seals.instance,
       }),
       events: platform.events,
+      joinCluster: cluster && ((clients) => joinCluster(cluster, clients, { http, composition, logger })),
       readMetrics: () => composition.readMetrics(),
     });
     const withToken = noAuth ? '' : '; `trunkline token` shows the token';
@@ -103,6 +113,36 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
     return transport;
   } catch (error) {
     throw asUsageError(error, settings);
+  }
+}
+
+/** Joins the cluster, and logs what happens to it. */
+async function joinCluster(
+  { config, store }: NonNullable<ServeHttpOptions['cluster']>,
+  clients: LocalClients,
+  { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>,
+): Promise<Placement> {
+  const { seals, platform } = composition;
+  const { Cluster } = await import('../cluster/cluster.js');
+  logClusterEvents(platform.events, logger);
+  const { advertise, listen: address } = config;
+  const { instance } = seals;
+  try {
+    return await Cluster.join(
+      {
+        ...{ store, instance, advertise, listen: address, version: VERSION },
+        ...{ keys: seals.keysFor('hops'), limits: { ...FIXED_LIMITS, ...http } },
+        ...{ clock: platform.clock, events: platform.events },
+      },
+      clients,
+    );
+  } catch (error) {
+    const reason = LISTEN_FAULTS.get(errorCode(error) ?? '');
+    if (reason === undefined) throw error;
+    throw new UsageError(
+      `cannot listen on ${addressText(address)} for the other gateways: ${reason}`,
+      'choose another address with `gateway.cluster.listen`, or another port with `gateway.cluster.advertise`',
+    );
   }
 }
 
@@ -226,6 +266,30 @@ function noteHttpGateway(
       await file.close();
     },
   };
+}
+
+const CHANGES = {
+  joined: 'another gateway has joined the cluster',
+  left: 'another gateway has left the cluster, and its users are served elsewhere',
+  unreachable: 'another gateway does not answer at its peer port, and its users are served elsewhere until it does',
+  reachable: 'another gateway answers at its peer port again',
+};
+
+/** Logs what happens to the cluster. */
+function logClusterEvents(events: EventSource, logger: Logger): void {
+  events.subscribe('cluster.member', ({ instance, change, members }) =>
+    logger[change === 'unreachable' ? 'warn' : 'info']({ instance, members }, CHANGES[change]),
+  );
+  events.subscribe('cluster.store', ({ isUp, reason }) => {
+    if (isUp) logger.info('the store of the cluster answers');
+    else logger.warn({ reason }, 'the store of the cluster is away; the gateways go on with what they know');
+  });
+  events.subscribe('cluster.fenced', ({ clients }) =>
+    logger.warn({ clients }, 'clients were ended here, because another gateway serves their users or sessions now'),
+  );
+  events.subscribe('cluster.unsent', ({ instance, reason }) =>
+    logger.info({ instance, reason }, 'a request could not be passed to its gateway, and is served elsewhere'),
+  );
 }
 
 /** Logs the events of the HTTP transport. */

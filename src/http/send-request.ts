@@ -85,7 +85,7 @@ export async function sendRequest(
  * could not be sent again, because the server may also close a connection after it has read a request. The second turn of the
  * event loop reads all sockets.
  */
-function closedSocketsNoticed(): Promise<void> {
+export function closedSocketsNoticed(): Promise<void> {
   return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }
 

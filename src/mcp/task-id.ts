@@ -36,6 +36,11 @@ export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin
   return isSealOf(mac, sealed(origin, holder), seal) ? origin : undefined;
 }
 
+/** The process of the gateway that made the id. Nothing is verified. */
+export function instanceOfTask(id: string): string | undefined {
+  return /^[^:]+:([^:]+):/.exec(id)?.[1];
+}
+
 /** Joins the parts unambiguously, whatever characters they contain. */
 function sealed({ maker, instance, original }: TaskOrigin, holder: string): string {
   return JSON.stringify([maker, instance, holder, original]);

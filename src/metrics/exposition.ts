@@ -1,3 +1,4 @@
+import type { ClusterFacts } from '../downstream/http/placement.js';
 import type { DownstreamClient } from '../downstream/port.js';
 import { stateOf } from '../gateway/status/status-advice.js';
 import type { ServerFacts, StatusFacts } from '../gateway/status/status-facts.js';
@@ -12,6 +13,8 @@ export interface MeasuredGateway {
   readonly metrics: Metrics;
   readonly gateway: { readonly clients: Iterable<DownstreamClient> };
   status(): StatusFacts;
+  /** `undefined` if the gateway serves alone. */
+  cluster(): ClusterFacts | undefined;
   /** Reads memory, processor time and processes of all servers, by the pid of their group. */
   readAllUsage(): Promise<ReadonlyMap<number, { memoryBytes: number; processes: number; cpuMs: number }>>;
 }
@@ -35,6 +38,8 @@ export function createExposition(source: MeasuredGateway): () => Promise<string>
     writeUsage(out, facts, usage, cpu);
     writeCounters(out, source.metrics, facts);
     writeSessions(out, source, facts);
+    const cluster = source.cluster();
+    if (cluster !== undefined) writeCluster(out, cluster);
     writeProcess(out, facts);
     return out.text;
   };
@@ -194,6 +199,26 @@ function writeSessions(out: Exposition, { gateway }: MeasuredGateway, { service 
     counts[revision !== undefined && isModernRevision(revision) ? 'modern' : 'legacy'] += 1;
   out.begin('trunkline_sessions', 'gauge', 'Open sessions of clients.');
   for (const [era, count] of Object.entries(counts)) out.sample('trunkline_sessions', { front, era }, count);
+}
+
+function writeCluster(out: Exposition, { members, homes, isStoreUp, hops, received }: ClusterFacts): void {
+  out.begin(
+    'trunkline_cluster_members',
+    'gauge',
+    'Gateways of the cluster that this one knows, with itself, by state.',
+  );
+  for (const [state, count] of Object.entries(members)) out.sample('trunkline_cluster_members', { state }, count);
+  out.begin('trunkline_cluster_homes', 'gauge', 'Users and sessions that have their homes at this gateway.');
+  out.sample('trunkline_cluster_homes', {}, homes);
+  out.begin('trunkline_cluster_store_up', 'gauge', 'Whether the store of the cluster answers.');
+  out.sample('trunkline_cluster_store_up', {}, isStoreUp ? 1 : 0);
+  out.begin('trunkline_cluster_hops_total', 'counter', 'Requests that were passed to other gateways, and from them.');
+  for (const [direction, counts] of [
+    ['out', hops],
+    ['in', received],
+  ] as const)
+    for (const [outcome, count] of Object.entries(counts))
+      out.sample('trunkline_cluster_hops_total', { direction, outcome }, count);
 }
 
 function writeProcess(out: Exposition, { version, eventLoop, now, startedAt, config }: StatusFacts): void {

@@ -5,6 +5,7 @@ import type { FairMemory, Holder } from '../../io/shared-limit.js';
 import { RPC_CODES } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { fateOfMessage } from '../../mcp/lost-request.js';
+import { METHODS } from '../../mcp/methods.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CallerCheck } from './caller.js';
@@ -13,6 +14,7 @@ import * as guards from './guards.js';
 import { type Caller, endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf } from './listener.js';
+import { HOME_HEADER, type PlacedRequest, type Placement, type ReceivedRequest } from './placement.js';
 import { JSON_HEADERS } from './post-stream.js';
 import type { RequestRates } from './rate-limit.js';
 import {
@@ -22,8 +24,10 @@ import {
   INSTANCE_LOST,
   LISTENING_ALREADY,
   MISSING_SESSION,
+  MOVED,
   NO_GROUP,
   NO_SUCH_METHOD,
+  NOT_SIGNED,
   NOTHING_TO_RESUME,
   ONLY_POST,
   OVERLOADED,
@@ -43,6 +47,8 @@ interface EndpointOptions {
   /** Limit of the incomplete bodies of all requests together. */
   readonly requestBodies: FairMemory;
   readonly callers: CallerCheck;
+  /** `undefined` if this gateway serves alone, and before it has joined a cluster. */
+  readonly placement: () => Placement | undefined;
   readonly rates: RequestRates;
   readonly ids: SealedIds;
   readonly sessions: Sessions;
@@ -62,6 +68,9 @@ const JSON_TYPE = 'application/json';
 const LOST_HEADER = 'trunkline-lost';
 
 const EVENTS_TYPE = 'text/event-stream';
+
+/** Gateways that are tried for one request. More only if users and sessions move all the time. */
+const MAX_HOPS = 3;
 
 /** The MCP endpoint: checks headers, authenticates, finds the session and serves POST, GET and DELETE. */
 export class Endpoint {
@@ -84,12 +93,19 @@ export class Endpoint {
 
   /** Checks the headers before a byte of the body is read, and stores the caller and the endpoint on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const stranger = await this.#identify(request);
+    const placement = this.#options.placement();
+    const received = placement?.received(request.raw);
+    const stranger = received === undefined ? await this.#identify(request) : acceptReceived(request, received);
     if (stranger !== undefined) return this.refuse(request, reply, stranger);
-    const closed = this.#locate(request);
+    const closed = received === undefined ? this.#locate(request) : undefined;
+    const home = placement && closed === undefined ? await this.#homeOf(request, placement, received) : undefined;
+    if (home !== undefined && received !== undefined) return this.refuse(request, reply, misdirected(home));
+    request.setDecorator('home', home);
     const { method, headers } = request;
     const { maxBodyBytes } = this.#options.limits;
-    const refusal = this.#refuseRate(request) ?? closed ?? refuseHeaders(method, headers, maxBodyBytes);
+    // The home counts the request.
+    const tooMany = home === undefined ? this.#refuseRate(request) : undefined;
+    const refusal = tooMany ?? closed ?? refuseHeaders(method, headers, maxBodyBytes);
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
     // The client may have left during the check of its token. Nothing reports that to the code that follows.
     if (request.raw.socket.destroyed) return reply.hijack();
@@ -126,8 +142,74 @@ export class Endpoint {
 
   /** Refuses a request beyond the rate of its principal. */
   #refuseRate(request: FastifyRequest): HttpRefusal | undefined {
-    const { rates, clock } = this.#options;
-    return rates.refuse(principalOf(request), this.#senderOf(request), clock.now());
+    const { rates, clock, placement } = this.#options;
+    const { principal, user } = callerOf(request);
+    // The sessions of other callers have homes at all gateways.
+    const parts = user?.kind === 'user' ? 1 : (placement()?.size ?? 1);
+    return rates.refuse(principal, this.#senderOf(request), clock.now(), parts);
+  }
+
+  /** Finds the gateway that serves the request, as far as the headers tell. */
+  #homeOf(
+    request: FastifyRequest,
+    placement: Placement,
+    received: ReceivedRequest | undefined,
+  ): string | undefined | Promise<string | undefined> {
+    const placed = this.#placed(request);
+    return received === undefined ? placement.homeOf(placed) : placement.homeOfReceived(request.raw, placed);
+  }
+
+  #placed(request: FastifyRequest): PlacedRequest {
+    const caller = callerOf(request);
+    const id = sessionIdOf(request);
+    if (id === undefined || guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return { caller };
+    const owner = ownerOf(request);
+    const { sessions } = this.#options;
+    const isOpen = sessions.find(id, owner) !== undefined;
+    return { caller, session: { id, isOpen, isSound: () => sessions.canResume(id, owner) } };
+  }
+
+  /**
+   * Passes a request to its home. Resolves with false if it has to be served here after all, because its home has ended, or
+   * has moved here.
+   */
+  async #isPassed(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    post?: { readonly body: Uint8Array; readonly message: Envelope | Rejection },
+  ): Promise<boolean> {
+    const placement = this.#options.placement();
+    let home = request.getDecorator<string | undefined>('home');
+    if (placement === undefined || home === undefined) return false;
+    const placed = this.#placed(request);
+    const { message, body } = post ?? {};
+    const isStanding = message === undefined || (message.kind === 'request' && message.method === METHODS.listen);
+    const { raw, url } = request;
+    for (let tries = 0; home !== undefined; tries += 1) {
+      if (tries === MAX_HOPS) {
+        this.refuse(request, reply, MOVED);
+        return true;
+      }
+      const to = { request: raw, response: reply.raw, url, body, placed, endpoint: endpointOf(request), isStanding };
+      const passed = await placement.pass(home, to);
+      if (passed.kind === 'answered') {
+        reply.hijack();
+        return true;
+      }
+      if (passed.kind === 'lost' && message !== undefined && this.#isLost(reply, message)) return true;
+      home = passed.kind === 'moved' ? passed.home : await placement.homeOf(placed);
+    }
+    const tooMany = this.#refuseRate(request);
+    if (tooMany !== undefined) this.refuse(request, reply, tooMany);
+    return tooMany !== undefined;
+  }
+
+  /** Answers a message that another gateway may have served. Returns false if it may be served again. */
+  #isLost(reply: FastifyReply, { bytes }: Envelope | Rejection): boolean {
+    const fate = fateOfMessage(bytes, INSTANCE_LOST);
+    if (fate.kind === 'answered') reply.headers(JSON_HEADERS).send(Buffer.from(fate.answer));
+    else if (fate.kind === 'dropped') reply.code(202).send();
+    return fate.kind !== 'again';
   }
 
   /** Refuses an endpoint that is closed to the user. Stores the endpoint that serves the request on it. */
@@ -181,11 +263,14 @@ export class Endpoint {
     if (body === 'aborted') return reply.hijack();
     if (body === 'buffers-full') return this.refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
+    const placement = this.#options.placement();
+    const received = placement?.received(request.raw);
+    if (received?.isBody(body) === false) return this.refuse(request, reply, NOT_SIGNED);
     const message = readMessage(body, scan);
-    if (header(request, LOST_HEADER) !== undefined) {
-      const fate = fateOfMessage(message.bytes, INSTANCE_LOST);
-      if (fate.kind === 'answered') return reply.headers(JSON_HEADERS).send(Buffer.from(fate.answer));
-      if (fate.kind === 'dropped') return reply.code(202).send();
+    if (header(request, LOST_HEADER) !== undefined && this.#isLost(reply, message)) return reply;
+    if (placement !== undefined && received === undefined) {
+      if (callerOf(request).user?.kind !== 'user' && core.isSessionless(message)) this.#goWhereNamed(request, message);
+      if (await this.#isPassed(request, reply, { body, message })) return reply;
     }
     const initialize = message.kind === 'request' && core.beginsSession(message) ? message : undefined;
     const isModern = guards.namesModernRevision(header(request, 'mcp-protocol-version'));
@@ -201,6 +286,12 @@ export class Endpoint {
     const session = await this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     return this.#respond(reply, (response) => session.post(message, response));
+  }
+
+  /** Moves a request without a home to the gateway that has its task, or the call that it continues. */
+  #goWhereNamed(request: FastifyRequest, message: Envelope | Rejection): void {
+    const named = this.#options.placement()?.reachable(this.#options.core.instanceIn(message));
+    if (named !== undefined) request.setDecorator('home', named);
   }
 
   /** Serves a message of a revision without sessions. Only this POST connects the message to its client. */
@@ -243,6 +334,7 @@ export class Endpoint {
   }
 
   async #get(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    if (await this.#isPassed(request, reply)) return reply;
     const session = await this.#session(request, ONLY_POST);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     // The client may have left while its session was resumed. A stream without a client would keep the next one out.
@@ -262,6 +354,7 @@ export class Endpoint {
   }
 
   async #delete(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    if (await this.#isPassed(request, reply)) return reply;
     const refusal = this.#refuseSession(request, ONLY_POST);
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
     const isDeleted = await this.#options.sessions.delete(sessionIdOf(request) ?? '', ownerOf(request));
@@ -320,6 +413,17 @@ export class Endpoint {
     }
     return reply;
   }
+}
+
+/** Stores the facts on the request that another gateway has signed. */
+function acceptReceived(request: FastifyRequest, { caller, endpoint }: ReceivedRequest): undefined {
+  request.setDecorator('caller', caller);
+  request.setDecorator('endpoint', endpoint);
+}
+
+/** Tells another gateway which one serves the request. */
+function misdirected(home: string): HttpRefusal {
+  return { status: 421, message: 'Another gateway serves this', headers: { [HOME_HEADER]: home } };
 }
 
 function refuseHeaders(

@@ -35,6 +35,8 @@ export interface HttpSessionPort {
   isSessionless(message: Envelope | Rejection): boolean;
   /** Returns the error for a request without a session; `undefined` if the request opens a session or needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
+  /** The process that has the task, or the call, which the message names. Nothing proves that the name is right. */
+  instanceIn(message: Envelope | Rejection): string | undefined;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
    * `/mcp/v/<name>`. Returns `undefined` if there is no such server or view. `onGone` is called when the server or view is
@@ -107,6 +109,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
     isSessionless: (message) => !chooseEra(message, () => false).needsSession,
     refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request),
+    instanceIn: (message) => chooseEra(message, () => false).instanceIn?.(message),
     openSession: (endpoint, { principal, user }, onGone, isResumed = false) => {
       const view = viewAt(endpoint);
       const server = view === undefined ? endpoint : undefined;

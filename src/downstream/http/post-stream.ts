@@ -1,16 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
 import { type Answer, batchMessage, whole } from '../../jsonrpc/message.js';
+import { fateOfMessage } from '../../mcp/lost-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { HttpFacts } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import type { EventStream, Timed } from './event-stream.js';
 import { addressOf } from './listener.js';
-import { type HttpRefusal, refusalBody } from './refusal.js';
+import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
   readonly response: ServerResponse;
+  /** The body of the POST. */
+  readonly body: Uint8Array;
   /** Number of expected answers. Each of them may be withdrawn. */
   readonly answers: number;
   readonly isBatch: boolean;
@@ -116,13 +119,25 @@ export class PostStream implements ReplyChannel, Timed {
   endEarly(refusal: HttpRefusal): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
-    if (kind === 'streaming') this.#state.stream.end();
-    if (kind === 'waiting') refuse(this.#options.response, refusal, this.#options.headers);
+    const lost = refusal === MOVED ? this.#lostAnswer() : undefined;
+    if (lost !== undefined) this.#options.passing(lost);
+    if (kind === 'streaming') {
+      if (lost !== undefined && !this.#options.isBatch) this.#state.stream.send(lost);
+      this.#state.stream.end();
+    }
+    if (kind === 'waiting' && lost !== undefined) respond(this.#options.response, 200, this.#options.headers, lost);
+    else if (kind === 'waiting') refuse(this.#options.response, refusal, this.#options.headers);
     this.#over();
   }
 
   onDue(): void {
     if (this.#state.kind === 'waiting') this.#stream();
+  }
+
+  /** The answer to a call whose outcome is unknown; `undefined` if the POST may be sent again. */
+  #lostAnswer(): SplicedMessage | undefined {
+    const fate = fateOfMessage(this.#options.body, INSTANCE_LOST);
+    return fate.kind === 'answered' ? whole(Buffer.from(fate.answer)) : undefined;
   }
 
   #settleOne(): void {

@@ -18,12 +18,15 @@ export class RequestRates {
     this.#rate = rate;
   }
 
-  /** Counts a request. `sender` is the id of the session, or a name for all requests without one. */
-  refuse(principal: string, sender: string, now: number): HttpRefusal | undefined {
+  /**
+   * Counts a request. `sender` is the id of the session, or a name for all requests without one. `parts` is the number of
+   * gateways that share the limit of this principal.
+   */
+  refuse(principal: string, sender: string, now: number, parts = 1): HttpRefusal | undefined {
     let bucket = this.#buckets.get(principal);
-    if (bucket === undefined) {
+    if (bucket === undefined || bucket.parts !== parts) {
       const { requestBurst: burst, requestsPerSecond: perSecond } = this.#rate;
-      bucket = new FairBucket({ burst, perSecond, now });
+      bucket = new FairBucket({ burst: Math.max(1, burst / parts), perSecond: perSecond / parts, now, parts });
     }
     this.#buckets.delete(principal);
     this.#buckets.set(principal, bucket);
@@ -60,7 +63,11 @@ export class FairBucket {
   /** Shares of the senders that used tokens lately, least recently used first. */
   readonly #shares = new Map<string, Share>();
 
-  constructor({ burst, perSecond, now }: { burst: number; perSecond: number; now: number }) {
+  /** The rate is this part of the whole rate. */
+  readonly parts: number;
+
+  constructor({ burst, perSecond, now, parts = 1 }: { burst: number; perSecond: number; now: number; parts?: number }) {
+    this.parts = parts;
     this.#reserve = Math.max(1, burst * RESERVE);
     this.#capacity = burst + this.#reserve;
     this.#perMs = perSecond / 1_000;

@@ -81,6 +81,14 @@ export const NO_SUCH_METHOD: HttpRefusal = {
 };
 /** Answer to the requests in flight of a session that ends. Clients begin a new session after a 404. */
 export const GONE: HttpRefusal = { status: 404, message: 'The session has ended' };
+/** Answer to the requests in flight of a session that another gateway serves now. None of them had an effect. */
+export const MOVED: HttpRefusal = {
+  status: 503,
+  message: 'Another gateway serves this now; try again',
+  headers: retryAfter(1_000),
+};
+/** For a gateway that has sent a request to this one. */
+export const NOT_SIGNED: HttpRefusal = { status: 401, message: 'The body is not the one that was signed' };
 export const SHUTTING_DOWN: HttpRefusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 
 /** The reason for which another process has lost a request. */

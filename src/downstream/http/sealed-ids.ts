@@ -39,7 +39,7 @@ export interface EventId {
 /** Version of the ids of sessions. A gateway must open the ids of the version before. */
 const VERSION = 't1';
 const INSTANCE = '[a-z2-7]{10}';
-const SESSION_ID = new RegExp(`^${VERSION}\\.${INSTANCE}\\.([A-Za-z0-9_-]+)$`);
+const SESSION_ID = new RegExp(`^${VERSION}\\.(${INSTANCE})\\.([A-Za-z0-9_-]+)$`);
 const EVENT_ID = new RegExp(
   `^(\\d{1,15})\\.(\\d{1,15})\\.(${INSTANCE})(?:\\.([A-Za-z0-9_-]+)\\.([A-Za-z0-9_-]{22}))?$`,
 );
@@ -84,7 +84,7 @@ export class SealedIds {
 
   /** Returns the content of the id; `undefined` if no gateway with the key has made the id for this owner. */
   openSession(id: string, owner: SessionOwner): SealedSession | undefined {
-    const [, text] = (id.length <= MAX_SESSION_ID && SESSION_ID.exec(id)) || [];
+    const [, , text] = (id.length <= MAX_SESSION_ID && SESSION_ID.exec(id)) || [];
     if (text === undefined) return undefined;
     const sealed = Buffer.from(text, 'base64url');
     // Node ignores the bits of the last character that belong to no byte. With other bits, it is another id.
@@ -113,6 +113,11 @@ export class SealedIds {
     );
     return isOurs ? (JSON.parse(Buffer.from(text, 'base64url').toString()) as LostRequest[]) : undefined;
   }
+}
+
+/** Returns the process that opened the session, as its id says. */
+export function instanceOfSession(id: string): string | undefined {
+  return SESSION_ID.exec(id)?.[1];
 }
 
 export function parseEventId(text: string): EventId | undefined {

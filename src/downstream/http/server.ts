@@ -14,6 +14,7 @@ import { BearerCheck } from './guards.js';
 import type { HttpSessionPort } from './http-client.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
+import type { ClusterFacts, JoinCluster, LocalClients, Placement } from './placement.js';
 import { RequestRates } from './rate-limit.js';
 import type { SealedIds } from './sealed-ids.js';
 import type { SessionRecords } from './session-records.js';
@@ -34,6 +35,8 @@ export interface HttpTransportOptions {
   /** What the gateways of a cluster know of all sessions. Absent without a cluster. */
   readonly records?: SessionRecords | undefined;
   readonly events: EventSink;
+  /** Absent if this gateway serves alone. */
+  readonly joinCluster?: JoinCluster | undefined;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
@@ -43,6 +46,8 @@ export interface HttpTransport {
   readonly url: string;
   readonly port: number;
   readonly sessions: number;
+  /** `undefined` if this gateway serves alone. */
+  readonly cluster: ClusterFacts | undefined;
   /** Finishes what is in flight, and accepts no more. Resolves after `ms` at the latest. Called once, before `close`. */
   drain(ms: number): Promise<void>;
   /** Ends every session and connection. May be called twice. */
@@ -79,6 +84,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     limits,
     requestBodies,
     callers,
+    placement: () => placement,
     rates: new RequestRates(limits),
     ids,
     sessions,
@@ -93,20 +99,35 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   });
   let draining: Drain | undefined;
   const app = createApp(listener, endpoint, options, () => draining !== undefined);
+  const clients: LocalClients = {
+    homes: () => {
+      const homes = new Map<string, boolean>();
+      for (const some of [sessions, sessionless]) some.addHomes(homes);
+      return homes;
+    },
+    end: (keys) => sessions.endMoved(keys) + sessionless.endMoved(keys),
+    serve: (request, response) => app.routing(request, response),
+  };
+  let placement: Placement | undefined;
 
   let closing: Promise<void> | undefined;
   const close = async () => {
     draining?.cancel();
+    // First, so that the others serve the users whose sessions end here.
+    if (placement !== undefined) await placement.leave();
     sessions.close();
     sessionless.close();
     timers.close();
     const cancel = clock.schedule(CLOSE_GRACE_MS, () => listener.destroy());
     await listener.end();
     cancel();
+    await placement?.close();
     await app.close();
   };
 
   try {
+    await app.ready();
+    placement = await options.joinCluster?.(clients);
     await listen(app, listener, bind);
   } catch (error) {
     await close();
@@ -121,15 +142,21 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     get sessions() {
       return sessions.size;
     },
+    get cluster() {
+      return placement?.facts;
+    },
     drain: (ms) => {
       events.emit({ kind: 'http.draining', ms });
       listener.closeAfterResponses();
+      placement?.drain();
       draining = new Drain({
-        ...{ clock, ms, isBusy: () => sessions.hasCalls || sessionless.hasCalls },
+        ...{ clock, ms },
+        isBusy: () => sessions.hasCalls || sessionless.hasCalls || placement?.hasCalls === true,
         connections: () => listener.connections,
         stopAccepting: async () => {
           await listener.stopListeningWhenIdle();
           sessions.endListening();
+          placement?.endStanding();
           core.endSubscriptions();
         },
       });
@@ -167,6 +194,7 @@ function createApp(
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('endpoint', null);
+  app.decorateRequest('home', undefined);
   app.addHook('onRequest', endpoint.checkMessage);
 
   // Adds the less common methods, which fastify would answer with 404. The endpoint answers them with 405.

@@ -19,12 +19,14 @@ import { Deadlines, type Due } from '../../timing/deadlines.js';
 import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
 import type { Caller, HttpClientSession, HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
+import { homeKey } from './placement.js';
 import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
 import {
   FULL,
   GONE,
   type HttpRefusal,
   INSTANCE_LOST,
+  MOVED,
   NOT_RESUMED,
   SHUTTING_DOWN,
   UNKNOWN_SESSION,
@@ -62,6 +64,9 @@ abstract class PostingClient implements Due {
 
   abstract readonly id: string;
 
+  /** The user or the session that has its home where this client is served. */
+  abstract readonly homeKey: string | undefined;
+
   /** Ends all streams of the client, and refuses its requests in flight. */
   abstract close(refusal: HttpRefusal): void;
 
@@ -91,7 +96,16 @@ abstract class PostingClient implements Due {
     const openReply = (answers: number, isBatch: boolean) => {
       const opened = new PostStream({
         ...form,
-        ...{ response, answers, isBatch, clock, timers, headers, streamAfterMs: limits.streamAfterMs },
+        ...{
+          response,
+          body: message.bytes,
+          answers,
+          isBatch,
+          clock,
+          timers,
+          headers,
+          streamAfterMs: limits.streamAfterMs,
+        },
         isStanding: message.kind === 'request' && message.method === METHODS.listen,
         passing: (passing) => this.client.passing(passing),
         onOver: () => {
@@ -159,8 +173,21 @@ abstract class PostingClients<C extends PostingClient> {
   end(client: C, reason: SessionEnd): boolean {
     this.#idle.unwatch(client);
     if (!this.clients.delete(client.id)) return false;
-    client.close(reason === 'shutdown' ? SHUTTING_DOWN : GONE);
+    client.close(reason === 'shutdown' ? SHUTTING_DOWN : reason === 'moved' ? MOVED : GONE);
     return true;
+  }
+
+  /** Adds the users and sessions that have their homes here, each with whether a call of theirs is in flight. */
+  addHomes(homes: Map<string, boolean>): void {
+    for (const { homeKey: key, hasCalls } of this.clients.values())
+      if (key !== undefined) homes.set(key, hasCalls || homes.get(key) === true);
+  }
+
+  /** Ends the clients that are served elsewhere now. Returns their number. */
+  endMoved(keys: ReadonlySet<string>): number {
+    const moved = [...this.clients.values()].filter(({ homeKey: key }) => key !== undefined && keys.has(key));
+    for (const client of moved) this.end(client, 'moved');
+    return moved.length;
   }
 
   close(): void {
@@ -169,7 +196,7 @@ abstract class PostingClients<C extends PostingClient> {
   }
 }
 
-type SessionEnd = 'deleted' | 'expired' | 'refused' | 'removed' | 'shutdown';
+type SessionEnd = 'deleted' | 'expired' | 'moved' | 'refused' | 'removed' | 'shutdown';
 
 interface SessionsOptions {
   readonly core: HttpSessionPort;
@@ -378,6 +405,8 @@ export class Session extends PostingClient {
   #nextStream = UNSOLICITED + 1;
   #state = new FollowedState();
   #recordedAt = 0;
+  #homeKey: string | undefined;
+  #isRestoring = false;
   #isClosed = false;
 
   constructor(options: SessionOptions) {
@@ -398,10 +427,24 @@ export class Session extends PostingClient {
     return super.isBusy || this.isListening;
   }
 
+  override get hasCalls(): boolean {
+    return this.#isRestoring || super.hasCalls;
+  }
+
+  get homeKey(): string | undefined {
+    this.#homeKey ??= homeKey(this.owner, this.id);
+    return this.#homeKey;
+  }
+
   /** Repeats the handshake of the client, and what it has set since. Resolves with whether the handshake succeeded. */
-  restore(initialize: Uint8Array, state?: SessionState): Promise<boolean> {
+  async restore(initialize: Uint8Array, state?: SessionState): Promise<boolean> {
     this.#state = new FollowedState(state);
-    return this.client.restore(initialize, state);
+    this.#isRestoring = true;
+    try {
+      return await this.client.restore(initialize, state);
+    } finally {
+      this.#isRestoring = false;
+    }
   }
 
   /** A session with a state writes its record again from time to time, so that the record lives as long as the session. */
@@ -560,7 +603,7 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
     if (this.size >= limits.maxSessions && !this.#makeRoom()) return FULL;
     const session = open(endpoint, caller, () => this.end(client, 'removed'));
     if (session === undefined) return unknownEndpoint(endpoint);
-    const client = new SessionlessClient(id, { ...this.#options, client: session });
+    const client = new SessionlessClient(id, caller, { ...this.#options, client: session });
     this.add(client);
     return client;
   }
@@ -578,10 +621,12 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
  */
 export class SessionlessClient extends PostingClient {
   readonly id: string;
+  readonly homeKey: string | undefined;
 
-  constructor(id: string, options: PostingClientOptions) {
+  constructor(id: string, caller: Caller, options: PostingClientOptions) {
     super(options);
     this.id = id;
+    this.homeKey = homeKey(caller, undefined);
   }
 
   get isOutdated(): boolean {
@@ -604,7 +649,8 @@ export class SessionlessClient extends PostingClient {
 
   /** Refuses first the requests without an event stream, because event streams may get a last message while they end. */
   close(refusal: HttpRefusal): void {
-    for (const post of [...this.posts]) if (!post.isStreaming) post.endEarly(refusal);
+    const isFirst = (post: PostStream) => !post.isStreaming || (refusal === MOVED && !post.isStanding);
+    for (const post of [...this.posts]) if (isFirst(post)) post.endEarly(refusal);
     this.client.close();
     for (const post of [...this.posts]) post.endEarly(refusal);
   }

@@ -4,7 +4,7 @@ import {
   withErrorBoundary,
   withErrorBoundaryAsync,
 } from '../../errors/internal-error.js';
-import { isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
+import { isString, readString, readText, type Span, stringAt, toBytes } from '../../json/json-text.js';
 import { isRecord } from '../../json/json-value.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
@@ -14,6 +14,7 @@ import type { ClientProfile } from '../../mcp/handshake.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
+import { instanceOfTask } from '../../mcp/task-id.js';
 import { declaredCapabilities, declaredExtensions, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
 import { needsTasks, refusedTasks } from '../input-requests.js';
@@ -25,7 +26,7 @@ import { type Listen, type ListenFilter, readFilter } from './listen.js';
 import { ModernClient, readProfile, refusedFacts, StatedClients } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { ModernForm } from './modern-form.js';
-import { openState } from './request-state.js';
+import { instanceOfState, openState } from './request-state.js';
 import { visited, withoutInput } from './url-visits.js';
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states the facts about its client. */
@@ -35,6 +36,12 @@ export function modernEra(options: EraOptions): Era {
     beginsSession: () => false,
     needsSession: false,
     refusalWithoutSession: refusedFacts,
+    instanceIn: (message) => {
+      if (message.kind !== 'request') return undefined;
+      const { taskId, requestState } = message.tokens;
+      const [task, state] = [stringAt(message.bytes, taskId), stringAt(message.bytes, requestState)];
+      return instanceOfTask(task ?? '') ?? instanceOfState(state ?? '');
+    },
     open: (transport) => new ModernSession(options, transport, calls),
   };
 }

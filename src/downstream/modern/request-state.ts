@@ -73,6 +73,11 @@ export function openState(
   return opened.instance === seals.instance ? opened : OTHER_INSTANCE;
 }
 
+/** The gateway process that has the suspended call of this state. Nothing is verified. */
+export function instanceOfState(state: string): string | undefined {
+  return new RegExp(`^${CALL_STATE}\\.[^.]*\\..*"instance":"([^"]*)"`, 's').exec(state)?.[1];
+}
+
 /** Returns a digest of method and params, without the members that change each time the client sends the request. */
 function requestDigest({ method, bytes, params }: RelayedRequest): string {
   return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;

@@ -12,6 +12,7 @@ export type GatewayEvent =
   | ServerEvent
   | SessionEvent
   | HttpEvent
+  | ClusterEvent
   /** The configuration file was read again, and was accepted or refused. */
   | { readonly kind: 'config.read' }
   /** The event loop was held for more than `HELD_MS`. `ms` is the longest delay of the last minute. */
@@ -116,6 +117,22 @@ export type HttpEvent =
   | { readonly kind: 'http.connection-evicted'; readonly address: string }
   /** The bytes were not HTTP, or came too slowly. */
   | { readonly kind: 'http.connection-failed'; readonly code: string; readonly address: string };
+
+/** Event of a gateway that serves with others. */
+export type ClusterEvent =
+  /** Another gateway joined or left, or does not answer, or answers again. `members` counts this one, too. */
+  | {
+      readonly kind: 'cluster.member';
+      readonly instance: string;
+      readonly change: 'joined' | 'left' | 'unreachable' | 'reachable';
+      readonly members: number;
+    }
+  /** The store answers, or does not. */
+  | { readonly kind: 'cluster.store'; readonly isUp: boolean; readonly reason?: string }
+  /** Clients were ended, because other gateways serve their users and sessions now. */
+  | { readonly kind: 'cluster.fenced'; readonly clients: number }
+  /** A request could not be passed to another gateway, and was served elsewhere. */
+  | { readonly kind: 'cluster.unsent'; readonly instance: string; readonly reason: string };
 
 type Kind = GatewayEvent['kind'];
 type EventOf<K extends Kind> = Extract<GatewayEvent, { readonly kind: K }>;

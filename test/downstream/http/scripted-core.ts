@@ -63,6 +63,9 @@ export class ScriptedCore implements HttpSessionPort {
       : new RpcError(-32602, 'begin');
   }
 
+  /** The process that messages name. */
+  instanceIn: () => string | undefined = () => undefined;
+
   /** Which endpoints are open to a user. All are if absent. */
   endpointFor?: HttpSessionPort['endpointFor'];
 

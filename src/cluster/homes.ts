@@ -1,0 +1,230 @@
+import { createHash } from 'node:crypto';
+import type { LocalClients } from '../downstream/http/placement.js';
+import type { EventSink } from '../observe/events/events.js';
+import type { Clock } from '../timing/clock.js';
+import { ignoreAbsence, type Members } from './members.js';
+import { type ClusterStore, StoreUnavailable } from './store.js';
+
+export interface HomesOptions {
+  readonly store: ClusterStore;
+  readonly members: Members;
+  /** The name of this gateway. */
+  readonly self: string;
+  readonly clients: LocalClients;
+  readonly clock: Clock;
+  readonly events: EventSink;
+}
+
+/** How long a claim lasts, and how often it is renewed while its user or session has clients, in milliseconds. */
+const CLAIM_LASTS_MS = 60_000;
+export const RENEW_MS = 20_000;
+/** Homes at other gateways that are remembered. */
+const MAX_KNOWN = 50_000;
+
+/**
+ * The homes of users and sessions. Each has one gateway as its home, which claims it in the store. A gateway knows its own homes,
+ * and remembers those of others, so requests wait for the store only when a home is unknown. Without the store, all gateways
+ * compute the same home from the list of members.
+ */
+export class Homes {
+  readonly #options: HomesOptions;
+  /** What this gateway is the home of, with the times of the claims. */
+  readonly #own = new Map<string, number>();
+  /** Homes at other gateways, the least recently used first. */
+  readonly #known = new Map<string, string>();
+  /** Claims that are being made. */
+  readonly #claiming = new Map<string, Promise<string>>();
+  #isDraining = false;
+
+  constructor(options: HomesOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#own.size;
+  }
+
+  /** Returns the home; `undefined` if it is here. `birth` is the gateway that opened the session. */
+  of(key: string, birth?: string): string | undefined | Promise<string | undefined> {
+    const { members, self } = this.#options;
+    if (this.#own.has(key)) return undefined;
+    const known = this.#known.get(key);
+    if (known !== undefined && members.isReachable(known)) {
+      this.#remember(key, known);
+      return known;
+    }
+    if (birth !== undefined && members.isReachable(birth)) return birth;
+    return this.#elsewhere(this.#claim(key, birth === undefined ? this.#lessLoaded() : this.#here()), self);
+  }
+
+  /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */
+  ofReceived(key: string): string | undefined | Promise<string | undefined> {
+    const { self } = this.#options;
+    return this.#own.has(key) ? undefined : this.#elsewhere(this.#claim(key, this.#here()), self);
+  }
+
+  /** Another gateway has said where the home is. Returns the home; `undefined` if it is here. */
+  moved(key: string, home: string): string | undefined {
+    if (home === this.#options.self) return undefined;
+    this.#remember(key, home);
+    return home;
+  }
+
+  /** Returns the new home of what was at a gateway that cannot be reached; `undefined` if it is here. */
+  takeOver(key: string, from: string): Promise<string | undefined> {
+    this.#known.delete(key);
+    return this.#elsewhere(this.#claim(key, this.#here(from), from), this.#options.self);
+  }
+
+  /** Forgets the homes at a gateway that has ended. */
+  forget(gateway: string): void {
+    for (const [key, home] of this.#known) if (home === gateway) this.#known.delete(key);
+  }
+
+  /**
+   * Renews the claims, and gives up those without clients. Ends the clients whose homes are elsewhere now. Returns false if the
+   * store is away, and nothing is known about the claims.
+   */
+  async renew(): Promise<boolean> {
+    const { store, self, clients, clock } = this.#options;
+    const served = clients.homes();
+    const unused: string[] = [];
+    for (const [key, since] of this.#own)
+      if (!served.has(key) && clock.now() - since >= RENEW_MS) {
+        this.#own.delete(key);
+        unused.push(key);
+      }
+    try {
+      if (unused.length > 0) await store.release(unused.map(nameOf), self);
+      const lost = served.size === 0 ? [] : await store.renew([...served.keys()].map(nameOf), self, CLAIM_LASTS_MS);
+      for (const key of served.keys()) if (!this.#own.has(key)) this.#own.set(key, clock.now());
+      this.#end(new Set(lost.map(keyOf)));
+      return true;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return false;
+    }
+  }
+
+  /**
+   * Ends the clients whose homes others may have now, because this gateway has paused and they took it for dead. Without the
+   * store, these are all of them.
+   */
+  async fence(): Promise<void> {
+    const { clients, members } = this.#options;
+    this.#known.clear();
+    const isRenewed = (await this.renew()) || members.size === 1;
+    const served = clients.homes();
+    if (!isRenewed) this.#end(new Set(served.keys()));
+    // Others may have the homes that have no clients here yet.
+    for (const key of this.#own.keys()) if (!served.has(key)) this.#own.delete(key);
+  }
+
+  /** Gives away the homes without calls in flight, if another gateway accepts them. New ones go elsewhere from now on. */
+  async release(): Promise<void> {
+    const { store, members, self, clients } = this.#options;
+    this.#isDraining = true;
+    if (members.ready.length === 0) return;
+    const served = clients.homes();
+    const idle = [...new Set([...this.#own.keys(), ...served.keys()])].filter((key) => served.get(key) !== true);
+    for (const key of idle) this.#own.delete(key);
+    clients.end(new Set(idle));
+    if (idle.length > 0) await store.release(idle.map(nameOf), self).catch(ignoreAbsence);
+  }
+
+  #end(keys: ReadonlySet<string>): void {
+    for (const key of keys) this.#own.delete(key);
+    const ended = keys.size === 0 ? 0 : this.#options.clients.end(keys);
+    if (ended > 0) this.#options.events.emit({ kind: 'cluster.fenced', clients: ended });
+  }
+
+  async #elsewhere(claim: Promise<string>, self: string): Promise<string | undefined> {
+    const home = await claim;
+    return home === self ? undefined : home;
+  }
+
+  /** Returns the home, which is the proposed gateway if there was none. Requests that come together make one claim. */
+  #claim(key: string, proposed: string, instead?: string): Promise<string> {
+    const begun = this.#claiming.get(key);
+    if (begun !== undefined) return begun;
+    const claim = this.#claimed(key, proposed, instead).finally(() => this.#claiming.delete(key));
+    this.#claiming.set(key, claim);
+    return claim;
+  }
+
+  async #claimed(key: string, proposed: string, unreachable: string | undefined): Promise<string> {
+    const { store, members, self, clock } = this.#options;
+    const name = nameOf(key);
+    // Another gateway may have proposed this one before it knew that this one is draining.
+    const instead = unreachable ?? (this.#isDraining && proposed !== self ? self : undefined);
+    let home: string;
+    try {
+      home = await store.claim(name, proposed, CLAIM_LASTS_MS, instead);
+      // A gateway that has just joined is known after the next heartbeat.
+      if (home !== self && !members.isKnown(home)) await members.beat();
+      const isDead = home !== self && home !== proposed && !members.isReachable(home);
+      if (isDead) home = await store.claim(name, proposed, CLAIM_LASTS_MS, home);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      home = unreachable === undefined ? this.#computed(key) : proposed;
+    }
+    if (home === self) this.#own.set(key, clock.now());
+    else this.#remember(key, home);
+    return home;
+  }
+
+  /** This gateway, or another one if this one is draining. `except` cannot be reached. */
+  #here(except?: string): string {
+    const { members, self } = this.#options;
+    if (!this.#isDraining) return self;
+    const [first] = members.ready.filter(({ name }) => name !== except);
+    return first?.name ?? self;
+  }
+
+  /** The less loaded of two random gateways. All gateways together would choose the least loaded one at the same time. */
+  #lessLoaded(): string {
+    const { members, self } = this.#options;
+    const [one, two = one] = shuffled(members.ready);
+    if (one === undefined || two === undefined) return self;
+    const { name } = two.load < one.load ? two : one;
+    members.proposed(name);
+    return name;
+  }
+
+  /** The gateway that all gateways with the same list compute, so that they agree without the store. */
+  #computed(key: string): string {
+    const names = this.#options.members.ready.map(({ name }) => name);
+    const weightOf = (name: string) => createHash('sha256').update(`${name} ${key}`).digest('hex');
+    const [best] = names
+      .map((name) => ({ name, weight: weightOf(name) }))
+      .sort((a, b) => (a.weight < b.weight ? 1 : -1));
+    return best?.name ?? this.#options.self;
+  }
+
+  #remember(key: string, home: string): void {
+    this.#known.delete(key);
+    this.#known.set(key, home);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  const [first = 0, step = 0] = [
+    Math.floor(Math.random() * items.length),
+    Math.floor(Math.random() * (items.length - 1)),
+  ];
+  const second = (first + 1 + step) % items.length;
+  return [items[first], items[second]].filter((item): item is T => item !== undefined);
+}
+
+/** Names of claims in the store. */
+const PREFIX = 'home:';
+
+function nameOf(key: string): string {
+  return `${PREFIX}${key}`;
+}
+
+function keyOf(name: string): string {
+  return name.slice(PREFIX.length);
+}

@@ -1,0 +1,211 @@
+import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream';
+import { HOME_HEADER, type PassedRequest } from '../downstream/http/placement.js';
+import { closedSocketsNoticed } from '../http/send-request.js';
+import { isRecord, parseJson } from '../json/json-value.js';
+import type { Clock } from '../timing/clock.js';
+import type { MemberFacts } from './members.js';
+import { type HopFacts, PING_PATH, type RequestSigner } from './signed-request.js';
+
+/** Status with which a gateway names the gateway that serves the request. */
+const MISDIRECTED = 421;
+
+/** How a request to another gateway ended. */
+export type Hopped =
+  | { readonly kind: 'answered' }
+  /** The gateway has served nothing. It named `home`, if it knows where the request belongs. */
+  | { readonly kind: 'refused'; readonly home: string }
+  /** No byte has reached the gateway, or it does not accept this one's signature. */
+  | { readonly kind: 'unsent'; readonly because: string }
+  | { readonly kind: 'lost' };
+
+interface HopsOptions {
+  readonly clock: Clock;
+  readonly signer: RequestSigner;
+}
+
+/** A gateway to which requests are passed. */
+interface Receiver {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** How long a connection, and a ping, may take, in milliseconds. */
+const CONNECT_MS = 1_000;
+const PING_MS = 1_500;
+/** How long idle connections stay open, in milliseconds: less than at the other end, so that no request meets its end. */
+const IDLE_MS = 60_000;
+const MAX_PING_BYTES = 4_096;
+
+/** Headers of clients that gateways read. Credentials are not among them. */
+const PASSED_ON = new Set([
+  ...['accept', 'content-type', 'content-encoding', 'last-event-id', 'user-agent'],
+  ...['traceparent', 'tracestate', 'baggage'],
+]);
+
+/** Headers of one connection, which the other connection has its own of. */
+const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date']);
+
+/** A request that is passed on. */
+interface Open {
+  readonly outgoing: ClientRequest;
+  readonly response: ServerResponse;
+  readonly isStanding: boolean;
+}
+
+/** Passes requests of clients to other gateways, and their answers back. */
+export class Hops {
+  readonly #options: HopsOptions;
+  readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
+  /** By the names of the receivers. */
+  readonly #open = new Map<string, Set<Open>>();
+  readonly counts = { answered: 0, refused: 0, unsent: 0, lost: 0 };
+
+  constructor(options: HopsOptions) {
+    this.#options = options;
+  }
+
+  isAwaited(name: string): boolean {
+    return this.#open.has(name);
+  }
+
+  get hasCalls(): boolean {
+    for (const open of this.#open.values()) for (const { isStanding } of open) if (!isStanding) return true;
+    return false;
+  }
+
+  async pass(to: Receiver, passed: PassedRequest, facts: HopFacts): Promise<Hopped> {
+    if (Object.keys(this.#agent.freeSockets).length > 0) await closedSocketsNoticed();
+    const hopped = await new Promise<Hopped>((resolve) => this.#pass(to, passed, facts, resolve));
+    this.counts[hopped.kind] += 1;
+    return hopped;
+  }
+
+  /** Ends the requests to a gateway that does not answer. */
+  break(name: string): void {
+    for (const { outgoing } of this.#open.get(name) ?? []) outgoing.destroy(new Error('the gateway does not answer'));
+  }
+
+  endStanding(): void {
+    for (const open of this.#open.values())
+      for (const { outgoing, response, isStanding } of open) {
+        if (!isStanding) continue;
+        if (response.headersSent) response.end();
+        outgoing.destroy();
+      }
+  }
+
+  /** Asks a gateway how it is. */
+  async ping({ name, address }: Receiver): Promise<Pick<MemberFacts, 'state' | 'load'>> {
+    const { signer } = this.#options;
+    const headers = signer.sign({ to: name, method: 'GET', path: PING_PATH, headers: { host: address } });
+    const text = await readSigned({ address, path: PING_PATH, headers, timeoutMs: PING_MS });
+    const facts = parseJson(text);
+    if (!isRecord(facts)) throw new Error('the answer is not that of a gateway');
+    return facts as unknown as MemberFacts;
+  }
+
+  close(): void {
+    for (const name of this.#open.keys()) this.break(name);
+    this.#agent.destroy();
+  }
+
+  #pass({ name, address }: Receiver, passed: PassedRequest, facts: HopFacts, resolve: (hopped: Hopped) => void): void {
+    const { signer, clock } = this.#options;
+    const { request, response, url: path, body, isStanding } = passed;
+    const method = request.method ?? '';
+    const headers = signer.sign({
+      ...{ to: name, method, path, body, facts },
+      headers: { ...passedHeaders(request), host: address },
+    });
+    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const outgoing = send({ ...hostOf(address), agent: this.#agent, method, path, headers: { ...headers, ...length } });
+    const open = { outgoing, response, isStanding };
+    const ofReceiver = this.#open.get(name) ?? new Set();
+    this.#open.set(name, ofReceiver.add(open));
+    let isConnected = false;
+    const cancel = clock.schedule(CONNECT_MS, () => outgoing.destroy(new Error('no connection in time')));
+    const whenLeft = () => outgoing.destroy();
+    const settle = (hopped: Hopped) => {
+      cancel();
+      response.off('close', whenLeft);
+      ofReceiver.delete(open);
+      if (ofReceiver.size === 0 && this.#open.get(name) === ofReceiver) this.#open.delete(name);
+      resolve(hopped);
+    };
+    response.once('close', whenLeft);
+    if (response.destroyed) whenLeft();
+    outgoing.once('socket', (socket: Socket) => {
+      const connected = () => {
+        isConnected = true;
+        cancel();
+      };
+      if (socket.connecting) socket.once('connect', connected);
+      else connected();
+    });
+    outgoing.on('error', (error) => {
+      if (response.headersSent || response.destroyed) settle({ kind: 'answered' });
+      else settle(isConnected ? { kind: 'lost' } : { kind: 'unsent', because: error.message });
+    });
+    outgoing.once('response', (answer) => {
+      const home = answer.headers[HOME_HEADER];
+      const isRefused = answer.statusCode === MISDIRECTED && typeof home === 'string';
+      if (isRefused || answer.statusCode === 401) {
+        answer.resume();
+        settle(isRefused ? { kind: 'refused', home } : { kind: 'unsent', because: 'it does not accept the signature' });
+        return;
+      }
+      response.writeHead(answer.statusCode ?? 502, answeredHeaders(answer));
+      // The first event may come much later.
+      if (answer.headers['content-type']?.startsWith('text/event-stream') === true) response.flushHeaders();
+      // Destroys the other side if one of them breaks.
+      pipeline(answer, response, () => settle({ kind: 'answered' }));
+    });
+    outgoing.end(body);
+  }
+}
+
+interface SignedGet {
+  readonly address: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+/** Resolves with the text of the answer. Rejects if it is no 200, or does not come in time. */
+async function readSigned({ address, path, headers, timeoutMs }: SignedGet): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const request = send({ ...hostOf(address), agent: false, path, headers, signal }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (chunk: string) => {
+        text += chunk;
+        if (text.length > MAX_PING_BYTES * 64) request.destroy(new Error('the answer is too long'));
+      });
+      answer.once('error', reject);
+      answer.once('end', () => {
+        if (answer.statusCode === 200) resolve(text);
+        else reject(new Error(`it answers HTTP ${answer.statusCode}`));
+      });
+    });
+    request.once('error', reject);
+    request.end();
+  });
+}
+
+function hostOf(address: string): { readonly host: string; readonly port: string } {
+  const { hostname, port } = new URL(`http://${address}`);
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? '80' : port };
+}
+
+function passedHeaders({ headers }: IncomingMessage): Record<string, string> {
+  const passed = Object.entries(headers).filter(([name]) => PASSED_ON.has(name) || name.startsWith('mcp-'));
+  return Object.fromEntries(passed.map(([name, value]) => [name, [value].flat().join(', ')]));
+}
+
+function answeredHeaders({ headers }: IncomingMessage): Record<string, string | string[]> {
+  const kept = Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name));
+  return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}

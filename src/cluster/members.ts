@@ -1,0 +1,236 @@
+import { isRecord, parseJson } from '../json/json-value.js';
+import type { EventSink } from '../observe/events/events.js';
+import type { Clock } from '../timing/clock.js';
+import { type Keys, signText, verifyText } from './signed-request.js';
+import { type ClusterStore, StoreUnavailable } from './store.js';
+
+/** What a gateway says about itself. */
+export interface MemberFacts {
+  /** Host and port of its peer port. */
+  readonly address: string;
+  readonly version: string;
+  readonly state: 'ready' | 'draining';
+  /** Number of the users and sessions that have clients there. */
+  readonly load: number;
+  /** Number of its heartbeats. */
+  readonly beat: number;
+}
+
+/** A gateway as `trunkline cluster status` shows it. */
+export interface MemberStatus extends Pick<MemberFacts, 'address' | 'version' | 'load'> {
+  readonly instance: string;
+  readonly state: MemberFacts['state'] | 'unreachable';
+}
+
+export interface MembersOptions {
+  readonly store: ClusterStore;
+  readonly keys: Keys;
+  /** The name of this gateway. */
+  readonly self: string;
+  readonly facts: () => Omit<MemberFacts, 'beat'>;
+  readonly clock: Clock;
+  readonly events: EventSink;
+  /** Asks a gateway at its peer port how it is. Rejects if it does not answer in time. */
+  readonly ping: (name: string, address: string) => Promise<Pick<MemberFacts, 'state' | 'load'>>;
+  /** Whether requests wait for this gateway. */
+  readonly isAwaited: (name: string) => boolean;
+  /** Reports that a gateway does not answer. */
+  readonly onUnreachable: (name: string) => void;
+}
+
+interface Member {
+  readonly name: string;
+  facts: MemberFacts;
+  /** Load with the homes that were proposed since the last heartbeat. */
+  load: number;
+  /** When its last heartbeat was seen. */
+  beatenAt: number;
+  isReachable: boolean;
+  isAsked: boolean;
+}
+
+/** How long a heartbeat stays in the store, in milliseconds. */
+const BEAT_LASTS_MS = 10_000;
+/** Age of a heartbeat from which its gateway is asked. Two heartbeats are missing then. */
+const STALE_MS = 5_000;
+/** Unanswered pings after which a gateway counts as dead. */
+const PINGS = 3;
+const MAX_TEXT = 4_096;
+
+/**
+ * The gateways of the cluster. The store says which exist. A gateway is dead if it does not answer three pings, and it is not
+ * asked while its heartbeats come, unless requests wait for it. So a store that is away changes nothing.
+ */
+export class Members {
+  readonly #options: MembersOptions;
+  readonly #members = new Map<string, Member>();
+  /** Last heartbeats of the dead, which the store may still have. */
+  readonly #dead = new Map<string, number>();
+  #beat = 0;
+  #beating: Promise<boolean> | undefined;
+  #wasUp: boolean | undefined;
+
+  constructor(options: MembersOptions) {
+    this.#options = options;
+  }
+
+  /** Number of the gateways, with this one. */
+  get size(): number {
+    return this.#members.size + 1;
+  }
+
+  isKnown(name: string): boolean {
+    return this.#members.has(name);
+  }
+
+  addressOf(name: string): string | undefined {
+    return this.#members.get(name)?.facts.address;
+  }
+
+  /** Whether this is another gateway that answers. */
+  isReachable(name: string): boolean {
+    return this.#members.get(name)?.isReachable === true;
+  }
+
+  /** The gateways that accept new homes, with their loads. */
+  get ready(): readonly { readonly name: string; readonly load: number }[] {
+    const { self, facts } = this.#options;
+    const { state, load } = facts();
+    const others = [...this.#members.values()].filter((each) => each.isReachable && each.facts.state === 'ready');
+    return state === 'ready' ? [...others, { name: self, load }] : others;
+  }
+
+  /** Counts a home that was proposed for a gateway, whose next heartbeat will count it. */
+  proposed(name: string): void {
+    const member = this.#members.get(name);
+    if (member !== undefined) member.load += 1;
+  }
+
+  get status(): readonly MemberStatus[] {
+    const { self, facts } = this.#options;
+    const own = { instance: self, isReachable: true, facts: facts() };
+    const others = [...this.#members.values()].map(({ name: instance, ...member }) => ({ instance, ...member }));
+    return [own, ...others]
+      .map(({ instance, isReachable, facts: { address, version, load, state } }) => ({
+        ...{ instance, address, version, load },
+        state: isReachable ? state : ('unreachable' as const),
+      }))
+      .sort((a, b) => (a.instance < b.instance ? -1 : 1));
+  }
+
+  /** Sends a heartbeat, and reads those of the others. Resolves with whether the store answered. */
+  beat(): Promise<boolean> {
+    this.#beating ??= this.#sendBeat().finally(() => {
+      this.#beating = undefined;
+    });
+    return this.#beating;
+  }
+
+  async #sendBeat(): Promise<boolean> {
+    const { store, self, keys, facts } = this.#options;
+    this.#beat += 1;
+    const text = signText(keys, self, JSON.stringify({ ...facts(), beat: this.#beat } satisfies MemberFacts));
+    try {
+      this.#read(await store.beat(self, text, BEAT_LASTS_MS));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#noteStore(false, error.message);
+      return false;
+    }
+    this.#noteStore(true);
+    return true;
+  }
+
+  /** Asks the gateways whose heartbeats are missing, and those for which requests wait. */
+  async ask(): Promise<void> {
+    const { clock, isAwaited } = this.#options;
+    const isDoubtful = ({ name, beatenAt, isReachable }: Member) =>
+      !isReachable || clock.now() - beatenAt > STALE_MS || isAwaited(name);
+    await Promise.all([...this.#members.values()].filter(isDoubtful).map((member) => this.#ask(member)));
+  }
+
+  /** Asks a gateway to which a request has failed. */
+  async doubt(name: string): Promise<void> {
+    const member = this.#members.get(name);
+    if (member !== undefined) await this.#ask(member);
+  }
+
+  async leave(): Promise<void> {
+    await this.#options.store.leave(this.#options.self).catch(ignoreAbsence);
+  }
+
+  #read(texts: ReadonlyMap<string, string>): void {
+    const { self, keys } = this.#options;
+    for (const [name, signed] of texts) {
+      if (name === self || signed.length > MAX_TEXT) continue;
+      const text = verifyText(keys, name, signed);
+      const facts = text === undefined ? undefined : parseFacts(text);
+      if (facts !== undefined) this.#seen(name, facts);
+    }
+    for (const name of this.#dead.keys()) if (!texts.has(name)) this.#dead.delete(name);
+    // A gateway that has left is asked at once.
+    for (const member of this.#members.values())
+      if (!texts.has(member.name)) member.beatenAt = Number.NEGATIVE_INFINITY;
+  }
+
+  #seen(name: string, facts: MemberFacts): void {
+    const known = this.#members.get(name);
+    if (facts.beat === (known?.facts.beat ?? this.#dead.get(name))) return;
+    const beatenAt = this.#options.clock.now();
+    if (known !== undefined) {
+      Object.assign(known, { facts, beatenAt, load: facts.load });
+      return;
+    }
+    this.#dead.delete(name);
+    this.#members.set(name, { name, facts, beatenAt, load: facts.load, isReachable: true, isAsked: false });
+    this.#report(name, 'joined');
+  }
+
+  async #ask(member: Member): Promise<void> {
+    if (member.isAsked) return;
+    member.isAsked = true;
+    const answers = await this.#answers(member);
+    member.isAsked = false;
+    if (answers !== member.isReachable) this.#report(member.name, answers ? 'reachable' : 'unreachable');
+    member.isReachable = answers;
+    if (answers || this.#members.get(member.name) !== member) return;
+    this.#options.onUnreachable(member.name);
+    if (this.#options.clock.now() - member.beatenAt <= STALE_MS) return;
+    this.#members.delete(member.name);
+    this.#dead.set(member.name, member.facts.beat);
+    this.#report(member.name, 'left');
+  }
+
+  async #answers(member: Member): Promise<boolean> {
+    for (let asked = 0; asked < PINGS; asked += 1) {
+      try {
+        const { state, load } = await this.#options.ping(member.name, member.facts.address);
+        member.facts = { ...member.facts, state, load };
+        return true;
+      } catch {
+        // The next ping decides.
+      }
+    }
+    return false;
+  }
+
+  #report(instance: string, change: 'joined' | 'left' | 'reachable' | 'unreachable'): void {
+    this.#options.events.emit({ kind: 'cluster.member', instance, change, members: this.size });
+  }
+
+  #noteStore(isUp: boolean, reason?: string): void {
+    if (isUp !== this.#wasUp) this.#options.events.emit({ kind: 'cluster.store', isUp, ...(reason && { reason }) });
+    this.#wasUp = isUp;
+  }
+}
+
+/** For a command without which the cluster goes on. */
+export function ignoreAbsence(error: unknown): undefined {
+  if (!(error instanceof StoreUnavailable)) throw error;
+  return undefined;
+}
+
+function parseFacts(text: string): MemberFacts | undefined {
+  const facts = parseJson(text);
+  return isRecord(facts) && typeof facts.address === 'string' ? (facts as unknown as MemberFacts) : undefined;
+}

@@ -1,0 +1,85 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpLimits } from '../downstream/http/limits.js';
+import { endBrokenConnection, Listener } from '../downstream/http/listener.js';
+import type { EventSink } from '../observe/events/events.js';
+import type { Clock } from '../timing/clock.js';
+import type { MemberFacts, MemberStatus } from './members.js';
+import { MEMBERS_PATH, PING_PATH, type RequestVerifier, type VerifiedRequest } from './signed-request.js';
+
+interface PeerListenerOptions {
+  readonly limits: HttpLimits;
+  readonly events: EventSink;
+  readonly clock: Clock;
+  readonly verifier: RequestVerifier;
+  readonly facts: () => Pick<MemberFacts, 'state' | 'load'>;
+  readonly members: () => readonly MemberStatus[];
+  /** Serves a request that another gateway has passed on. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+/** Time that the other gateways have to read their last bytes, in milliseconds. */
+const CLOSE_GRACE_MS = 500;
+
+/** The port for the other gateways. Refuses what no gateway of the cluster has signed, without reading its body. */
+export class PeerListener {
+  readonly #options: PeerListenerOptions;
+  readonly #listener: Listener;
+  readonly #verified = new WeakMap<IncomingMessage, VerifiedRequest>();
+  /** Numbers of requests. */
+  readonly counts = { accepted: 0, refused: 0 };
+
+  constructor(options: PeerListenerOptions) {
+    this.#options = options;
+    this.#listener = new Listener({ https: undefined, ...options });
+  }
+
+  /** Returns what another gateway has signed about this request; `undefined` for a request of a client. */
+  received(request: IncomingMessage): VerifiedRequest | undefined {
+    return this.#verified.get(request);
+  }
+
+  /** Resolves when it listens. Rejects with the error of the system. */
+  async listen(host: string, port: number): Promise<void> {
+    const server = this.#listener.create((request, response) => this.#serve(request, response));
+    server.on('clientError', endBrokenConnection);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port }, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    const cancel = this.#options.clock.schedule(CLOSE_GRACE_MS, () => this.#listener.destroy());
+    await this.#listener.end();
+    cancel();
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    const { verifier, facts, members, serve } = this.#options;
+    const verified = verifier.verify(request);
+    if (verified === undefined || (request.method !== 'POST' && hasBody(request))) {
+      this.counts.refused += 1;
+      response.writeHead(401, { connection: 'close', 'content-length': 0 }).end();
+      return;
+    }
+    this.#listener.authenticated(request.socket);
+    if (verified.caller !== undefined) {
+      this.counts.accepted += 1;
+      this.#verified.set(request, verified);
+      serve(request, response);
+    } else if (request.url === PING_PATH) respond(response, facts());
+    else if (request.url === MEMBERS_PATH) respond(response, { members: members() });
+    else response.writeHead(404, { 'content-length': 0 }).end();
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+}
+
+function respond(response: ServerResponse, content: object): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(content));
+}

@@ -1,0 +1,373 @@
+// Gateways of one cluster: where requests are served, and how they get there.
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as net from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { RequestSigner } from '../../src/cluster/signed-request.js';
+import { json } from '../downstream/http/scripted-core.js';
+import { tokenOf } from '../downstream/http/scripted-users.js';
+import { notification, onTestEnd, readToEnd, request } from '../downstream/http/serving.js';
+import { until } from '../support/processes.js';
+import type { Message } from '../support/wire.js';
+import { type Gateway, KEYS, Relay, startGateway, startRedis } from './cluster-place.js';
+
+const [ANN, BOB] = [tokenOf('ann'), tokenOf('bob')];
+const LOST = { reason: 'instance_lost', code: 'TL-CALL-INSTANCE-LOST', sent: true, outcome: 'unknown' };
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+/** A request without a session. */
+function modern(id: number, method: string, params: Message = {}): Message {
+  return { jsonrpc: '2.0', id, method, params: { ...params, _meta: META } };
+}
+
+function headersFor({ method, params }: Message, more: object = {}) {
+  return {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': method,
+    'mcp-name': params.name ?? params.taskId,
+    ...more,
+  };
+}
+
+type Options = Partial<Parameters<typeof startGateway>[0]>;
+
+/** Two gateways that know each other. */
+async function two(options: Options = {}, ofB: Options = {}) {
+  const redis = await startRedis();
+  const a = await startGateway({ redis, name: 'aaaaaaaaaa', ...options });
+  const b = await startGateway({ redis, name: 'bbbbbbbbbb', ...options, ...ofB });
+  await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
+  return { redis, a, b };
+}
+
+/** The home of ann, with a session there, and the other gateway. */
+async function homeOfAnn(gateways: { readonly a: Gateway; readonly b: Gateway }) {
+  const session = { ...(await gateways.a.http.initialize('2025-11-25', ANN)), ...ANN };
+  const [home, other] = gateways.a.core.sessions.length === 1 ? [gateways.a, gateways.b] : [gateways.b, gateways.a];
+  return { home, other, session };
+}
+
+/** Two gateways, of which `other` passes the requests of ann to `home` over a connection that can be cut. */
+async function withRelay() {
+  const redis = await startRedis();
+  const ports = new Map<string, number>();
+  const start = async (name: string) => {
+    const relay = await Relay.to(() => ports.get(name) ?? 0);
+    const gateway = await startGateway({ redis, name, advertise: `127.0.0.1:${relay.port}` });
+    ports.set(name, gateway.peerPort);
+    return { gateway, relay };
+  };
+  const [one, two] = [await start('aaaaaaaaaa'), await start('bbbbbbbbbb')];
+  const [a, b] = [one.gateway, two.gateway];
+  await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
+  const placed = await homeOfAnn({ a, b });
+  return { ...placed, redis, relay: placed.home === a ? one.relay : two.relay };
+}
+
+const errorOf = (text: string) => JSON.parse(text).result._meta['trunkline/failure'];
+
+describe('a user of two gateways', () => {
+  it('is served at one of them, whichever gets the requests, with and without sessions', async () => {
+    const { a, b } = await two();
+    const sessions = [await a.http.initialize('2025-11-25', ANN), await b.http.initialize('2025-11-25', ANN)];
+    for (const { http } of [a, b])
+      for (const session of sessions) expect((await http.post(request(2), { ...session, ...ANN })).status).toBe(200);
+    const list = modern(3, 'tools/list');
+    for (const { http } of [a, b]) expect((await http.post(list, headersFor(list, ANN))).status).toBe(200);
+    // Two sessions, and the client for all requests without one.
+    expect([a.core.sessions.length, b.core.sessions.length].sort()).toEqual([0, 3]);
+  });
+
+  it('keeps the name and the groups that the first gateway has found', async () => {
+    const { a, b } = await two();
+    const { home } = await homeOfAnn({ a, b });
+    expect(home.core.callers[0]).toMatchObject({ principal: 'principal of ann', user: { groups: ['eng'] } });
+  });
+
+  it('has the limit of requests at the home only', async () => {
+    const { home, other, session } = await homeOfAnn(await two({ limits: { requestsPerSecond: 1, requestBurst: 4 } }));
+    const statuses: number[] = [];
+    for (let count = 0; count < 12; count += 1)
+      statuses.push((await (count % 2 === 0 ? home : other).http.post(request(count), session)).status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(3);
+    expect(other.events.filter(({ kind }) => kind === 'http.refused')).toEqual([]);
+  });
+
+  it('is another one than the next user, who may have another home', async () => {
+    const { a, b } = await two();
+    await homeOfAnn({ a, b });
+    const session = await a.http.initialize('2025-11-25', ANN);
+    for (const { http } of [a, b]) expect((await http.post(request(1), { ...session, ...BOB })).status).toBe(404);
+  });
+});
+
+describe('a session of a token that many share', () => {
+  it('is served where it was opened, whichever gateway gets its requests', async () => {
+    const { a, b } = await two({ hasUsers: false });
+    const sessions = [await a.http.initialize(), await b.http.initialize()];
+    for (const session of sessions)
+      for (const { http } of [a, b]) expect((await http.post(request(2), session)).status).toBe(200);
+    expect([a.core.sessions.length, b.core.sessions.length]).toEqual([1, 1]);
+  });
+
+  it('shares the limit of requests of its token, which is divided by the number of gateways', async () => {
+    const { a } = await two({ hasUsers: false, limits: { requestsPerSecond: 1, requestBurst: 8 } });
+    const session = await a.http.initialize();
+    const statuses: number[] = [];
+    for (let count = 0; count < 12; count += 1) statuses.push((await a.http.post(request(count), session)).status);
+    // As many as a single gateway with half of the limit, see above.
+    expect(statuses.filter((status) => status === 200)).toHaveLength(3);
+  });
+
+  it.each([
+    ['a task', { taskId: 'lab:bbbbbbbbbb:seal:1' }],
+    ['a call that waits for input', { requestState: 'S.seal.{"call":"c","round":1,"instance":"bbbbbbbbbb"}' }],
+  ])('lets a request without a session go to the gateway with %s', async (_, params) => {
+    const { a, b } = await two({ hasUsers: false });
+    a.core.instanceIn = () => 'bbbbbbbbbb';
+    const named = modern(1, 'tasks/get', params);
+    expect((await a.http.post(named, headersFor(named))).status).toBe(200);
+    expect([a.core.sessions.length, b.core.sessions.length]).toEqual([0, 1]);
+  });
+});
+
+describe('a request that is passed on', () => {
+  it('gets a long result whole, and the home waits for a client that reads slowly', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    const text = 'x'.repeat(24 * 1024 * 1024);
+    home.core.onRequest = ({ id }, reply) => reply.answer(json({ jsonrpc: '2.0', id, result: { text } }));
+    for (const first of [undefined, json(notification('notifications/progress'))]) {
+      const answer = home.core.onRequest;
+      home.core.onRequest = (message, reply, its) => {
+        if (first !== undefined) reply.send(first);
+        answer(message, reply, its);
+      };
+      const response = await other.http.begin('POST', '/mcp', session, JSON.stringify(request(1)));
+      let length = 0;
+      for await (const chunk of response) length += (chunk as Buffer).length;
+      expect(length).toBeGreaterThan(text.length);
+    }
+  });
+
+  it('carries messages of a server and the answers to them, and a GET stream', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    const stream = await other.http.listen(session);
+    await until('the stream is there', () => home.core.last.stream !== undefined);
+    home.core.last.stream?.send(json(request('s1', 'elicitation/create')));
+    expect(JSON.parse((await stream.next())?.data || (await stream.next())?.data || '')).toMatchObject({ id: 's1' });
+    const answer = { jsonrpc: '2.0', id: 's1', result: { action: 'accept' } };
+    expect((await other.http.post(answer, session)).status).toBe(202);
+    expect(home.core.last.bodies.at(-1)).toBe(JSON.stringify(answer));
+    expect((await other.http.send('GET', '/mcp', { ...session, accept: 'text/event-stream' })).status).toBe(409);
+  });
+
+  it('resumes a stream from the event that the client saw last', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    const replies = home.core.hold(json(notification('notifications/progress')));
+    const stream = await other.http.postForEvents(request(5), session);
+    const first = await stream.next();
+    const second = await stream.next();
+    stream.response.destroy();
+    await until('the home has noticed', () => home.http.front.sessions === 1 && replies.length === 1);
+    replies[0]?.answer(json({ jsonrpc: '2.0', id: 5, result: {} }));
+    const resumed = await other.http.listen({ ...session, 'last-event-id': second?.lastEventId ?? first?.lastEventId });
+    expect((await resumed.rest()).map(({ data }) => data && JSON.parse(data))).toEqual([
+      { jsonrpc: '2.0', id: 5, result: {} },
+    ]);
+  });
+
+  it('ends at the home when the client closes it', async () => {
+    const { home, other } = await homeOfAnn(await two());
+    let isAbandoned = false;
+    home.core.onRequest = (_, reply) => {
+      reply.onAbandoned(() => {
+        isAbandoned = true;
+      });
+      reply.send(json(notification('notifications/progress')));
+    };
+    const call = modern(1, 'tools/call', { name: 'x' });
+    const response = await other.http.begin('POST', '/mcp', headersFor(call, ANN), JSON.stringify(call));
+    response.destroy();
+    await until('the call has ended', () => isAbandoned);
+  });
+
+  it('ends the session everywhere with DELETE', async () => {
+    const { a, b } = await two();
+    const { other, session } = await homeOfAnn({ a, b });
+    expect((await other.http.send('DELETE', '/mcp', session)).status).toBe(204);
+    for (const { http } of [a, b]) expect((await http.post(request(1), session)).status).toBe(404);
+  });
+
+  it('follows its user to the gateway that the other one names', async () => {
+    const { redis, a, b } = await two();
+    const { home, other, session } = await homeOfAnn({ a, b });
+    expect((await other.http.post(request(1), session)).status).toBe(200);
+    const third = await startGateway({ redis, name: 'cccccccccc' });
+    home.cluster.drain();
+    await until('the home is given away', () => home.core.last.closed === 1);
+    // The third gateway asks the store, and the other one is told by the first home.
+    for (const { http } of [third, other, home]) expect((await http.post(request(2), session)).status).toBe(200);
+    const resumed = [other, third].flatMap(({ core }) => core.sessions);
+    expect(resumed.map(({ isResumed }) => isResumed)).toEqual([true]);
+  });
+});
+
+describe('a home that is gone', () => {
+  it('F361: and refuses connections is replaced, and the request is served at once', async () => {
+    const { home, other, session, relay } = await withRelay();
+    await relay.cut();
+    expect((await other.http.post(request(1, 'tools/call', { name: 'x' }), session)).status).toBe(200);
+    expect(other.core.last.isResumed).toBe(true);
+    expect(home.core.last.bodies).toHaveLength(1);
+    await until('it is known', () => other.events.some((event) => JSON.stringify(event).includes('unreachable')));
+  });
+
+  it('F362: leaves the outcome of a call unknown, and the call is not executed twice', async () => {
+    const { home, other, session, relay } = await withRelay();
+    const replies = home.core.hold();
+    const answer = other.http.post(request(1, 'tools/call', { name: 'x' }), session);
+    await until('it runs', () => replies.length === 1);
+    await relay.cut();
+    expect(errorOf((await answer).text)).toEqual(LOST);
+    expect(other.core.sessions).toEqual([]);
+  });
+
+  it('F363: has a list served again elsewhere, because that changes nothing', async () => {
+    const { home, other, session, relay } = await withRelay();
+    const replies = home.core.hold();
+    const answer = other.http.post(request(1, 'tools/list'), session);
+    await until('it runs', () => replies.length === 1);
+    await relay.cut();
+    expect(JSON.parse((await answer).text)).toMatchObject({ id: 1, result: {} });
+    expect(other.core.sessions).toHaveLength(1);
+  });
+
+  it('F364: cuts an answer that has begun, and the client resumes it to learn that the outcome is unknown', async () => {
+    const { home, other, session, relay } = await withRelay();
+    home.core.hold(json(notification('notifications/progress')));
+    const stream = await other.http.postForEvents(request(5, 'tools/call', { name: 'x' }), session);
+    const [first, second] = [await stream.next(), await stream.next()];
+    await relay.cut();
+    expect(await stream.next()).toBeUndefined();
+    const resumed = await other.http.listen({ ...session, 'last-event-id': second?.lastEventId ?? first?.lastEventId });
+    expect(errorOf((await resumed.rest())[0]?.data ?? '')).toEqual(LOST);
+  });
+});
+
+describe('the peer port', () => {
+  async function answerTo(port: number, head: string): Promise<string> {
+    const socket = net.connect(port, '127.0.0.1');
+    onTestEnd(async () => void socket.destroy());
+    await once(socket, 'connect');
+    socket.write(head);
+    return await readToEnd(socket);
+  }
+
+  it.each([
+    ['without a signature', '', ''],
+    ['with a token of a user', `authorization: ${ANN.authorization}\r\n`, ''],
+    ['with another signature', 'trunkline-hop: eyJ9.abc\r\n', ''],
+    ['with two signatures', 'trunkline-hop: a.b\r\ntrunkline-hop: a.b\r\n', ''],
+  ])('F365: refuses a request %s before its body has come', async (_, headers) => {
+    const { a } = await two();
+    const head = `POST /mcp HTTP/1.1\r\nhost: x\r\n${headers}content-length: 100000\r\n\r\n`;
+    expect(await answerTo(a.peerPort, head)).toMatch(/^HTTP\/1.1 401 /);
+    expect(a.core.sessions).toEqual([]);
+  });
+
+  it('F365: refuses a request of another gateway that was sent again, or has another body', async () => {
+    const { a } = await two();
+    const signer = new RequestSigner(KEYS, 'cccccccccc');
+    const message = modern(1, 'tools/call', { name: 'x' });
+    const body = Buffer.from(JSON.stringify(message));
+    const host = `127.0.0.1:${a.peerPort}`;
+    const caller = { principal: 'p', user: { principal: 'p', name: 'x', kind: 'user' as const, groups: [] } };
+    const sign = () =>
+      signer.sign({
+        ...{ to: a.name, method: 'POST', path: '/mcp', body, facts: { caller } },
+        headers: {
+          ...{ host, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+          ...{ 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'x' },
+        },
+      });
+    const statusOf = async (headers: object, sent: Buffer) => {
+      const post = http.request({ port: a.peerPort, method: 'POST', path: '/mcp', headers: { ...headers } });
+      post.end(sent);
+      const [answer] = (await once(post, 'response')) as [http.IncomingMessage];
+      answer.resume();
+      return answer.statusCode;
+    };
+    const first = sign();
+    expect(await statusOf(first, body)).toBe(200);
+    expect(await statusOf(first, body)).toBe(401);
+    expect(await statusOf(sign(), Buffer.from(body.toString().replace('"x"', '"y"')))).toBe(401);
+    expect(a.core.last.bodies).toHaveLength(1);
+  });
+});
+
+describe('a gateway after a pause', () => {
+  /** Another gateway has taken ann over, while a call of hers runs at her home. */
+  async function takenOver() {
+    const { home, other, session, ...more } = await withRelay();
+    const bob = { ...(await home.http.initialize('2025-11-25', BOB)), ...BOB };
+    const replies = home.core.hold();
+    const running = home.http.post(request(1, 'tools/call', { name: 'x' }), session);
+    await until('it runs', () => replies.length === 1);
+    await other.store.claim('home:user:principal of ann', other.name, 60_000, home.name);
+    return { home, other, session, bob, running, ...more };
+  }
+
+  it('F366: ends the clients whose homes others have before it serves', async () => {
+    const { home, other, session, running } = await takenOver();
+    home.clock.pause(20_000);
+    expect((await home.http.post(request(2), session)).status).toBe(200);
+    expect(errorOf((await running).text)).toEqual(LOST);
+    expect([home.core.sessions[0]?.closed, other.core.last.isResumed]).toEqual([1, true]);
+    expect(home.events).toContainEqual({ kind: 'cluster.fenced', clients: 1 });
+  });
+
+  it('F366: ends all of them if the store cannot say whose homes they are', async () => {
+    const { home, other, redis, running } = await takenOver();
+    await redis.kill();
+    home.clock.pause(20_000);
+    const list = modern(2, 'tools/list');
+    home.http.post(list, headersFor(list, BOB)).catch(() => {});
+    expect(errorOf((await running).text)).toEqual(LOST);
+    expect(other.cluster.size).toBe(2);
+  });
+});
+
+describe('the store', () => {
+  it('F367: is not needed for a start, for new sessions and for calls', async () => {
+    const redis = await startRedis();
+    await redis.kill();
+    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
+    const session = { ...(await a.http.initialize('2025-11-25', ANN)), ...ANN };
+    expect((await a.http.post(request(1), session)).status).toBe(200);
+    const b = await startGateway({ redis, name: 'bbbbbbbbbb' });
+    await redis.restart();
+    await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
+    // The gateway that has the user claims its home anew.
+    await expect.poll(() => b.store.holderOf('home:user:principal of ann')).toBe(a.name);
+    expect((await b.http.post(request(2), session)).status).toBe(200);
+    expect(b.core.sessions).toEqual([]);
+  });
+
+  it('F367: that goes away, and comes back empty, changes no home', async () => {
+    const { redis, a, b } = await two();
+    const { home, other, session } = await homeOfAnn({ a, b });
+    await redis.kill();
+    for (const { http } of [a, b]) expect((await http.post(request(1), session)).status).toBe(200);
+    const bob = { ...(await other.http.initialize('2025-11-25', BOB)), ...BOB };
+    for (const { http } of [a, b]) expect((await http.post(request(1), bob)).status).toBe(200);
+    await redis.restart();
+    for (const { store } of [a, b]) await until('it is found again', () => store.isUp);
+    for (const { http } of [a, b])
+      for (const one of [session, bob]) expect((await http.post(request(1), one)).status).toBe(200);
+    expect([a.core.sessions.length + b.core.sessions.length, home.core.last.closed]).toEqual([2, 0]);
+    expect(other.cluster.size).toBe(2);
+  });
+});
