@@ -20,6 +20,7 @@ const COMMANDS = [
   'cli',
   'cli-serve',
   'clients',
+  'cluster-status',
   'completion',
   'packages',
   'tasks-sdk',

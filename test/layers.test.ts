@@ -206,7 +206,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'packages',
       'process',
     ],
-    ...['observe', 'sandbox', 'state', 'supervision', 'hub', 'gateway/status', 'gateway/search', 'node'],
+    ...['observe', 'sandbox', 'state', 'supervision', 'hub', 'gateway/status', 'gateway/search', 'cluster', 'node'],
     'npm:semver',
   ],
   // The page of `trunkline web`, in a browser. It takes types, the vocabulary of the status, and the escaping of texts.

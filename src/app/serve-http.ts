@@ -10,6 +10,7 @@ import type { LocalClients, Placement } from '../downstream/http/placement.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import type { User } from '../downstream/port.js';
+import { CODES } from '../errors/codes.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/whole-file.js';
@@ -124,7 +125,7 @@ async function joinCluster(
 ): Promise<Placement> {
   const { seals, platform } = composition;
   const { Cluster } = await import('../cluster/cluster.js');
-  logClusterEvents(platform.events, logger);
+  reportClusterEvents(composition, logger);
   const { advertise, listen: address } = config;
   const { instance } = seals;
   try {
@@ -275,12 +276,15 @@ const CHANGES = {
   reachable: 'another gateway answers at its peer port again',
 };
 
-/** Logs what happens to the cluster. */
-function logClusterEvents(events: EventSource, logger: Logger): void {
+/** Logs what happens to the cluster, and tells the status of a store that is away. */
+function reportClusterEvents({ platform: { events }, notices }: Composition, logger: Logger): void {
   events.subscribe('cluster.member', ({ instance, change, members }) =>
     logger[change === 'unreachable' ? 'warn' : 'info']({ instance, members }, CHANGES[change]),
   );
   events.subscribe('cluster.store', ({ isUp, reason }) => {
+    // The reason is for the operator, because it may have an address.
+    if (isUp) notices.delete('cluster');
+    else notices.set('cluster', CODES['TL-CLUSTER-STORE-AWAY'].means);
     if (isUp) logger.info('the store of the cluster answers');
     else logger.warn({ reason }, 'the store of the cluster is away; the gateways go on with what they know');
   });

@@ -106,6 +106,19 @@ function addServing(program: CliCommand): void {
     .option('--json', 'print the gateways as JSON')
     .example('trunkline drain', 'trunkline drain http://localhost:7411')
     .runs(async () => (await import('./commands/serve/drain.js')).drain);
+  program
+    .command('cluster')
+    .summary('show the gateways of a cluster')
+    .description('A cluster is several gateways that serve each user at one of them, with `gateway: { cluster: … }`.')
+    .example('trunkline cluster status')
+    .command('status')
+    .summary('show the gateways of the cluster, and whether its store answers')
+    .description(
+      'Shows the gateways of the cluster, as the gateway on this machine knows them: the address, the state, the version and the load of each, which is the number of users and sessions that it serves. Also says whether the store answers, and what to do otherwise. Needs the configuration and the variables of the gateway, and no store.',
+    )
+    .option('--json', 'print the gateways as JSON')
+    .example('trunkline cluster status', 'trunkline cluster status --json')
+    .runs(async () => (await import('./commands/serve/cluster-status.js')).clusterStatus);
 }
 
 function addTools(program: CliCommand): void {

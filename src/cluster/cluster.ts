@@ -79,7 +79,7 @@ export class Cluster implements Placement {
     this.#listener = new PeerListener({
       ...{ limits, events, clock, facts },
       verifier: new RequestVerifier(keys, self),
-      members: () => this.#members.status,
+      view: () => this.#members.view,
       serve: clients.serve,
     });
     this.#tickedAt = clock.now();

@@ -173,8 +173,19 @@ interface SignedGet {
   readonly timeoutMs: number;
 }
 
+/** The gateway has refused a request. */
+export class UnexpectedStatus extends Error {
+  override readonly name = 'UnexpectedStatus';
+  readonly status: number | undefined;
+
+  constructor(status: number | undefined) {
+    super(`it answers HTTP ${status}`);
+    this.status = status;
+  }
+}
+
 /** Resolves with the text of the answer. Rejects if it is no 200, or does not come in time. */
-async function readSigned({ address, path, headers, timeoutMs }: SignedGet): Promise<string> {
+export async function readSigned({ address, path, headers, timeoutMs }: SignedGet): Promise<string> {
   return await new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs);
     const request = send({ ...hostOf(address), agent: false, path, headers, signal }, (answer) => {
@@ -187,7 +198,7 @@ async function readSigned({ address, path, headers, timeoutMs }: SignedGet): Pro
       answer.once('error', reject);
       answer.once('end', () => {
         if (answer.statusCode === 200) resolve(text);
-        else reject(new Error(`it answers HTTP ${answer.statusCode}`));
+        else reject(new UnexpectedStatus(answer.statusCode));
       });
     });
     request.once('error', reject);

@@ -22,6 +22,18 @@ export interface MemberStatus extends Pick<MemberFacts, 'address' | 'version' | 
   readonly state: MemberFacts['state'] | 'unreachable';
 }
 
+/** The cluster as one of its gateways knows it. */
+export interface ClusterView {
+  /** The name of this gateway. */
+  readonly instance: string;
+  /** Sorted by name. */
+  readonly members: readonly MemberStatus[];
+  /** Why the store does not answer. Absent while it answers. */
+  readonly storeFault?: string | undefined;
+  /** Number of gateways that use the store under the name of this cluster with another key. */
+  readonly strangers: number;
+}
+
 export interface MembersOptions {
   readonly store: ClusterStore;
   readonly keys: Keys;
@@ -69,6 +81,8 @@ export class Members {
   #beat = 0;
   #beating: Promise<boolean> | undefined;
   #wasUp: boolean | undefined;
+  #storeFault: string | undefined;
+  #strangers = 0;
 
   constructor(options: MembersOptions) {
     this.#options = options;
@@ -104,6 +118,13 @@ export class Members {
   proposed(name: string): void {
     const member = this.#members.get(name);
     if (member !== undefined) member.load += 1;
+  }
+
+  get view(): ClusterView {
+    return {
+      ...{ instance: this.#options.self, members: this.status, strangers: this.#strangers },
+      ...(this.#storeFault !== undefined && { storeFault: this.#storeFault }),
+    };
   }
 
   get status(): readonly MemberStatus[] {
@@ -161,9 +182,11 @@ export class Members {
 
   #read(texts: ReadonlyMap<string, string>): void {
     const { self, keys } = this.#options;
+    this.#strangers = 0;
     for (const [name, signed] of texts) {
       if (name === self || signed.length > MAX_TEXT) continue;
       const text = verifyText(keys, name, signed);
+      if (text === undefined) this.#strangers += 1;
       const facts = text === undefined ? undefined : parseFacts(text);
       if (facts !== undefined) this.#seen(name, facts);
     }
@@ -219,6 +242,7 @@ export class Members {
   }
 
   #noteStore(isUp: boolean, reason?: string): void {
+    this.#storeFault = isUp ? undefined : reason;
     if (isUp !== this.#wasUp) this.#options.events.emit({ kind: 'cluster.store', isUp, ...(reason && { reason }) });
     this.#wasUp = isUp;
   }

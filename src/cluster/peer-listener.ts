@@ -3,7 +3,7 @@ import type { HttpLimits } from '../downstream/http/limits.js';
 import { endBrokenConnection, Listener } from '../downstream/http/listener.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
-import type { MemberFacts, MemberStatus } from './members.js';
+import type { ClusterView, MemberFacts } from './members.js';
 import { MEMBERS_PATH, PING_PATH, type RequestVerifier, type VerifiedRequest } from './signed-request.js';
 
 interface PeerListenerOptions {
@@ -12,7 +12,7 @@ interface PeerListenerOptions {
   readonly clock: Clock;
   readonly verifier: RequestVerifier;
   readonly facts: () => Pick<MemberFacts, 'state' | 'load'>;
-  readonly members: () => readonly MemberStatus[];
+  readonly view: () => ClusterView;
   /** Serves a request that another gateway has passed on. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
@@ -58,7 +58,7 @@ export class PeerListener {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
-    const { verifier, facts, members, serve } = this.#options;
+    const { verifier, facts, view, serve } = this.#options;
     const verified = verifier.verify(request);
     if (verified === undefined || (request.method !== 'POST' && hasBody(request))) {
       this.counts.refused += 1;
@@ -71,7 +71,7 @@ export class PeerListener {
       this.#verified.set(request, verified);
       serve(request, response);
     } else if (request.url === PING_PATH) respond(response, facts());
-    else if (request.url === MEMBERS_PATH) respond(response, { members: members() });
+    else if (request.url === MEMBERS_PATH) respond(response, view());
     else response.writeHead(404, { 'content-length': 0 }).end();
   }
 }

@@ -330,7 +330,10 @@ const REFUSALS: readonly (readonly [RegExp, string])[] = [
     /^ERR (?:Client sent AUTH, but no password|AUTH .*without any password)/,
     'has no password; remove gateway.cluster.storePasswordFile',
   ],
-  [/^NOPERM/, 'does not permit a command to the user of gateway.cluster.storeUser; docs/cluster.md lists the commands'],
+  [
+    /^NOPERM/,
+    'does not permit a command to the user of gateway.cluster.storeUser; docs/configuration.md lists the commands',
+  ],
 ];
 
 function unavailable(error: unknown): StoreUnavailable {

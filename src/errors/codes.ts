@@ -357,6 +357,31 @@ const CLIENT_CODES = {
     'Two Trunklines run the servers of one configuration, so these take twice the memory, and may lock each other out.',
     'End one of them, and let its clients use the other.',
   ),
+  'TL-CLUSTER-OK': ok('The gateways of the cluster and its store answer.'),
+  'TL-CLUSTER-SETTINGS': warn(
+    'The settings of the cluster have a variable that is not set, or a text that is no address.',
+    'Set the variable in the environment of the gateway, or correct `gateway.cluster`.',
+  ),
+  'TL-CLUSTER-SILENT': warn(
+    'The gateway on this machine does not tell commands about its cluster.',
+    'Start it with `trunkline serve --http`, or restart it if its key file or `gateway.cluster` has changed.',
+  ),
+  'TL-CLUSTER-STORE-AWAY': warn(
+    'The store of the cluster does not answer. Sessions go on, and users without a home are placed without it.',
+    'Start the store, or correct `gateway.cluster`. The gateways use it again by themselves.',
+  ),
+  'TL-CLUSTER-UNREACHABLE': warn(
+    'A gateway of the cluster does not answer, and the others serve its users.',
+    'If the gateway runs, let the others connect to its address.',
+  ),
+  'TL-CLUSTER-VERSIONS': warn(
+    'The gateways of the cluster have different versions of Trunkline.',
+    'Finish the update, one gateway after another.',
+  ),
+  'TL-CLUSTER-KEYS': warn(
+    'Another gateway uses the store under the same name with another key, so it is no member of the cluster.',
+    'Give all gateways the same file for `gateway.sealKeyFile`, or each cluster a `name` of its own.',
+  ),
   'TL-HTTP-HOST-REFUSED': warn(
     'Trunkline over HTTP has refused requests, because it is not allowed to answer to the name in their Host header.',
     'If clients of yours use this name for Trunkline, allow it as they send it: `--allowed-host NAME`. Otherwise do nothing, because a web page may have tried to reach Trunkline.',

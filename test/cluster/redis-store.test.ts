@@ -187,7 +187,7 @@ describe('RedisStore', () => {
     await store.leave('one');
     expect(store.isUp).toBe(true);
     expect(await refusalOf(server.port, { user: 'reader', passwordFile })).toBe(
-      'the store of the cluster does not permit a command to the user of gateway.cluster.storeUser; docs/cluster.md lists the commands',
+      'the store of the cluster does not permit a command to the user of gateway.cluster.storeUser; docs/configuration.md lists the commands',
     );
   });
 
@@ -309,7 +309,7 @@ describe('RedisStore', () => {
 });
 
 const LONG = 60_000;
-/** As docs/cluster.md lists them. */
+/** As docs/configuration.md lists them. */
 const COMMANDS = ['eval', 'get', 'set', 'del', 'hset', 'hgetall', 'hdel', 'pexpireat', 'time'];
 
 /** A busy machine can stop the server for a while, so only tests of that limit have it. */

@@ -22,6 +22,7 @@ import {
   type Taken,
   titleOf,
 } from '../../../doctor/clients.js';
+import { checkCluster } from '../../../doctor/cluster.js';
 import { checkCommands, desktopPath, shellPath } from '../../../doctor/commands.js';
 import { checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
 import { type Checks, type Finding, runChecks } from '../../../doctor/finding.js';
@@ -105,6 +106,7 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
     'gateways of clients': () => checkGateways(clients, registrations, gatewayNameOf),
     'settings and logs of clients': () => checkTraps(registrations, machine, now),
     ...processChecks(facts, now),
+    ...(config instanceof ConfigError ? {} : { 'the cluster': () => checkOwnCluster(config) }),
   });
 }
 
@@ -226,6 +228,21 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
     'the hub': () => (hub === undefined ? [] : checkHub(hub, machine.version)),
     'the log of the hub': () => (logFile === undefined ? [] : checkRecentFaults(logFile, now)),
   };
+}
+
+/** Asks the gateway that serves the configuration on this machine, if it runs. */
+async function checkOwnCluster({ file, gateway }: Config): Promise<readonly Finding[]> {
+  const { cluster, sealKeyFile, secretFolder } = gateway;
+  if (cluster === undefined || sealKeyFile === undefined) return [];
+  if ('fault' in cluster) return checkCluster({ kind: 'misconfigured', fault: cluster.fault }, sealKeyFile);
+  const running = await findHttpGateways(httpGatewayFolder());
+  if (!running.some(({ configFile }) => configFile === file)) return [];
+  const [{ askGateway }, { createSeals, readSealKeys }] = await Promise.all([
+    import('../../../cluster/ask-gateway.js'),
+    import('../../../state/seal.js'),
+  ]);
+  const seals = createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) });
+  return checkCluster(await askGateway({ listen: cluster.listen, keys: seals.keysFor('hops') }), sealKeyFile);
 }
 
 /** Ends the processes that killed gateways left behind, as every start does. */

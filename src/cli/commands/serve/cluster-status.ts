@@ -1,0 +1,60 @@
+import { readConfig } from '../../../app/read-config.js';
+import { askGateway } from '../../../cluster/ask-gateway.js';
+import type { ClusterView } from '../../../cluster/members.js';
+import { checkCluster } from '../../../doctor/cluster.js';
+import { sentence } from '../../../doctor/finding.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { printable } from '../../../json/printable.js';
+import { createSeals, readSealKeys } from '../../../state/seal.js';
+import type { Invocation } from '../../command.js';
+import { print, printJson, tell } from '../../output.js';
+import { type Look, lookOf, stateCell, table } from '../../terminal.js';
+
+/** `trunkline cluster status`: the gateways of the cluster, as the one on this machine knows them. */
+export async function clusterStatus({ settings, isJson }: Invocation): Promise<number> {
+  const { file, gateway } = await readConfig(settings);
+  const { cluster, sealKeyFile, secretFolder } = gateway;
+  if (cluster === undefined || sealKeyFile === undefined)
+    throw new UsageError(
+      `${file} has no \`gateway.cluster\`, so a gateway of this configuration knows no others`,
+      'see docs/cluster.md to make a cluster, or name its configuration with `--config`',
+    );
+  if ('fault' in cluster)
+    throw new UsageError(cluster.fault, 'run this command with the environment of the gateway, or correct the file');
+  const seals = createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) });
+  const asked = await askGateway({ listen: cluster.listen, keys: seals.keysFor('hops') });
+  const findings = checkCluster(asked, sealKeyFile);
+  const advice = findings
+    .filter(({ level }) => level !== 'ok')
+    .map(({ sentence: found, evidence, remedy }) => `${sentence([found, ...evidence].join(': '))} ${remedy}`);
+  if (asked.kind !== 'answered') {
+    tell(advice.join('\n'));
+    return EXIT.failed;
+  }
+  const { view } = asked;
+  if (isJson) await printJson({ members: view.members.map(toJson) });
+  else await print([clusterText(view, lookOf(process.stdout)), ...advice.map(printable)].join('\n\n'));
+  return EXIT.ok;
+}
+
+function toJson({ instance, address, state, version, load }: ClusterView['members'][number]) {
+  return { instance, address, state, version, load };
+}
+
+/** The table of the gateways. */
+function clusterText({ instance: self, members, storeFault }: ClusterView, look: Look): string {
+  const rows = members.map(({ instance, address, state, version, load }) => [
+    ...[instance === self ? `${instance} (here)` : instance, address],
+    ...[stateCell(state, look), version, String(load)],
+  ]);
+  const count = members.length === 1 ? 'one gateway' : `${members.length} gateways`;
+  const store = storeFault === undefined ? 'The store answers.' : 'The store does not answer.';
+  const alone =
+    members.length > 1 || storeFault !== undefined
+      ? []
+      : ['Others join if they have the same store, the same `name` and the same key file.'];
+  return [
+    `The cluster has ${count}. ${[store, ...alone].join(' ')}`,
+    table([['INSTANCE', 'ADDRESS', 'STATE', 'VERSION', 'LOAD'], ...rows], look),
+  ].join('\n\n');
+}
