@@ -22,7 +22,7 @@ export class TokenRefused extends Error {
 
 const STANDARD_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** Difference between the clocks of this machine and of the issuer that is accepted, in seconds. */
-const CLOCK_TOLERANCE_S = 60;
+export const CLOCK_TOLERANCE_S = 60;
 /** Types of access tokens. Tokens for other purposes, such as the logout of a user, have types of their own. */
 const TYPES = /^(?:application\/)?(?:at\+)?jwt$/i;
 /** Limits of the groups of one user. */

@@ -6,7 +6,7 @@ import { type HttpRefusal, retryAfter } from '../downstream/http/refusal.js';
 import { createFetch } from '../http/fetch.js';
 import type { Clock } from '../timing/clock.js';
 import { IssuerKeys, KeysMissing } from './issuer-keys.js';
-import { JwtCheck, TokenRefused } from './jwt-check.js';
+import { CLOCK_TOLERANCE_S, JwtCheck, TokenRefused } from './jwt-check.js';
 import { MachineTokens } from './machine-tokens.js';
 
 export interface UserCheckOptions extends Pick<HttpConfig, 'auth' | 'publicUrl'> {
@@ -100,8 +100,10 @@ export class UserCheck implements HttpUsers {
     try {
       const { user, expiresAt, missing } = await this.#jwt.check(token);
       if (missing.length > 0) return { refusal: this.#forbidden(endpoint, missing) };
-      const caller = { principal: user.principal, user };
-      this.#cached.set(hash, { caller, until: Math.min(expiresAt, this.#options.now() + MAX_CACHED_MS) });
+      const { clock, now } = this.#options;
+      const tokenEndsAt = clock.now() + expiresAt - now() + CLOCK_TOLERANCE_S * 1_000;
+      const caller = { principal: user.principal, user, tokenEndsAt };
+      this.#cached.set(hash, { caller, until: Math.min(expiresAt, now() + MAX_CACHED_MS) });
       const [oldest = ''] = this.#cached.keys();
       if (this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
       return caller;

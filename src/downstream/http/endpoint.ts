@@ -69,6 +69,9 @@ const LOST_HEADER = 'trunkline-lost';
 
 const EVENTS_TYPE = 'text/event-stream';
 
+/** Longest delay of a timer, in milliseconds: almost 25 days. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
 /** Gateways that are tried for one request. More only if users and sessions move all the time. */
 const MAX_HOPS = 3;
 
@@ -183,7 +186,7 @@ export class Endpoint {
     if (placement === undefined || home === undefined) return false;
     const placed = this.#placed(request);
     const { message, body } = post ?? {};
-    const isStanding = message === undefined || (message.kind === 'request' && message.method === METHODS.listen);
+    const isStanding = message === undefined || isSubscription(message);
     const { raw, url } = request;
     for (let tries = 0; home !== undefined; tries += 1) {
       if (tries === MAX_HOPS) {
@@ -267,6 +270,7 @@ export class Endpoint {
     const received = placement?.received(request.raw);
     if (received?.isBody(body) === false) return this.refuse(request, reply, NOT_SIGNED);
     const message = readMessage(body, scan);
+    if (isSubscription(message)) this.#endWithToken(request, reply);
     if (header(request, LOST_HEADER) !== undefined && this.#isLost(reply, message)) return reply;
     if (placement !== undefined && received === undefined) {
       if (callerOf(request).user?.kind !== 'user' && core.isSessionless(message)) this.#goWhereNamed(request, message);
@@ -334,6 +338,7 @@ export class Endpoint {
   }
 
   async #get(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    this.#endWithToken(request, reply);
     if (await this.#isPassed(request, reply)) return reply;
     const session = await this.#session(request, ONLY_POST);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
@@ -401,6 +406,15 @@ export class Endpoint {
     return id === undefined ? undefined : this.#options.sessions.find(id, ownerOf(request));
   }
 
+  /** Ends a response that stays open when the token of its request ends. The client opens the next one with a new token. */
+  #endWithToken(request: FastifyRequest, { raw }: FastifyReply): void {
+    const { clock } = this.#options;
+    const { tokenEndsAt } = callerOf(request);
+    if (tokenEndsAt === undefined) return;
+    const cancel = clock.schedule(Math.min(tokenEndsAt - clock.now(), MAX_DELAY_MS), () => raw.end());
+    raw.once('close', cancel);
+  }
+
   /** Writes the response without fastify. */
   #respond(reply: FastifyReply, serve: (response: FastifyReply['raw']) => void): FastifyReply {
     reply.hijack();
@@ -415,15 +429,20 @@ export class Endpoint {
   }
 }
 
-/** Stores the facts on the request that another gateway has signed. */
+/** Stores the facts on the request that another gateway has signed. That gateway, whose clock it is, ends what stays open. */
 function acceptReceived(request: FastifyRequest, { caller, endpoint }: ReceivedRequest): undefined {
-  request.setDecorator('caller', caller);
+  const { tokenEndsAt, ...without } = caller;
+  request.setDecorator('caller', without);
   request.setDecorator('endpoint', endpoint);
 }
 
 /** Tells another gateway which one serves the request. */
 function misdirected(home: string): HttpRefusal {
   return { status: 421, message: 'Another gateway serves this', headers: { [HOME_HEADER]: home } };
+}
+
+function isSubscription(message: Envelope | Rejection): boolean {
+  return message.kind === 'request' && message.method === METHODS.listen;
 }
 
 function refuseHeaders(

@@ -25,6 +25,8 @@ export interface Caller {
   readonly principal: string;
   /** Absent with the shared token and without authentication. */
   readonly user?: User;
+  /** When the token ends, in milliseconds on the clock. Absent for a token that does not end. */
+  readonly tokenEndsAt?: number;
 }
 
 /** Opens the sessions behind the HTTP endpoints. */

@@ -12,6 +12,8 @@ export class ScriptedUsers implements HttpUsers {
   ]);
   /** The endpoints of the requests whose tokens were checked. */
   readonly endpoints: (string | undefined)[] = [];
+  /** When the tokens of users end, in milliseconds on the clock. */
+  tokenEndsAt: number | undefined;
   /** Set to answer later, as a real check does. */
   pause: Promise<void> | undefined;
 
@@ -36,7 +38,8 @@ export class ScriptedUsers implements HttpUsers {
     if (groups === undefined)
       return { refusal: { status: 401, message: 'no', headers: { 'www-authenticate': 'Bearer x' } } };
     const user: User = { principal: `principal of ${name}`, name, kind: name === 'ci' ? 'machine' : 'user', groups };
-    return { principal: user.principal, user } satisfies Caller;
+    const { tokenEndsAt } = this;
+    return { principal: user.principal, user, ...(tokenEndsAt !== undefined && { tokenEndsAt }) } satisfies Caller;
   }
 }
 

@@ -3,7 +3,7 @@ import { HttpBindError } from '../../../src/downstream/http/bind.js';
 import { endpointFor } from '../../../src/users/endpoints.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
-import { ScriptedCore } from './scripted-core.js';
+import { json, ScriptedCore } from './scripted-core.js';
 import { ScriptedUsers, tokenOf } from './scripted-users.js';
 import { initializeRequest, notification, request, type Serving, serving } from './serving.js';
 
@@ -196,6 +196,47 @@ describe('the session of a user', () => {
     for (let count = 0; count < 5; count += 1) statuses.push(await ask(ANN));
     expect(statuses).toContain(429);
     expect(await ask(BOB)).toBe(405);
+  });
+});
+
+describe('what stays open after the end of its token', () => {
+  const openUntil = async (tokenEndsAt: number) => {
+    const clock = new FakeClock();
+    const { http, users } = await servingUsers({ clock });
+    users.tokenEndsAt = tokenEndsAt;
+    return { http, clock };
+  };
+
+  it('is no stream of a session, which goes on with a new token', async () => {
+    const { http, clock } = await openUntil(60_000);
+    const session = { ...ANN, ...(await http.initialize('2025-11-25', ANN)) };
+    const stream = await http.listen(session);
+    clock.advance(60_000);
+    await stream.rest();
+    expect(stream.response.complete).toBe(true);
+    expect((await http.post(request(1, 'ping'), session)).status).toBe(200);
+  });
+
+  it('is no subscription', async () => {
+    const { http, clock } = await openUntil(60_000);
+    const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
+    const headers = { ...ANN, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' };
+    const replies = http.core.hold();
+    const answer = http.post(request(1, 'subscriptions/listen', { _meta }), headers);
+    await until('the subscription is open', () => replies.length === 1);
+    clock.advance(60_000);
+    expect((await answer).text).not.toContain('"result"');
+  });
+
+  it('is a call in flight', async () => {
+    const { http, clock } = await openUntil(60_000);
+    const session = { ...ANN, ...(await http.initialize('2025-11-25', ANN)) };
+    const replies = http.core.hold();
+    const answer = http.post(request(1), session);
+    await until('the call is in flight', () => replies.length === 1);
+    clock.advance(120_000);
+    replies[0]?.answer(json({ jsonrpc: '2.0', id: 1, result: {} }));
+    expect((await answer).text).toContain('"result"');
   });
 });
 
