@@ -9,6 +9,7 @@ import { FIXED_LIMITS } from '../downstream/http/limits.js';
 import type { LocalClients, Placement } from '../downstream/http/placement.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
+import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { User } from '../downstream/port.js';
 import { CODES } from '../errors/codes.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
@@ -105,6 +106,7 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
         eventKeys: seals.keysFor('events'),
         instance: seals.instance,
       }),
+      records: cluster && (await openRecords(cluster.store, http, composition)),
       events: platform.events,
       joinCluster: cluster && ((clients) => joinCluster(cluster, clients, { http, composition, logger })),
       readMetrics: () => composition.readMetrics(),
@@ -115,6 +117,11 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
   } catch (error) {
     throw asUsageError(error, settings);
   }
+}
+
+async function openRecords(store: ClusterStore, limits: HttpConfig, { seals }: Composition): Promise<SessionRecords> {
+  const { StoredSessions } = await import('../cluster/stored-sessions.js');
+  return new StoredSessions({ store, keys: seals.keysFor('records'), limits });
 }
 
 /** Joins the cluster, and logs what happens to it. */
