@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { ClusterStore } from '../cluster/store.js';
 import type { ClusterConfig, HttpConfig } from '../config/file/check-file.js';
+import type { Config } from '../config/resolve/config.js';
 import { currentFolder } from '../config/resolve/resolve-config.js';
 import { addressText } from '../config/schema/cluster-address.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
@@ -139,6 +141,7 @@ async function joinCluster(
     return await Cluster.join(
       {
         ...{ store, instance, advertise, listen: address, version: VERSION },
+        servers: () => digestOfServers(composition.config),
         ...{ keys: seals.keysFor('hops'), limits: { ...FIXED_LIMITS, ...http } },
         ...{ clock: platform.clock, events: platform.events },
       },
@@ -152,6 +155,14 @@ async function joinCluster(
       'choose another address with `gateway.cluster.listen`, or another port with `gateway.cluster.advertise`',
     );
   }
+}
+
+/** Identifies the entries of the servers without values of variables, which gateways may have of their own. */
+function digestOfServers({ servers }: Config): string {
+  const entries = servers.map(({ key, prefix, tools, methods, package: used }) => {
+    return { key, prefix, tools, methods, package: used?.request.shown };
+  });
+  return createHash('sha256').update(JSON.stringify(entries)).digest('base64url').slice(0, 8);
 }
 
 type Auth = NonNullable<HttpConfig['auth']>;

@@ -30,6 +30,8 @@ export interface ClusterOptions {
   /** Where the peer port listens. */
   readonly listen: { readonly host: string; readonly port: number };
   readonly version: string;
+  /** Returns a digest of the servers that this gateway offers. */
+  readonly servers: () => string;
   readonly limits: HttpLimits;
   readonly clock: Clock;
   readonly events: EventSink;
@@ -62,9 +64,9 @@ export class Cluster implements Placement {
 
   private constructor(options: ClusterOptions, clients: LocalClients) {
     this.#options = options;
-    const { store, instance: self, keys, clock, events, limits, advertise: address, version } = options;
+    const { store, instance: self, keys, clock, events, limits, advertise: address, version, servers } = options;
     this.#signer = new RequestSigner(keys, self);
-    const facts = () => ({ address, version, state: this.#state, load: this.#homes.size });
+    const facts = () => ({ address, version, servers: servers(), state: this.#state, load: this.#homes.size });
     this.#hops = new Hops({ clock, signer: this.#signer });
     this.#members = new Members({
       ...{ store, keys, self, facts, clock, events },

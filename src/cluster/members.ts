@@ -9,6 +9,8 @@ export interface MemberFacts {
   /** Host and port of its peer port. */
   readonly address: string;
   readonly version: string;
+  /** Digest of the servers that it offers. */
+  readonly servers: string;
   readonly state: 'ready' | 'draining';
   /** Number of the users and sessions that have clients there. */
   readonly load: number;
@@ -17,7 +19,7 @@ export interface MemberFacts {
 }
 
 /** A gateway as `trunkline cluster status` shows it. */
-export interface MemberStatus extends Pick<MemberFacts, 'address' | 'version' | 'load'> {
+export interface MemberStatus extends Pick<MemberFacts, 'address' | 'version' | 'load' | 'servers'> {
   readonly instance: string;
   readonly state: MemberFacts['state'] | 'unreachable';
 }
@@ -132,8 +134,8 @@ export class Members {
     const own = { instance: self, isReachable: true, facts: facts() };
     const others = [...this.#members.values()].map(({ name: instance, ...member }) => ({ instance, ...member }));
     return [own, ...others]
-      .map(({ instance, isReachable, facts: { address, version, load, state } }) => ({
-        ...{ instance, address, version, load },
+      .map(({ instance, isReachable, facts: { address, version, load, servers, state } }) => ({
+        ...{ instance, address, version, load, servers },
         state: isReachable ? state : ('unreachable' as const),
       }))
       .sort((a, b) => (a.instance < b.instance ? -1 : 1));

@@ -37,9 +37,12 @@ export function checkCluster(asked: Asked | Misconfigured, keyFile: string): Fin
   }
 }
 
-function checkView({ members, storeFault, strangers }: ClusterView): Finding[] {
+function checkView({ instance, members, storeFault, strangers }: ClusterView): Finding[] {
   const silent = members.filter(({ state }) => state === 'unreachable');
   const versions = [...new Set(members.map(({ version }) => version))].sort();
+  const others = members.filter(
+    ({ servers }) => servers !== members.find((each) => each.instance === instance)?.servers,
+  );
   const names = silent.map(({ instance, address }) => `${instance} at ${address}`);
   return [
     ...(storeFault === undefined ? [] : [finding('TL-CLUSTER-STORE-AWAY', storeFault)]),
@@ -53,6 +56,15 @@ function checkView({ members, storeFault, strangers }: ClusterView): Finding[] {
     ...(versions.length < 2
       ? []
       : [finding('TL-CLUSTER-VERSIONS', `the gateways of the cluster have the versions ${versions.join(', ')}`)]),
+    ...(others.length === 0
+      ? []
+      : [
+          finding(
+            'TL-CLUSTER-SERVERS',
+            `${gateways(others.length)} of the cluster ha${others.length === 1 ? 's' : 've'} other servers than the one on this machine`,
+            [someOf(others.map(({ instance: name, address }) => `${name} at ${address}`))],
+          ),
+        ]),
     ...(strangers === 0
       ? []
       : [

@@ -378,6 +378,10 @@ const CLIENT_CODES = {
     'The gateways of the cluster have different versions of Trunkline.',
     'Finish the update, one gateway after another.',
   ),
+  'TL-CLUSTER-SERVERS': warn(
+    'The gateways of the cluster have different servers in their configurations, so a user may get other tools after a move.',
+    'Give all gateways the same configuration.',
+  ),
   'TL-CLUSTER-KEYS': warn(
     'Another gateway uses the store under the same name with another key, so it is no member of the cluster.',
     'Give all gateways the same file for `gateway.sealKeyFile`, or each cluster a `name` of its own.',

@@ -62,7 +62,7 @@ export async function startGateway({ redis, name, ...more }: GatewayOptions): Pr
     joinCluster: async (clients) => {
       joined = await Cluster.join(
         {
-          ...{ store, keys: KEYS, instance: name, clock, version: '1.0.0', limits: DEFAULT_LIMITS },
+          ...{ store, keys: KEYS, instance: name, clock, version: '1.0.0', servers: () => '', limits: DEFAULT_LIMITS },
           advertise: more.advertise ?? `127.0.0.1:${peerPort}`,
           listen: { host: '127.0.0.1', port: peerPort },
           events: { wants: () => true, emit: (event) => events.push(event) },

@@ -5,7 +5,7 @@ import { checkCluster } from '../../src/doctor/cluster.js';
 type Member = ClusterView['members'][number];
 
 const member = (instance: string, more: Partial<Member> = {}): Member => ({
-  ...{ instance, address: `${instance}:7412`, version: '1.0.0', state: 'ready', load: 0 },
+  ...{ instance, address: `${instance}:7412`, version: '1.0.0', state: 'ready', load: 0, servers: 'same' },
   ...more,
 });
 
@@ -33,6 +33,14 @@ describe('the check of the cluster', () => {
       'an update that is not finished',
       { members: [member('a', { version: '1.1.0' }), member('b'), member('c')] },
       ...['TL-CLUSTER-VERSIONS', 'the gateways of the cluster have the versions 1.0.0, 1.1.0'],
+    ],
+    [
+      'gateways with other servers',
+      { members: [member('a'), member('b', { servers: 'other' }), member('c', { servers: 'third' })] },
+      ...[
+        'TL-CLUSTER-SERVERS',
+        '2 gateways of the cluster have other servers than the one on this machine | b at b:7412, c at c:7412',
+      ],
     ],
     [
       'gateways with another key',

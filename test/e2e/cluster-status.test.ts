@@ -29,7 +29,8 @@ describe('trunkline cluster status', { timeout: 60_000 }, () => {
     const file = place.file(`${key}-${port}.yaml`);
     const cluster = { store: redis.url, storePasswordFile: 'password', advertise: `127.0.0.1:${port}` };
     const gateway = { sealKeyFile: key, drain: '0s', cluster };
-    writeFileSync(file, JSON.stringify({ servers: { lab: place.lab() }, gateway }));
+    const more = port === ports[1] ? { more: { ...place.lab(), start: 'lazy' } } : {};
+    writeFileSync(file, JSON.stringify({ servers: { lab: place.lab(), ...more }, gateway }));
     return file;
   }
 
@@ -50,7 +51,7 @@ describe('trunkline cluster status', { timeout: 60_000 }, () => {
     expect(Object.keys(members[0])).toEqual(['instance', 'address', 'state', 'version', 'load']);
   });
 
-  it('shows them as a table, with the one that was asked', async () => {
+  it('shows them as a table, with the one that was asked, and says that their servers differ', async () => {
     const { code, stdout } = await statusOf(configOf(ports[0] ?? 0));
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -59,6 +60,7 @@ describe('trunkline cluster status', { timeout: 60_000 }, () => {
     const [asked, other] = ports.map((port) => stdout.split('\n').find((line) => line.includes(`127.0.0.1:${port}`)));
     expect(asked).toMatch(/^[a-z2-7]{10} \(here\) +127\.0\.0\.1:\d+ +ready /);
     expect(other).not.toContain('(here)');
+    expect(stdout).toContain('\n\nOne gateway of the cluster has other servers than the one on this machine: ');
   });
 
   it('says that another key file belongs to another cluster', async () => {
@@ -99,7 +101,7 @@ describe('trunkline cluster status', { timeout: 60_000 }, () => {
     const away = async () => (await statusOf(configOf(port))).stdout;
     await expect.poll(away).toContain('The store does not answer.');
     expect(await away()).toMatch(
-      /\n\nThe store of the cluster is not reachable: .*ECONNREFUSED.*\. Start the store, or correct `gateway\.cluster`\. The gateways use it again by themselves\.\n$/,
+      /\n\nThe store of the cluster is not reachable: .*ECONNREFUSED.*\. Start the store, or correct `gateway\.cluster`\. The gateways use it again by themselves\.\n/,
     );
     expect(await membersAt(port)).toHaveLength(2);
     const doctor = await place.run(['doctor', '--config', configOf(port), '--json', '--no-start']);

@@ -217,7 +217,9 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
     'processes of earlier runs': () => checkRuns(runFolder(), sweepRuns),
     'Trunkline over HTTP': async () => {
       const httpGateways = await findHttpGateways(httpGatewayFolder());
-      const configFile = config instanceof ConfigError ? undefined : config.file;
+      // The gateways of a cluster share their users, not their servers.
+      const isAlone = !(config instanceof ConfigError) && config.gateway.cluster === undefined;
+      const configFile = isAlone ? config.file : undefined;
       const pid = hub?.state.kind === 'running' ? hub.state.hub.pid : undefined;
       return checkHttpGateways({ httpGateways, configFile, hub: pid, now });
     },
