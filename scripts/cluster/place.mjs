@@ -25,11 +25,11 @@ export class Place {
   token = randomBytes(32).toString('base64url');
   instances = [];
 
-  /** `drain` as in the configuration. */
-  static async open(drain) {
+  /** `drain` as in the configuration. With `namesGateway`, nginx names the gateway of each answer in `x-gateway`. */
+  static async open(drain, { namesGateway = false } = {}) {
     const place = new Place();
     try {
-      await place.#start(drain);
+      await place.#start(drain, namesGateway ? 'add_header x-gateway $upstream_addr always;' : '');
       return place;
     } catch (error) {
       await place.close();
@@ -66,7 +66,7 @@ export class Place {
     return join(this.folder, 'journals');
   }
 
-  async #start(drain) {
+  async #start(drain, ofServer) {
     mkdirSync(this.#journals);
     this.seal(newKey());
     this.host = `127.0.0.1:${await freePort()}`;
@@ -82,15 +82,15 @@ export class Place {
       this.instances.push(new Instance({ port: await freePort(), config, data, host: this.host, number }));
     }
     await Promise.all(this.instances.map((instance) => instance.start()));
-    this.nginx = await startNginx(this.host, this.#nginxConfig());
+    this.nginx = await startNginx(this.host, this.#nginxConfig(ofServer));
   }
 
-  /** The configuration of the page, with our addresses and without TLS. */
-  #nginxConfig() {
+  /** The configuration of the page, with our addresses and without TLS. `ofServer` goes into its server. */
+  #nginxConfig(ofServer) {
     const [, shown] = /```nginx\n([\s\S]*?)```/.exec(readFileSync(PAGE, 'utf8'));
     const own = this.instances.reduce(
       (text, { port, number }) => text.replace(`gateway-${number}.example:7411`, `127.0.0.1:${port}`),
-      shown.replace('listen 443 ssl;', `listen ${this.host};`).replaceAll(/^ *ssl_.*\n/gm, ''),
+      shown.replace('listen 443 ssl;', `listen ${this.host}; ${ofServer}`).replaceAll(/^ *ssl_.*\n/gm, ''),
     );
     if (own.includes('.example:') || !own.includes(`listen ${this.host}`))
       throw new Error(`docs/cluster.md shows:\n${shown}`);

@@ -1,8 +1,10 @@
 // The clients that are tried, as their users call them: how each is registered, and what its output says of a server.
-import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { Model } from './model.mjs';
 import { bringNode, installPackage } from './packages.mjs';
 
@@ -11,7 +13,8 @@ import { bringNode, installPackage } from './packages.mjs';
  * connects to all registered servers as the client does, and returns for each what it said: `name`, `isGood`, `said`, and
  * the number of `tools` if the client reports it. `converse(place, calls, before)` has the client call tools, those of a stand-in
  * for its model if it has one, and returns the names that the model has `seen`, the `results`, and the `output`. A place has a
- * `folder`, a `run` that runs the client's program in it with more variables, and the `program` itself.
+ * `folder`, a `run` that runs the client's program in it with more variables, and the `program` itself. `registerUrl` registers a
+ * server behind a URL, whose token is in the variable TRUNKLINE_TOKEN.
  */
 export const CLIENTS = {
   claude: {
@@ -28,6 +31,8 @@ export const CLIENTS = {
     },
     register: ({ run }, { name, command, args, env }) =>
       run(['mcp', 'add', '--scope', 'user', name, ...pairs('-e', env), '--', command, ...args]),
+    registerUrl: ({ run }, { name, url, token }) =>
+      run(['mcp', 'add', '--scope', 'user', '--transport', 'http', name, url, '--header', bearer(token)]),
     look: async ({ run }) => readClaude(await run(['mcp', 'list'])),
     converse: withModel(({ run }, { url }) =>
       run(['-p', PROMPT, '--allowedTools', 'mcp__trunkline', '--model', 'sonnet'], {
@@ -78,6 +83,8 @@ export const CLIENTS = {
     },
     register: ({ run }, { name, command, args, env }) =>
       run(['mcp', 'add', '--scope', 'user', ...pairs('-e', env), name, command, '--', ...args]),
+    registerUrl: ({ run }, { name, url, token }) =>
+      run(['mcp', 'add', '--scope', 'user', '--transport', 'http', name, url, '--header', bearer(token)]),
     look: async ({ run }) => readGemini(await run(['mcp', 'list'])),
     converse: withModel(({ run }, { url }) =>
       run(['-p', PROMPT, '-m', 'gemini-2.5-pro', '--yolo'], { GEMINI_API_KEY: KEY, GOOGLE_GEMINI_BASE_URL: url }),
@@ -96,6 +103,8 @@ export const CLIENTS = {
     },
     register: ({ run }, { name, command, args, env }) =>
       run(['mcp', 'add', name, ...pairs('--env', env), '--', command, ...args]),
+    registerUrl: ({ run }, { name, url }) =>
+      run(['mcp', 'add', name, '--url', url, '--bearer-token-env-var', 'TRUNKLINE_TOKEN']),
     look: lookWithCodex,
     converse: withModel(({ run }, { url }) => {
       const provider = { name: 'stand-in', base_url: `${url}/v1`, env_key: 'STAND_IN_KEY', wire_api: 'responses' };
@@ -110,6 +119,41 @@ export const CLIENTS = {
 /** The stand-in for the model reads neither. */
 const PROMPT = 'Call the tools.';
 const KEY = 'stand-in';
+
+function bearer(token) {
+  return `Authorization: Bearer ${token}`;
+}
+
+const RUN_TIMEOUT_MS = 120_000;
+/** The variables that clients see: settings of the person who runs this would change what they do. */
+const PASSED_ON = ['PATH', 'LANG', 'TERM', 'TMPDIR', 'USER', 'NODE_EXTRA_CA_CERTS'];
+
+const execute = promisify(execFile);
+
+/** A home folder for one client, in which nothing is registered. `more` are further variables. `signal` ends what runs. */
+export async function openHome(client, signal, more = {}) {
+  const program = await prepareClient(client);
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-home-')));
+  mkdirSync(join(folder, '.claude'));
+  const inherited = PASSED_ON.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : []));
+  const env = {
+    ...Object.fromEntries(inherited),
+    ...{ HOME: folder, CLAUDE_CONFIG_DIR: join(folder, '.claude'), TRUNKLINE_HUB_DIR: join(folder, 'hubs') },
+    ...client.env,
+    ...more,
+  };
+  const runIn = async ([file, ...first], args, others = {}) => {
+    const options = { cwd: folder, env: { ...env, ...others }, timeout: RUN_TIMEOUT_MS, signal };
+    const running = execute(file, [...first, ...args], options);
+    running.child.stdin.end();
+    const { stdout, stderr } = await running.catch((error) => error);
+    signal.throwIfAborted();
+    return stdout.trim() === '' ? stderr : stdout;
+  };
+  const place = { folder, env, program, runIn, run: (args, others) => runIn(program, args, others) };
+  client.prepare?.(place);
+  return { ...place, close: () => rmSync(folder, { recursive: true, force: true }) };
+}
 
 function withModel(ask) {
   return async (place, calls, before) => {

@@ -1,23 +1,18 @@
 // Do real clients call tools through Trunkline in each mode of the list, and what does `mode: auto` decide for each? Each client runs
 // as its users run it, with a stand-in for its model that calls one tool.
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
-import '../bench/plain-node.mjs';
+import { parseArgs } from 'node:util';
 import { describeMachine, table } from '../bench/page.mjs';
 import { tinyServer } from '../bench/ways.mjs';
-import { CLIENTS, prepareClient } from './client-programs.mjs';
+import { CLIENTS, openHome } from './client-programs.mjs';
 import { CLI } from './targets.mjs';
 
 const NAME = 'trunkline';
-const RUN_TIMEOUT_MS = 120_000;
 /** More than any limited client shows. */
 const IDLE_TOOLS = 196;
 const TOOL = 'tiny__echo';
-const PASSED_ON = ['PATH', 'LANG', 'TERM', 'TMPDIR', 'USER', 'NODE_EXTRA_CA_CERTS'];
 /** The tools of Trunkline that a client sees in search mode. */
 const OF_SEARCH = ['find_tools', 'describe_tools', 'call_tool'].map((name) => `trunkline__${name}`);
 /** What the page on tools says about `auto`: none of these clients has a known limit. */
@@ -30,59 +25,35 @@ const wanted = values.client ?? Object.keys(CLIENTS).filter((key) => CLIENTS[key
 const unknown = wanted.find((key) => !Object.hasOwn(CLIENTS, key));
 if (unknown !== undefined) throw new Error(`There is no client ${unknown}: ${Object.keys(CLIENTS).join(', ')}`);
 
-const execute = promisify(execFile);
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop.abort(new Error(signal)));
 
 const rows = [];
 for (const key of wanted) {
-  const client = CLIENTS[key];
-  const program = await prepareClient(client);
-  for (const mode of Object.keys(EXPECTED)) rows.push(await tryMode({ ...client, program }, mode));
+  for (const mode of Object.keys(EXPECTED)) rows.push(await tryMode(CLIENTS[key], mode));
 }
 const head = ['Client', 'Its name in `initialize`', '`mode`', 'Tools that it shows its model', 'Sees', 'Called', ''];
 process.stdout.write(`${describeMachine()}\n\n${table(head, rows)}\n`);
 
 /** Has the client call a tool, and tells in a row what it did. */
 async function tryMode(client, mode) {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-calls-')));
-  const config = join(folder, 'trunkline.yaml');
+  const home = await openHome(client, stop.signal);
+  const config = join(home.folder, 'trunkline.yaml');
   const [command, ...args] = tinyServer('--tools', String(IDLE_TOOLS));
   const gateway = { mode, callLog: 'metadata' };
   writeFileSync(config, JSON.stringify({ gateway, servers: { tiny: { command, args } } }));
-  mkdirSync(join(folder, '.claude'));
-  const inherited = PASSED_ON.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : []));
-  const env = {
-    ...Object.fromEntries(inherited),
-    ...{ HOME: folder, CLAUDE_CONFIG_DIR: join(folder, '.claude'), TRUNKLINE_HUB_DIR: join(folder, 'hubs') },
-    ...client.env,
-  };
-  const run = async ([file, ...own], given, more = {}) => {
-    const options = { cwd: folder, env: { ...env, ...more }, timeout: RUN_TIMEOUT_MS, signal: stop.signal };
-    const running = execute(file, [...own, ...given], options);
-    running.child.stdin.end();
-    const { stdout, stderr } = await running.catch((error) => error);
-    stop.signal.throwIfAborted();
-    return stdout.trim() === '' ? stderr : stdout;
-  };
-  const trunkline = (...given) => run([process.execPath, CLI], [...given, '--config', config]);
-  const place = { folder, env, run: (given, more) => run(client.program, given, more) };
+  const trunkline = (...given) => home.runIn([process.execPath, CLI], [...given, '--config', config]);
   const text = randomUUID();
   try {
-    client.prepare?.(place);
-    await client.register(place, {
-      name: NAME,
-      command: process.execPath,
-      args: [CLI, '--config', config],
-      env: { TRUNKLINE_HUB_DIR: env.TRUNKLINE_HUB_DIR },
-    });
+    const env = { TRUNKLINE_HUB_DIR: home.env.TRUNKLINE_HUB_DIR };
+    await client.register(home, { name: NAME, command: process.execPath, args: [CLI, '--config', config], env });
     const call = { name: TOOL, arguments: { text } };
     const search = [
       { name: 'trunkline__find_tools', arguments: { query: TOOL } },
       { name: 'trunkline__call_tool', arguments: call },
     ];
     const calls = EXPECTED[mode] === 'search' ? search : [call];
-    const { seen, results, output } = await client.converse(place, calls);
+    const { seen, results, output } = await client.converse(home, calls);
     const own = seen.filter((name) => /(tiny|trunkline)__[a-z_0-9]+$/.test(name));
     const isSearch = OF_SEARCH.every((wantedName) => own.some((name) => name.endsWith(wantedName)));
     const sees = isSearch ? 'search' : own.some((name) => name.endsWith(TOOL)) ? 'direct' : 'neither';
@@ -100,6 +71,6 @@ async function tryMode(client, mode) {
     return [...row, `\`${calls.at(-1).name}\``, isGood ? 'passed' : '**failed**'];
   } finally {
     await trunkline('stop');
-    rmSync(folder, { recursive: true, force: true });
+    home.close();
   }
 }
