@@ -296,8 +296,11 @@ const CHANGES = {
 
 /** Logs what happens to the cluster, and tells the status of a store that is away. */
 function reportClusterEvents({ platform: { events }, notices }: Composition, logger: Logger): void {
-  events.subscribe('cluster.member', ({ instance, change, members }) =>
-    logger[change === 'unreachable' ? 'warn' : 'info']({ instance, members }, CHANGES[change]),
+  events.subscribe('cluster.member', ({ change, kind: _, ...member }) =>
+    logger[change === 'unreachable' ? 'warn' : 'info'](member, CHANGES[change]),
+  );
+  events.subscribe('cluster.stranger', () =>
+    logger.warn('the store has a gateway with another key; give all gateways of the cluster the same `sealKeyFile`'),
   );
   events.subscribe('cluster.store', ({ isUp, reason }) => {
     // The reason is for the operator, because it may have an address.

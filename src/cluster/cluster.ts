@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpLimits } from '../downstream/http/limits.js';
+import { clientOf } from '../downstream/http/listener.js';
 import {
   type ClusterFacts,
   homeKey,
@@ -71,17 +72,22 @@ export class Cluster implements Placement {
     this.#members = new Members({
       ...{ store, keys, self, facts, clock, events },
       ping: (name, at) => this.#hops.ping({ name, address: at }),
-      isAwaited: (name) => this.#hops.isAwaited(name),
+      isInUse: (name) => this.#hops.isAwaited(name) || this.#listener.isConnected(name),
       onUnreachable: (name) => {
         this.#homes.forget(name);
         this.#hops.break(name);
+        this.#listener.break(name);
       },
     });
-    this.#homes = new Homes({ store, members: this.#members, self, clients, clock, events });
+    this.#homes = new Homes({
+      ...{ store, members: this.#members, self, clients, clock, events },
+      ask: (name, key) => this.#hops.isHome({ name, address: this.#members.addressOf(name) ?? '' }, key),
+    });
     this.#listener = new PeerListener({
       ...{ limits, events, clock, facts },
       verifier: new RequestVerifier(keys, self),
       view: () => this.#members.view,
+      isHome: (key) => this.#homes.has(key),
       serve: clients.serve,
     });
     this.#tickedAt = clock.now();
@@ -122,9 +128,8 @@ export class Cluster implements Placement {
   }
 
   received(request: IncomingMessage) {
-    const received = this.#listener.received(request);
-    const caller = received?.caller;
-    return received && caller && { caller, endpoint: received.endpoint, isBody: received.isBody };
+    const { caller, client, endpoint, isBody } = this.#listener.received(request) ?? {};
+    return caller && client && isBody && { caller, client, endpoint, isBody };
   }
 
   homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined> {
@@ -152,7 +157,7 @@ export class Cluster implements Placement {
 
   async pass(home: string, passed: PassedRequest): Promise<Passed> {
     const { caller, session } = passed.placed;
-    const { endpoint } = passed;
+    const { endpoint, request } = passed;
     // Another gateway may have named one that has just joined.
     if (!this.#members.isKnown(home)) await this.#members.beat();
     const address = this.#members.addressOf(home);
@@ -160,7 +165,9 @@ export class Cluster implements Placement {
     const hopped =
       address === undefined
         ? ({ kind: 'unsent', because: 'it has left the cluster' } as const)
-        : await this.#hops.pass({ name: home, address }, passed, { caller, endpoint, key });
+        : await this.#hops.pass({ name: home, address }, passed, {
+            ...{ caller, endpoint, key, client: clientOf(request) },
+          });
     if (hopped.kind === 'unsent' || hopped.kind === 'lost') this.#inBackground(this.#members.doubt(home));
     if (hopped.kind === 'answered' || hopped.kind === 'lost') return hopped;
     if (hopped.kind === 'unsent')
@@ -186,6 +193,7 @@ export class Cluster implements Placement {
     this.#hasLeft = true;
     this.#cancelTick();
     this.#cancelRelease();
+    this.#listener.refuse();
     await this.#members.leave();
   }
 
@@ -224,9 +232,11 @@ export class Cluster implements Placement {
   /** Requests wait for this after a pause, in which the others may have taken this gateway for dead. */
   #pauseNoticed(): Promise<void> | undefined {
     if (this.#fence === undefined && this.#options.clock.now() - this.#tickedAt > LATE_MS && !this.#hasLeft)
-      this.#fence = this.#afterPause().finally(() => {
-        this.#fence = undefined;
-      });
+      this.#fence = this.#afterPause()
+        .catch((error: unknown) => this.#options.events.emit({ kind: 'internal.error', error }))
+        .finally(() => {
+          this.#fence = undefined;
+        });
     return this.#fence;
   }
 

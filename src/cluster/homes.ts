@@ -13,6 +13,8 @@ export interface HomesOptions {
   readonly clients: LocalClients;
   readonly clock: Clock;
   readonly events: EventSink;
+  /** Asks a gateway whether it is the home. Rejects if it does not answer in time. */
+  readonly ask: (gateway: string, key: string) => Promise<boolean>;
 }
 
 /** How long a claim lasts, and how often it is renewed while its user or session has clients, in milliseconds. */
@@ -23,8 +25,8 @@ const MAX_KNOWN = 50_000;
 
 /**
  * The homes of users and sessions. Each has one gateway as its home, which claims it in the store. A gateway knows its own homes,
- * and remembers those of others, so requests wait for the store only when a home is unknown. Without the store, all gateways
- * compute the same home from the list of members.
+ * and remembers those of others, so requests wait for the store only when a home is unknown. Without the store, a gateway
+ * asks the others for an unknown home, and all of them compute the same one if there is none.
  */
 export class Homes {
   readonly #options: HomesOptions;
@@ -44,6 +46,11 @@ export class Homes {
     return this.#own.size;
   }
 
+  /** Whether this gateway is the home. */
+  has(key: string): boolean {
+    return this.#own.has(key);
+  }
+
   /** Returns the home; `undefined` if it is here. `birth` is the gateway that opened the session. */
   of(key: string, birth?: string): string | undefined | Promise<string | undefined> {
     const { members, self } = this.#options;
@@ -54,13 +61,23 @@ export class Homes {
       return known;
     }
     if (birth !== undefined && members.isReachable(birth)) return birth;
-    return this.#elsewhere(this.#claim(key, birth === undefined ? this.#lessLoaded() : this.#here()), self);
+    const proposed = birth === undefined ? this.#lessLoaded() : this.#here();
+    return this.#elsewhere(
+      this.#claim(key, proposed, () => this.#agreed(key)),
+      self,
+    );
   }
 
   /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */
   ofReceived(key: string): string | undefined | Promise<string | undefined> {
     const { self } = this.#options;
-    return this.#own.has(key) ? undefined : this.#elsewhere(this.#claim(key, this.#here()), self);
+    const here = this.#here();
+    return this.#own.has(key)
+      ? undefined
+      : this.#elsewhere(
+          this.#claim(key, here, () => here),
+          self,
+        );
   }
 
   /** Another gateway has said where the home is. Returns the home; `undefined` if it is here. */
@@ -73,7 +90,11 @@ export class Homes {
   /** Returns the new home of what was at a gateway that cannot be reached; `undefined` if it is here. */
   takeOver(key: string, from: string): Promise<string | undefined> {
     this.#known.delete(key);
-    return this.#elsewhere(this.#claim(key, this.#here(from), from), this.#options.self);
+    const here = this.#here(from);
+    return this.#elsewhere(
+      this.#claim(key, here, () => here, from),
+      this.#options.self,
+    );
   }
 
   /** Forgets the homes at a gateway that has ended. */
@@ -143,16 +164,24 @@ export class Homes {
     return home === self ? undefined : home;
   }
 
-  /** Returns the home, which is the proposed gateway if there was none. Requests that come together make one claim. */
-  #claim(key: string, proposed: string, instead?: string): Promise<string> {
+  /**
+   * Returns the home, which is the proposed gateway if there was none. `withoutStore` returns it if the store is away. Requests
+   * that come together make one claim.
+   */
+  #claim(key: string, proposed: string, withoutStore: WithoutStore, unreachable?: string): Promise<string> {
     const begun = this.#claiming.get(key);
     if (begun !== undefined) return begun;
-    const claim = this.#claimed(key, proposed, instead).finally(() => this.#claiming.delete(key));
+    const claim = this.#claimed(key, proposed, withoutStore, unreachable).finally(() => this.#claiming.delete(key));
     this.#claiming.set(key, claim);
     return claim;
   }
 
-  async #claimed(key: string, proposed: string, unreachable: string | undefined): Promise<string> {
+  async #claimed(
+    key: string,
+    proposed: string,
+    withoutStore: WithoutStore,
+    unreachable: string | undefined,
+  ): Promise<string> {
     const { store, members, self, clock } = this.#options;
     const name = nameOf(key);
     // Another gateway may have proposed this one before it knew that this one is draining.
@@ -166,7 +195,7 @@ export class Homes {
       if (isDead) home = await store.claim(name, proposed, CLAIM_LASTS_MS, home);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      home = unreachable === undefined ? this.#computed(key) : proposed;
+      home = await withoutStore();
     }
     if (home === self) this.#own.set(key, clock.now());
     else this.#remember(key, home);
@@ -191,14 +220,19 @@ export class Homes {
     return name;
   }
 
-  /** The gateway that all gateways with the same list compute, so that they agree without the store. */
-  #computed(key: string): string {
-    const names = this.#options.members.ready.map(({ name }) => name);
+  /** The home without the store: the gateway that says so, or the one that all gateways with the same list compute. */
+  async #agreed(key: string): Promise<string> {
+    const { members, self, ask } = this.#options;
+    const others = members.reachable;
+    const answers = await Promise.allSettled(others.map((name) => ask(name, key)));
+    const home = others.find((_, at) => answers[at]?.status === 'fulfilled' && answers[at].value);
+    if (home !== undefined) return home;
+    const names = members.ready.map(({ name }) => name);
     const weightOf = (name: string) => createHash('sha256').update(`${name} ${key}`).digest('hex');
     const [best] = names
       .map((name) => ({ name, weight: weightOf(name) }))
       .sort((a, b) => (a.weight < b.weight ? 1 : -1));
-    return best?.name ?? this.#options.self;
+    return best?.name ?? self;
   }
 
   #remember(key: string, home: string): void {
@@ -217,6 +251,8 @@ function shuffled<T>(items: readonly T[]): T[] {
   const second = (first + 1 + step) % items.length;
   return [items[first], items[second]].filter((item): item is T => item !== undefined);
 }
+
+type WithoutStore = () => string | Promise<string>;
 
 /** Names of claims in the store. */
 const PREFIX = 'home:';

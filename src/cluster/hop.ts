@@ -6,7 +6,7 @@ import { closedSocketsNoticed } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { Clock } from '../timing/clock.js';
 import type { MemberFacts } from './members.js';
-import { type HopFacts, PING_PATH, type RequestSigner } from './signed-request.js';
+import { HOMES_PATH, type HopFacts, PING_PATH, type RequestSigner } from './signed-request.js';
 
 /** Status with which a gateway names the gateway that serves the request. */
 const MISDIRECTED = 421;
@@ -16,7 +16,7 @@ export type Hopped =
   | { readonly kind: 'answered' }
   /** The gateway has served nothing. It named `home`, if it knows where the request belongs. */
   | { readonly kind: 'refused'; readonly home: string }
-  /** No byte has reached the gateway, or it does not accept this one's signature. */
+  /** No byte has reached the gateway, or it is ending, or it does not accept the signature. */
   | { readonly kind: 'unsent'; readonly because: string }
   | { readonly kind: 'lost' };
 
@@ -31,12 +31,12 @@ interface Receiver {
   readonly address: string;
 }
 
-/** How long a connection, and a ping, may take, in milliseconds. */
-const CONNECT_MS = 1_000;
-const PING_MS = 1_500;
+/** How long a connection, a ping, and the question for a home may take, in milliseconds. A request waits for the last one. */
+const [CONNECT_MS, PING_MS, HOME_MS] = [1_000, 1_500, 250];
 /** How long idle connections stay open, in milliseconds: less than at the other end, so that no request meets its end. */
 const IDLE_MS = 60_000;
-const MAX_PING_BYTES = 4_096;
+/** Longest answer of a gateway about itself and the others. */
+const MAX_ANSWER = 1024 * 1024;
 
 /** Headers of clients that gateways read. Credentials are not among them. */
 const PASSED_ON = new Set([
@@ -97,13 +97,20 @@ export class Hops {
   }
 
   /** Asks a gateway how it is. */
-  async ping({ name, address }: Receiver): Promise<Pick<MemberFacts, 'state' | 'load'>> {
-    const { signer } = this.#options;
-    const headers = signer.sign({ to: name, method: 'GET', path: PING_PATH, headers: { host: address } });
-    const text = await readSigned({ address, path: PING_PATH, headers, timeoutMs: PING_MS });
-    const facts = parseJson(text);
-    if (!isRecord(facts)) throw new Error('the answer is not that of a gateway');
-    return facts as unknown as MemberFacts;
+  async ping(to: Receiver): Promise<Pick<MemberFacts, 'state' | 'load'>> {
+    return (await this.#ask(to, PING_PATH, PING_MS)) as unknown as MemberFacts;
+  }
+
+  /** Asks a gateway whether it is the home. */
+  async isHome(to: Receiver, key: string): Promise<boolean> {
+    return (await this.#ask(to, `${HOMES_PATH}${encodeURIComponent(key)}`, HOME_MS)).isHome === true;
+  }
+
+  async #ask({ name: to, address }: Receiver, path: string, timeoutMs: number): Promise<Record<string, unknown>> {
+    const headers = this.#options.signer.sign({ to, method: 'GET', path, headers: { host: address } });
+    const answer = parseJson(await readSigned({ address, path, headers, timeoutMs }));
+    if (!isRecord(answer)) throw new Error('the answer is not that of a gateway');
+    return answer;
   }
 
   close(): void {
@@ -153,7 +160,9 @@ export class Hops {
       const isRefused = answer.statusCode === MISDIRECTED && typeof home === 'string';
       if (isRefused || answer.statusCode === 401) {
         answer.resume();
-        settle(isRefused ? { kind: 'refused', home } : { kind: 'unsent', because: 'it does not accept the signature' });
+        settle(
+          isRefused ? { kind: 'refused', home } : { kind: 'unsent', because: 'it accepts no request of this gateway' },
+        );
         return;
       }
       response.writeHead(answer.statusCode ?? 502, answeredHeaders(answer));
@@ -193,7 +202,7 @@ export async function readSigned({ address, path, headers, timeoutMs }: SignedGe
       answer.setEncoding('utf8');
       answer.on('data', (chunk: string) => {
         text += chunk;
-        if (text.length > MAX_PING_BYTES * 64) request.destroy(new Error('the answer is too long'));
+        if (text.length > MAX_ANSWER) request.destroy(new Error('the answer is too long'));
       });
       answer.once('error', reject);
       answer.once('end', () => {

@@ -46,8 +46,8 @@ export interface MembersOptions {
   readonly events: EventSink;
   /** Asks a gateway at its peer port how it is. Rejects if it does not answer in time. */
   readonly ping: (name: string, address: string) => Promise<Pick<MemberFacts, 'state' | 'load'>>;
-  /** Whether requests wait for this gateway. */
-  readonly isAwaited: (name: string) => boolean;
+  /** Whether requests go to this gateway, or come from it. */
+  readonly isInUse: (name: string) => boolean;
   /** Reports that a gateway does not answer. */
   readonly onUnreachable: (name: string) => void;
 }
@@ -73,18 +73,19 @@ const MAX_TEXT = 4_096;
 
 /**
  * The gateways of the cluster. The store says which exist. A gateway is dead if it does not answer three pings, and it is not
- * asked while its heartbeats come, unless requests wait for it. So a store that is away changes nothing.
+ * asked while its heartbeats come, unless requests go to it or come from it. So a store that is away changes nothing.
  */
 export class Members {
   readonly #options: MembersOptions;
   readonly #members = new Map<string, Member>();
   /** Last heartbeats of the dead, which the store may still have. */
   readonly #dead = new Map<string, number>();
+  /** Names in the store whose texts no gateway with the key has signed. */
+  readonly #strangers = new Set<string>();
   #beat = 0;
   #beating: Promise<boolean> | undefined;
   #wasUp: boolean | undefined;
   #storeFault: string | undefined;
-  #strangers = 0;
 
   constructor(options: MembersOptions) {
     this.#options = options;
@@ -108,6 +109,11 @@ export class Members {
     return this.#members.get(name)?.isReachable === true;
   }
 
+  /** The other gateways that answer. */
+  get reachable(): readonly string[] {
+    return [...this.#members.values()].flatMap(({ name, isReachable }) => (isReachable ? [name] : []));
+  }
+
   /** The gateways that accept new homes, with their loads. */
   get ready(): readonly { readonly name: string; readonly load: number }[] {
     const { self, facts } = this.#options;
@@ -124,7 +130,7 @@ export class Members {
 
   get view(): ClusterView {
     return {
-      ...{ instance: this.#options.self, members: this.status, strangers: this.#strangers },
+      ...{ instance: this.#options.self, members: this.status, strangers: this.#strangers.size },
       ...(this.#storeFault !== undefined && { storeFault: this.#storeFault }),
     };
   }
@@ -164,11 +170,11 @@ export class Members {
     return true;
   }
 
-  /** Asks the gateways whose heartbeats are missing, and those for which requests wait. */
+  /** Asks the gateways whose heartbeats are missing, and those with which requests are exchanged. */
   async ask(): Promise<void> {
-    const { clock, isAwaited } = this.#options;
+    const { clock, isInUse } = this.#options;
     const isDoubtful = ({ name, beatenAt, isReachable }: Member) =>
-      !isReachable || clock.now() - beatenAt > STALE_MS || isAwaited(name);
+      !isReachable || clock.now() - beatenAt > STALE_MS || isInUse(name);
     await Promise.all([...this.#members.values()].filter(isDoubtful).map((member) => this.#ask(member)));
   }
 
@@ -184,14 +190,17 @@ export class Members {
 
   #read(texts: ReadonlyMap<string, string>): void {
     const { self, keys } = this.#options;
-    this.#strangers = 0;
     for (const [name, signed] of texts) {
       if (name === self || signed.length > MAX_TEXT) continue;
       const text = verifyText(keys, name, signed);
-      if (text === undefined) this.#strangers += 1;
       const facts = text === undefined ? undefined : parseFacts(text);
       if (facts !== undefined) this.#seen(name, facts);
+      else if (!this.#strangers.has(name)) {
+        this.#strangers.add(name);
+        this.#options.events.emit({ kind: 'cluster.stranger' });
+      }
     }
+    for (const name of this.#strangers) if (!texts.has(name)) this.#strangers.delete(name);
     for (const name of this.#dead.keys()) if (!texts.has(name)) this.#dead.delete(name);
     // A gateway that has left is asked at once.
     for (const member of this.#members.values())
@@ -207,8 +216,11 @@ export class Members {
       return;
     }
     this.#dead.delete(name);
-    this.#members.set(name, { name, facts, beatenAt, load: facts.load, isReachable: true, isAsked: false });
+    const member = { name, facts, beatenAt, load: facts.load, isReachable: true, isAsked: false };
+    this.#members.set(name, member);
     this.#report(name, 'joined');
+    // Tells the operator at once if its address is wrong.
+    void this.#ask(member);
   }
 
   async #ask(member: Member): Promise<void> {
@@ -221,9 +233,9 @@ export class Members {
     if (answers || this.#members.get(member.name) !== member) return;
     this.#options.onUnreachable(member.name);
     if (this.#options.clock.now() - member.beatenAt <= STALE_MS) return;
+    this.#report(member.name, 'left');
     this.#members.delete(member.name);
     this.#dead.set(member.name, member.facts.beat);
-    this.#report(member.name, 'left');
   }
 
   async #answers(member: Member): Promise<boolean> {
@@ -240,7 +252,8 @@ export class Members {
   }
 
   #report(instance: string, change: 'joined' | 'left' | 'reachable' | 'unreachable'): void {
-    this.#options.events.emit({ kind: 'cluster.member', instance, change, members: this.size });
+    const address = this.addressOf(instance);
+    this.#options.events.emit({ kind: 'cluster.member', instance, address, change, members: this.size });
   }
 
   #noteStore(isUp: boolean, reason?: string): void {

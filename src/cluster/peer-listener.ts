@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { HttpLimits } from '../downstream/http/limits.js';
 import { endBrokenConnection, Listener } from '../downstream/http/listener.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
 import type { ClusterView, MemberFacts } from './members.js';
-import { MEMBERS_PATH, PING_PATH, type RequestVerifier, type VerifiedRequest } from './signed-request.js';
+import { HOMES_PATH, MEMBERS_PATH, PING_PATH, type RequestVerifier, type VerifiedRequest } from './signed-request.js';
 
 interface PeerListenerOptions {
   readonly limits: HttpLimits;
@@ -13,9 +14,13 @@ interface PeerListenerOptions {
   readonly verifier: RequestVerifier;
   readonly facts: () => Pick<MemberFacts, 'state' | 'load'>;
   readonly view: () => ClusterView;
+  readonly isHome: (key: string) => boolean;
   /** Serves a request that another gateway has passed on. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
+
+/** Connections of the other gateways for each that clients may have, because each request that is passed on needs one. */
+const PEER_CONNECTIONS = 10;
 
 /** Time that the other gateways have to read their last bytes, in milliseconds. */
 const CLOSE_GRACE_MS = 500;
@@ -25,12 +30,17 @@ export class PeerListener {
   readonly #options: PeerListenerOptions;
   readonly #listener: Listener;
   readonly #verified = new WeakMap<IncomingMessage, VerifiedRequest>();
+  /** Connections by the names of the gateways. */
+  readonly #connections = new Map<string, Set<Socket>>();
+  #accepts = true;
   /** Numbers of requests. */
   readonly counts = { accepted: 0, refused: 0 };
 
   constructor(options: PeerListenerOptions) {
     this.#options = options;
-    this.#listener = new Listener({ https: undefined, ...options });
+    const { limits, events } = options;
+    const maxConnections = limits.maxConnections * PEER_CONNECTIONS;
+    this.#listener = new Listener({ https: undefined, limits: { ...limits, maxConnections }, events });
   }
 
   /** Returns what another gateway has signed about this request; `undefined` for a request of a client. */
@@ -51,6 +61,20 @@ export class PeerListener {
     });
   }
 
+  isConnected(name: string): boolean {
+    return this.#connections.has(name);
+  }
+
+  /** Serves no more requests of other gateways, which serve them instead. */
+  refuse(): void {
+    this.#accepts = false;
+  }
+
+  /** Ends the connections of a gateway that does not answer, whose clients are at others now. */
+  break(name: string): void {
+    for (const socket of this.#connections.get(name) ?? []) socket.destroy();
+  }
+
   async close(): Promise<void> {
     const cancel = this.#options.clock.schedule(CLOSE_GRACE_MS, () => this.#listener.destroy());
     await this.#listener.end();
@@ -58,21 +82,34 @@ export class PeerListener {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
-    const { verifier, facts, view, serve } = this.#options;
+    const { verifier, facts, view, isHome, serve } = this.#options;
     const verified = verifier.verify(request);
     if (verified === undefined || (request.method !== 'POST' && hasBody(request))) {
       this.counts.refused += 1;
       response.writeHead(401, { connection: 'close', 'content-length': 0 }).end();
       return;
     }
-    this.#listener.authenticated(request.socket);
-    if (verified.caller !== undefined) {
+    this.#track(verified.from, request.socket);
+    if (verified.caller !== undefined && this.#accepts) {
       this.counts.accepted += 1;
       this.#verified.set(request, verified);
       serve(request, response);
     } else if (request.url === PING_PATH) respond(response, facts());
     else if (request.url === MEMBERS_PATH) respond(response, view());
-    else response.writeHead(404, { 'content-length': 0 }).end();
+    else if (request.url?.startsWith(HOMES_PATH) === true)
+      respond(response, { isHome: isHome(decodeURIComponent(request.url.slice(HOMES_PATH.length))) });
+    else response.writeHead(401, { 'content-length': 0 }).end();
+  }
+
+  #track(name: string, socket: Socket): void {
+    this.#listener.authenticated(socket);
+    const connections = this.#connections.get(name) ?? new Set();
+    if (connections.has(socket)) return;
+    this.#connections.set(name, connections.add(socket));
+    socket.once('close', () => {
+      connections.delete(socket);
+      if (connections.size === 0) this.#connections.delete(name);
+    });
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../downstream/http/http-client.js';
+import type { ClientAddress } from '../downstream/http/listener.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { isSameSeal } from '../mcp/task-id.js';
 
@@ -9,14 +10,15 @@ export type Keys = readonly [Uint8Array, ...Uint8Array[]];
 
 /** Header with the facts about a request between gateways, and its signature. */
 export const SIGNATURE_HEADER = 'trunkline-hop';
-/** Path at which a gateway says that it lives, and path at which it lists the gateways of the cluster. */
-export const [PING_PATH, MEMBERS_PATH] = ['/cluster/ping', '/cluster/members'];
+/** Paths at which a gateway says that it lives, lists the gateways, and says whether it is the home of the key that follows. */
+export const [PING_PATH, MEMBERS_PATH, HOMES_PATH] = ['/cluster/ping', '/cluster/members', '/cluster/homes/'];
 /** Receiver of a request of a command, which does not know the name of the gateway. It may only ask for the list. */
 export const ANY_RECEIVER = '*';
 
 /** What a client has asked for, in the words of the gateway that passes the request on. */
 export interface HopFacts {
   readonly caller: Caller;
+  readonly client: ClientAddress;
   readonly endpoint?: string | undefined;
   /** The user or session that has its home at the receiver. */
   readonly key?: string | undefined;

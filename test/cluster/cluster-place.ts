@@ -2,6 +2,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Cluster } from '../../src/cluster/cluster.js';
 import { openRedisStore } from '../../src/cluster/redis-store.js';
+import type { Keys } from '../../src/cluster/signed-request.js';
 import type { ClusterStore } from '../../src/cluster/store.js';
 import type { HttpLimits } from '../../src/downstream/http/limits.js';
 import type { GatewayEvent } from '../../src/observe/events/events.js';
@@ -42,6 +43,7 @@ export interface GatewayOptions {
   /** Whether clients have tokens of their own; otherwise all have the same. */
   readonly hasUsers?: boolean;
   readonly limits?: Partial<HttpLimits>;
+  readonly keys?: Keys;
 }
 
 /** Starts a gateway that ends with the test. */
@@ -62,7 +64,8 @@ export async function startGateway({ redis, name, ...more }: GatewayOptions): Pr
     joinCluster: async (clients) => {
       joined = await Cluster.join(
         {
-          ...{ store, keys: KEYS, instance: name, clock, version: '1.0.0', servers: () => '', limits: DEFAULT_LIMITS },
+          ...{ store, keys: more.keys ?? KEYS, instance: name, clock, version: '1.0.0', limits: DEFAULT_LIMITS },
+          servers: () => '',
           advertise: more.advertise ?? `127.0.0.1:${peerPort}`,
           listen: { host: '127.0.0.1', port: peerPort },
           events: { wants: () => true, emit: (event) => events.push(event) },
@@ -114,6 +117,16 @@ export class Relay {
 
   async open(): Promise<void> {
     await new Promise<void>((resolve) => this.#server.listen(this.port, '127.0.0.1', resolve));
+  }
+
+  /** Passes no more bytes, and ends nothing. */
+  freeze(): void {
+    for (const socket of this.#sockets) socket.unpipe().pause();
+    this.#server.removeAllListeners('connection');
+    this.#server.on('connection', (socket) => {
+      socket.on('error', () => {});
+      this.#sockets.add(socket);
+    });
   }
 
   /** Breaks all connections, and refuses new ones. */

@@ -64,7 +64,8 @@ async function withRelay() {
   const [a, b] = [one.gateway, two.gateway];
   await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
   const placed = await homeOfAnn({ a, b });
-  return { ...placed, redis, relay: placed.home === a ? one.relay : two.relay };
+  const [relay, back] = placed.home === a ? [one.relay, two.relay] : [two.relay, one.relay];
+  return { ...placed, redis, relay, back };
 }
 
 const errorOf = (text: string) => JSON.parse(text).result._meta['trunkline/failure'];
@@ -81,10 +82,17 @@ describe('a user of two gateways', () => {
     expect([a.core.sessions.length, b.core.sessions.length].sort()).toEqual([0, 3]);
   });
 
-  it('keeps the name and the groups that the first gateway has found', async () => {
-    const { a, b } = await two();
-    const { home } = await homeOfAnn({ a, b });
+  it('keeps the name, the groups and the address that the first gateway has seen', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
     expect(home.core.callers[0]).toMatchObject({ principal: 'principal of ann', user: { groups: ['eng'] } });
+    const ports: (number | undefined)[] = [];
+    home.core.onRequest = ({ id }, reply) => {
+      ports.push(reply.http?.port);
+      reply.answer(json({ jsonrpc: '2.0', id, result: {} }));
+    };
+    const response = await other.http.begin('POST', '/mcp', session, JSON.stringify(request(1)));
+    expect(ports).toEqual([response.socket.localPort]);
+    response.resume();
   });
 
   it('has the limit of requests at the home only', async () => {
@@ -257,6 +265,75 @@ describe('a home that is gone', () => {
   });
 });
 
+describe('a gateway that does not answer', () => {
+  it('F368: has its connections ended, so that its clients can open their streams elsewhere', async () => {
+    const { home, other, session, relay, back } = await withRelay();
+    const stream = await other.http.listen(session);
+    await until('the stream is there', () => home.core.last.stream !== undefined);
+    // A machine that loses its network ends no connection.
+    for (const way of [relay, back]) way.freeze();
+    await until('its stream is over', () => home.core.last.stream === undefined);
+    await until('its client has noticed', () => stream.response.destroyed);
+    expect((await home.http.begin('GET', '/mcp', session)).statusCode).toBe(200);
+  });
+
+  it('leaves the outcome of its calls unknown', async () => {
+    const { home, other, session, relay } = await withRelay();
+    const replies = home.core.hold();
+    const answer = other.http.post(request(1, 'tools/call', { name: 'x' }), session);
+    await until('it runs', () => replies.length === 1);
+    relay.freeze();
+    expect(errorOf((await answer).text)).toEqual(LOST);
+    expect((await other.http.post(request(2), session)).status).toBe(200);
+    expect(other.core.sessions).toHaveLength(1);
+  });
+
+  it('is reported at once if its address is wrong', async () => {
+    const redis = await startRedis();
+    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
+    await startGateway({ redis, name: 'bbbbbbbbbb', advertise: '127.0.0.1:1' });
+    const change = { kind: 'cluster.member', instance: 'bbbbbbbbbb', address: '127.0.0.1:1', change: 'unreachable' };
+    await expect.poll(() => a.events).toContainEqual({ ...change, members: 2 });
+  });
+
+  it('is no member if it has another key, which is reported once', async () => {
+    const redis = await startRedis();
+    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
+    const b = await startGateway({ redis, name: 'bbbbbbbbbb', keys: [Buffer.alloc(32, 8)] });
+    await expect.poll(() => a.events.filter(({ kind }) => kind === 'cluster.stranger')).toHaveLength(1);
+    expect([a.cluster.size, b.cluster.size]).toEqual([1, 1]);
+  });
+});
+
+describe('a gateway that ends', () => {
+  it('serves no more requests of others, which serve them themselves', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    const replies = home.core.hold();
+    const running = other.http.post(request(1, 'tools/call', { name: 'x' }), session);
+    await until('it runs', () => replies.length === 1);
+    await home.cluster.leave();
+    expect((await other.http.post(request(2), session)).status).toBe(200);
+    expect(other.core.last.isResumed).toBe(true);
+    replies[0]?.answer(json({ jsonrpc: '2.0', id: 1, result: {} }));
+    expect((await running).status).toBe(200);
+  });
+
+  it('gives away a user with a call in flight when the call is over', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    const replies = home.core.hold();
+    const running = home.http.post(request(1, 'tools/call', { name: 'x' }), session);
+    await until('it runs', () => replies.length === 1);
+    home.cluster.drain();
+    await expect.poll(() => other.cluster.facts.members).toMatchObject({ draining: 1 });
+    expect(home.core.last.closed).toBe(0);
+    replies[0]?.answer(json({ jsonrpc: '2.0', id: 1, result: {} }));
+    expect((await running).status).toBe(200);
+    await until('it is given away', () => home.core.last.closed === 1);
+    expect((await home.http.post(request(2), session)).status).toBe(200);
+    expect([home.core.sessions.length, other.core.sessions.length]).toEqual([1, 1]);
+  });
+});
+
 describe('the peer port', () => {
   async function answerTo(port: number, head: string): Promise<string> {
     const socket = net.connect(port, '127.0.0.1');
@@ -287,7 +364,13 @@ describe('the peer port', () => {
     const caller = { principal: 'p', user: { principal: 'p', name: 'x', kind: 'user' as const, groups: [] } };
     const sign = () =>
       signer.sign({
-        ...{ to: a.name, method: 'POST', path: '/mcp', body, facts: { caller } },
+        ...{
+          to: a.name,
+          method: 'POST',
+          path: '/mcp',
+          body,
+          facts: { caller, client: { address: '10.0.0.9', port: 1 } },
+        },
         headers: {
           ...{ host, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
           ...{ 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'x' },

@@ -20,7 +20,7 @@ const CALLER = { principal: 'p', user: { principal: 'p', name: 'Ann', kind: 'use
 const CALL: ToSign = {
   ...{ to: B, method: 'POST', path: '/mcp', body: BODY },
   headers: { host: '10.0.0.2:7412', 'content-type': 'application/json', 'mcp-session-id': 't1.x' },
-  facts: { caller: CALLER, endpoint: 'v/work', key: 'user:p' },
+  facts: { caller: CALLER, client: { address: '10.0.0.9', port: 1 }, endpoint: 'v/work', key: 'user:p' },
 };
 
 type Parsed = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'>;

@@ -13,7 +13,7 @@ import { onOneLine } from './event-stream.js';
 import * as guards from './guards.js';
 import { type Caller, endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
-import { addressOf } from './listener.js';
+import { addressOf, clientOf, passedOnFor } from './listener.js';
 import { HOME_HEADER, type PlacedRequest, type Placement, type ReceivedRequest } from './placement.js';
 import { JSON_HEADERS } from './post-stream.js';
 import type { RequestRates } from './rate-limit.js';
@@ -242,7 +242,7 @@ export class Endpoint {
   refuse(request: FastifyRequest, reply: FastifyReply, refusal: HttpRefusal): FastifyReply {
     const { status, message, headers = {}, named } = refusal;
     const { method, raw } = request;
-    const address = addressOf(raw.socket);
+    const { address } = clientOf(raw);
     const { user } = callerOf(request);
     const who = user && { [user.kind]: user.name };
     this.#options.events.emit({
@@ -430,8 +430,9 @@ export class Endpoint {
 }
 
 /** Stores the facts on the request that another gateway has signed. That gateway, whose clock it is, ends what stays open. */
-function acceptReceived(request: FastifyRequest, { caller, endpoint }: ReceivedRequest): undefined {
+function acceptReceived(request: FastifyRequest, { caller, client, endpoint }: ReceivedRequest): undefined {
   const { tokenEndsAt, ...without } = caller;
+  passedOnFor(request.raw, client);
   request.setDecorator('caller', without);
   request.setDecorator('endpoint', endpoint);
 }

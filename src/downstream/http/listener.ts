@@ -237,6 +237,25 @@ class Connections {
   }
 }
 
+/** Where a request came from. */
+export interface ClientAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** The clients of the requests that other gateways have passed on. */
+const PASSED_ON = new WeakMap<http.IncomingMessage, ClientAddress>();
+
+/** Notes which client has sent a request that another gateway has passed on. */
+export function passedOnFor(request: http.IncomingMessage, client: ClientAddress): void {
+  PASSED_ON.set(request, client);
+}
+
+export function clientOf(request: http.IncomingMessage): ClientAddress {
+  const { socket } = request;
+  return PASSED_ON.get(request) ?? { address: addressOf(socket), port: socket.remotePort ?? 0 };
+}
+
 export function addressOf(socket: { readonly remoteAddress?: string | undefined }): string {
   return socket.remoteAddress ?? 'unknown';
 }

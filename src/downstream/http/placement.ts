@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from './http-client.js';
+import type { ClientAddress } from './listener.js';
 
 /*
  * The port between the HTTP transport and a cluster, in which each user and each session has one gateway as its home.
@@ -27,6 +28,7 @@ export interface PlacedRequest {
 export interface ReceivedRequest {
   readonly caller: Caller;
   readonly endpoint: string | undefined;
+  readonly client: ClientAddress;
   /** Whether these are the bytes that the other gateway has passed on. */
   isBody(body: Uint8Array): boolean;
 }

@@ -7,7 +7,7 @@ import type { Deadlines } from '../../timing/deadlines.js';
 import type { HttpFacts } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import type { EventStream, Timed } from './event-stream.js';
-import { addressOf } from './listener.js';
+import { clientOf } from './listener.js';
 import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
@@ -75,8 +75,8 @@ export class PostStream implements ReplyChannel, Timed {
   }
 
   get http(): HttpFacts {
-    const { headers, socket } = this.#options.response.req;
-    return { address: addressOf(socket), port: socket.remotePort ?? 0, traceparent: headers.traceparent?.toString() };
+    const { req: request } = this.#options.response;
+    return { ...clientOf(request), traceparent: request.headers.traceparent?.toString() };
   }
 
   send(message: SplicedMessage): void {

@@ -120,13 +120,16 @@ export type HttpEvent =
 
 /** Event of a gateway that serves with others. */
 export type ClusterEvent =
-  /** Another gateway joined or left, or does not answer, or answers again. `members` counts this one, too. */
+  /** Another gateway joined or left, or does not answer, or answers again. `members` counts both. */
   | {
       readonly kind: 'cluster.member';
       readonly instance: string;
+      readonly address: string | undefined;
       readonly change: 'joined' | 'left' | 'unreachable' | 'reachable';
       readonly members: number;
     }
+  /** The store has the heartbeat of a gateway with another key. */
+  | { readonly kind: 'cluster.stranger' }
   /** The store answers, or does not. */
   | { readonly kind: 'cluster.store'; readonly isUp: boolean; readonly reason?: string }
   /** Clients were ended, because other gateways serve their users and sessions now. */
