@@ -1,7 +1,7 @@
 // Runs the services of deploy/compose/compose.yaml without Docker, behind nginx and then behind HAProxy. Clients of the official
-// SDK in both eras call through the proxy, while gateways are killed and stopped. Prints `not run` for a proxy that is not
-// installed. Exits with 1 if a client loses more than the call that was in flight on a killed gateway, or is not told that
-// this call is lost. Run it with `npm run compose:check`.
+// SDK in both eras call through the proxy, while gateways are killed and stopped, and while the store is killed, emptied and
+// suspended. Prints `not run` for a proxy that is not installed. Exits with 1 if a client loses more than the call that was in
+// flight on a killed gateway, or is not told that this call is lost. Run it with `npm run compose:check`.
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from '@modelcontextprotocol/client';
@@ -38,6 +38,9 @@ async function tryProxy(proxy) {
     const tokens = ['ada', 'grace'].map((name) => stack.addUser(name));
     clients.push(await connectLegacy(stack, tokens[0]), await connectModern(stack, tokens[1]));
     for (const client of clients) await survive(client, { stack, proxy, check });
+    await surviveStore(clients, { stack, check, addClient: (client) => clients.push(client) });
+    clients.push(await connectLegacy(stack, tokens[0], inTurns(stack)));
+    await roam(clients.at(-1), { stack, check });
   } catch (error) {
     check('the run', false, `${error.stack}\n${stack.lastWords()}`);
   } finally {
@@ -66,11 +69,10 @@ async function survive(client, { stack, proxy, check }) {
   await stack.kill(killed);
   const end = await lost;
   const tookMs = Math.round(performance.now() - killedAt);
-  // nginx sends the call to another gateway, which answers it. HAProxy answers with an error of its own.
-  const isTold =
-    proxy === 'nginx'
-      ? end.result?.isError === true && /unknown/.test(JSON.stringify(end.result))
-      : end.error !== undefined;
+  // nginx sends the call to another gateway, which answers it. HAProxy answers with an error of its own, unless another gateway
+  // had passed the call on.
+  const isAnswered = end.result?.isError === true && /unknown/.test(JSON.stringify(end.result));
+  const isTold = isAnswered || (proxy === 'haproxy' && end.error !== undefined);
   check(
     about(`the call on the killed gateway ends at once, and is said to be lost`),
     isTold && tookMs < LONG_CALL_S * 500,
@@ -95,8 +97,82 @@ async function survive(client, { stack, proxy, check }) {
   check(about('one `initialize` at most'), client.handshakes() <= 1, client.handshakes());
 }
 
-async function connectLegacy(stack, token) {
-  const handshakes = countHandshakes();
+/** Calls with a client whose requests come to all gateways in turns, as with a balancer that knows nothing of sessions. */
+async function roam(client, { stack, check }) {
+  const answers = [];
+  for (let count = 0; count < 2 * stack.gateways.length; count += 1)
+    answers.push(await client.call('everything__echo', { message: String(count) }));
+  const isRight = answers.every(({ result }, count) => result?.content?.[0]?.text.includes(String(count)) === true);
+  check('a client calls at all gateways in turns', isRight, JSON.stringify(answers));
+  const texts = await Promise.all(stack.gateways.map((name) => metricsOf(stack, name, client.token)));
+  const passed = texts.map((text) =>
+    Number(valueIn(text, 'trunkline_cluster_hops_total{direction="out",outcome="answered"}')),
+  );
+  // The session is at one gateway, and the two others pass on what comes to them.
+  check('two gateways pass its requests on', passed.filter((count) => count >= 2).length === 2, passed.join(', '));
+}
+
+/** A `fetch` that sends each request to the next gateway. */
+function inTurns(stack) {
+  let count = 0;
+  return (url, init) => {
+    count += 1;
+    const gateway = stack.gateways[count % stack.gateways.length];
+    return fetch(`http://${stack.addressOf(gateway)}:7411${new URL(url).pathname}`, init);
+  };
+}
+
+/** Kills, empties and suspends the store while old and new clients call. */
+async function surviveStore(clients, { stack, check, addClient }) {
+  const [{ token }] = clients;
+  const serves = async (when) => {
+    const opened = await connectLegacy(stack, token);
+    addClient(opened);
+    for (const client of [...clients.slice(0, 2), opened]) {
+      const answer = await client.call('everything__echo', { message: when });
+      const isAnswered = answer.result?.content?.[0]?.text.includes(when) === true;
+      const kind = client === opened ? 'a new' : `the ${client.era}`;
+      check(`${kind} client calls ${when}`, isAnswered, JSON.stringify(answer));
+    }
+  };
+  const knowsAll = async (when, isStoreUp) =>
+    check(`the gateways know each other and the store ${when}`, ...(await clusterIs(stack, token, isStoreUp)));
+  await knowsAll('at the start', true);
+  await stack.kill('valkey');
+  await serves('without the store');
+  await knowsAll('without the store', false);
+  stack.empty('store');
+  await stack.start('valkey');
+  await serves('with an empty store');
+  await knowsAll('with an empty store', true);
+  stack.suspend('valkey', true);
+  await serves('with a suspended store');
+  stack.suspend('valkey', false);
+  await knowsAll('at the end', true);
+  check(
+    'one `initialize` for each session',
+    clients.every(({ handshakes }) => handshakes() <= 1),
+    'more than one',
+  );
+}
+
+/** Whether each gateway knows all gateways, and whether the store is there, by their metrics; and what they say instead. */
+async function clusterIs(stack, token, isStoreUp) {
+  const wanted = `${stack.gateways.length} ready, store ${isStoreUp ? 1 : 0}`;
+  let seen = [];
+  for (const deadline = performance.now() + WITHIN_MS; performance.now() < deadline; await sleep(200)) {
+    const texts = await Promise.all(stack.gateways.map((name) => metricsOf(stack, name, token)));
+    seen = texts.map((text) => {
+      const ready = valueIn(text, 'trunkline_cluster_members{state="ready"}');
+      return `${ready} ready, store ${valueIn(text, 'trunkline_cluster_store_up')}`;
+    });
+    if (seen.every((each) => each === wanted)) return [true];
+  }
+  return [false, seen.join('; ')];
+}
+
+async function connectLegacy(stack, token, send = fetch) {
+  const handshakes = countHandshakes(send);
   const transport = new StreamableHTTPClientTransport(new URL('/mcp', stack.url), {
     requestInit: withToken(token),
     fetch: handshakes.fetch,
@@ -139,12 +215,12 @@ function uses(era, token, client, { count }) {
   };
 }
 
-/** A `fetch` that counts the requests which open a session. */
-function countHandshakes() {
+/** A `fetch` that counts the requests which open a session, and sends them with `send`. */
+function countHandshakes(send = fetch) {
   let count = 0;
   const counting = (url, init) => {
     if (typeof init?.body === 'string' && init.body.includes('"initialize"')) count += 1;
-    return fetch(url, init);
+    return send(url, init);
   };
   return { fetch: counting, count: () => count };
 }
@@ -153,9 +229,19 @@ function countHandshakes() {
 async function gatewayOf({ token }, stack) {
   for (const deadline = performance.now() + WITHIN_MS; performance.now() < deadline; await sleep(50)) {
     for (const name of stack.gateways) {
-      const response = await fetch(`http://${stack.addressOf(name)}:7411/metrics`, withToken(token));
-      if (/^trunkline_in_flight\{[^}]*\} [1-9]/m.test(await response.text())) return name;
+      if (/^trunkline_in_flight\{[^}]*\} [1-9]/m.test(await metricsOf(stack, name, token))) return name;
     }
   }
   throw new Error('The call is in flight on no gateway');
+}
+
+/** The value of a series; `undefined` if it is missing. */
+function valueIn(text, series) {
+  const line = text.split('\n').find((each) => each.startsWith(`${series} `));
+  return line?.slice(series.length + 1);
+}
+
+async function metricsOf(stack, name, token) {
+  const response = await fetch(`http://${stack.addressOf(name)}:7411/metrics`, withToken(token));
+  return await response.text();
 }

@@ -49,6 +49,8 @@ export function readImage() {
   };
 }
 
+/** The programs of Valkey, and those of Redis, which take their place where Valkey is not installed. */
+const STORE_PROGRAMS = { 'valkey-server': 'redis-server', 'valkey-cli': 'redis-cli' };
 /** Docker's time between SIGTERM and SIGKILL. */
 const STANDARD_GRACE = '10s';
 const HEALTHY_WITHIN_MS = 60_000;
@@ -116,10 +118,21 @@ export class Stack {
       if (!this.#running.has(needed)) await this.start(needed);
       if (condition === 'service_completed_successfully') await this.#completed(needed);
     }
-    const own = this.#mount(name, service.volumes);
-    const argv = name === 'nginx' ? this.#nginx(own) : this.#ofImage(name, service, own);
+    const own = this.#mount(name, service);
+    const argv = name === 'nginx' ? this.#nginx(own) : this.#argvOf(name, service, own);
     this.#spawn(name, argv, own, service.stop_grace_period);
     if (service.healthcheck?.test !== undefined) await this.#healthy(name, service.healthcheck.test);
+  }
+
+  /** Removes all files of a volume. */
+  empty(volume) {
+    rmSync(join(this.#folder, 'volumes', volume), { recursive: true });
+    this.#make('volumes', volume);
+  }
+
+  /** Suspends a service, or continues it, as `docker pause` and `docker unpause` do. */
+  suspend(name, isSuspended) {
+    for (const pid of this.#pidsOf(name)) signal(pid, isSuspended ? 'SIGSTOP' : 'SIGCONT');
   }
 
   /** Ends a service as `docker kill` does. Resolves when its processes have closed their connections. */
@@ -174,42 +187,49 @@ export class Stack {
     const configFolder = dirname(this.#image.env.TRUNKLINE_CONFIG);
     this.#paths.set('/app/dist', join(ROOT, 'dist'));
     for (const path of ['/usr/local/bin', configFolder]) this.#paths.set(path, this.#make('image', path));
-    for (const service of Object.values(this.#services)) {
-      for (const [, path] of mountsOf(service.volumes)) this.#paths.set(path, join(this.#folder, 'mounts', path));
-    }
+    for (const [source, path] of Object.values(this.#services).flatMap(({ volumes }) => mountsOf(volumes)))
+      if (isPath(source)) this.#paths.set(path, join(this.#folder, 'mounts', path));
     for (const { target, link } of this.#image.links) symlinkSync(this.#mapped(target), this.#mapped(link));
     symlinkSync(process.execPath, this.#mapped('/usr/local/bin/node'));
+    for (const [name, other] of Object.entries(STORE_PROGRAMS)) {
+      const program = pathOf(name) ?? pathOf(other);
+      if (program === undefined) throw new Error(`Neither ${name} nor ${other} is installed`);
+      symlinkSync(program, join(this.#mapped('/usr/local/bin'), name));
+    }
     symlinkSync(await installServers(), join(this.#mapped(configFolder), 'node_modules'));
   }
 
   /** Makes the folders and mounts of a service. Mounted files have the paths and addresses of this machine in them. */
-  #mount(name, volumes) {
+  #mount(name, { volumes, environment = {} }) {
     const folder = this.#make('services', name);
     const { XDG_DATA_HOME, HOME } = this.#image.env;
     const paths = new Map([XDG_DATA_HOME, HOME, '/tmp'].map((path) => [path, this.#make('services', name, path)]));
-    for (const [source, path] of mountsOf(volumes)) {
+    const mounts = mountsOf(volumes);
+    const named = mounts.filter(([source]) => !isPath(source));
+    for (const [volume, path] of named) paths.set(path, this.#make('volumes', volume));
+    for (const [source, path] of mounts.filter(([source]) => isPath(source))) {
       const target = this.#paths.get(path);
-      if (!source.startsWith('.')) this.#make('mounts', path);
-      else if (!existsSync(target)) this.#copy(resolve(COMPOSE_FOLDER, source), target, name);
+      if (!existsSync(target)) this.#copy(resolve(COMPOSE_FOLDER, source), target, { name, paths });
     }
-    return { folder, paths };
+    const env = Object.entries(environment).map(([variable, value]) => [variable, this.#hosted(name, value)]);
+    return { folder, paths, env: Object.fromEntries(env) };
   }
 
-  /** The command of a service with the image of Trunkline; without tini where it is not installed. */
-  #ofImage(name, { entrypoint = this.#image.entrypoint, command }, { paths }) {
+  /** The command of a service; without tini where it is not installed. */
+  #argvOf(name, { image, entrypoint = image === 'trunkline' ? this.#image.entrypoint : [], command }, { paths }) {
     const argv = [...entrypoint, ...command].map((arg) => this.#hosted(name, this.#mapped(arg, paths)));
     const hasTini = spawnSync('tini', ['--version']).error === undefined;
     return argv[0] === 'tini' && !hasTini ? argv.slice(2) : argv;
   }
 
-  #copy(source, target, name) {
+  #copy(source, target, service) {
     if (statSync(source).isDirectory()) {
       mkdirSync(target, { recursive: true });
-      for (const entry of readdirSync(source)) this.#copy(join(source, entry), join(target, entry), name);
+      for (const entry of readdirSync(source)) this.#copy(join(source, entry), join(target, entry), service);
       return;
     }
     mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, this.#hosted(name, this.#mapped(readFileSync(source, 'utf8'))));
+    writeFileSync(target, this.#hosted(service.name, this.#mapped(readFileSync(source, 'utf8'), service.paths)));
   }
 
   /** As the image of nginx starts it, but with folders of its own for temporary files. */
@@ -222,7 +242,7 @@ export class Stack {
   }
 
   async #startHaproxy() {
-    const own = this.#mount('haproxy', []);
+    const own = this.#mount('haproxy', {});
     const file = join(own.folder, 'haproxy.cfg');
     writeFileSync(file, this.#hosted('haproxy', readFileSync(join(ROOT, 'deploy/haproxy/haproxy.cfg'), 'utf8')));
     await run('haproxy', ['-c', '-f', file]);
@@ -240,12 +260,12 @@ export class Stack {
     this.#running.set(name, { child, exited, own, graceMs: Number(/^(\d+)s$/.exec(grace)[1]) * 1_000 });
   }
 
-  #options({ folder, paths }) {
+  #options({ folder, paths, env: own }) {
     const env = Object.entries(this.#image.env).map(([name, value]) => [name, this.#mapped(value, paths)]);
     const path = `${this.#paths.get('/usr/local/bin')}:${process.env.PATH}`;
     // tini has children of ended processes only as process 1, or with this variable.
     const usual = { PATH: path, TMPDIR: paths.get('/tmp'), TINI_SUBREAPER: '' };
-    return { ...this.#user, cwd: folder, env: { ...usual, ...Object.fromEntries(env) } };
+    return { ...this.#user, cwd: folder, env: { ...usual, ...Object.fromEntries(env), ...own } };
   }
 
   async #completed(name) {
@@ -272,9 +292,16 @@ export class Stack {
 
   /** Kills the processes of a service, each alone, because Trunkline, its servers and its guardian have their own process groups. */
   #killAll(name) {
-    const pids = processesOf(join(this.#folder, 'services', name, '/'));
+    const pids = this.#pidsOf(name);
     for (const pid of pids) signal(pid, 'SIGKILL');
     return pids;
+  }
+
+  /** The processes of a service. Its first process may have written its title over its environment, as Redis does. */
+  #pidsOf(name) {
+    const { child } = this.#running.get(name);
+    const first = child.exitCode === null && child.signalCode === null ? [child.pid] : [];
+    return [...new Set([...first, ...processesOf(join(this.#folder, 'services', name, '/'))])];
   }
 
   /** Replaces paths of containers by paths of this machine. */
@@ -285,14 +312,17 @@ export class Stack {
     return text.replaceAll(found, (path) => paths.get(path));
   }
 
-  /** Replaces the names of services, the published address, and the addresses at which this service listens. */
+  /** Replaces the names of services, the published address, and the addresses at which this service listens. Two dollars are one. */
   #hosted(name, text) {
     const [own, proxy] = [this.addressOf(name), this.addressOf()];
-    const published = text.replaceAll(/\blocalhost(?=:\d)/g, proxy);
+    const published = text.replaceAll('$$', () => '$').replaceAll(/\blocalhost(?=:\d)/g, proxy);
     const listening = published
-      .replaceAll(/\b(?:0\.0\.0\.0|127\.0\.0\.1)(?=:\d)/g, own)
+      .replaceAll(/\b(?:0\.0\.0\.0|127\.0\.0\.1)(?=:\d| )/g, own)
       .replaceAll(/(?<=^ *listen )(?=\d+;)/gm, `${own}:`)
-      .replaceAll(/(?<=^ *bind )(?=:\d)/gm, own);
+      .replaceAll(/(?<=^ *bind )(?=:\d)/gm, own)
+      .replaceAll(/^port \d+$/gm, `$&\nbind ${own}`)
+      // The address of the gateway, because all gateways of this machine have the other addresses in common.
+      .replaceAll(/^( *)advertise: (.*)$/gm, '$&\n$1listen: $2');
     const names = new RegExp(`\\b(?:${[...this.#addresses.keys()].join('|')})(?=:\\d)`, 'g');
     return listening.replaceAll(names, (each) => this.addressOf(each));
   }
@@ -310,6 +340,18 @@ export class Stack {
     const { uid, gid } = this.#user;
     if (uid !== undefined) chownSync(path, uid, gid);
   }
+}
+
+function isPath(source) {
+  return source.startsWith('.');
+}
+
+/** The path of a program; `undefined` if it is not installed. */
+function pathOf(name) {
+  return (process.env.PATH ?? '')
+    .split(':')
+    .map((folder) => join(folder, name))
+    .find(existsSync);
 }
 
 /** Sources and paths of mounts in the short notation, such as `./config:/etc/trunkline:ro`. */

@@ -10,7 +10,7 @@ export type Manifest = Record<string, any>;
 
 /** A change of an object (RFC 6902). */
 interface Operation {
-  readonly op: 'replace' | 'remove';
+  readonly op: 'add' | 'replace' | 'remove';
   readonly path: string;
   readonly value?: unknown;
 }
@@ -56,7 +56,8 @@ function apply({ op, path, value }: Operation, object: Manifest): void {
   const steps = path.split('/').slice(1);
   const last = steps.pop() ?? '';
   const holder = steps.reduce<Manifest | undefined>((inner, step) => inner?.[step], object);
-  if (holder === undefined || !(last in holder)) throw new Error(`No ${path} to ${op}`);
-  if (op === 'remove') delete holder[last];
+  if (op === 'add' && last === '-' && Array.isArray(holder)) holder.push(value);
+  else if (holder === undefined || !(last in holder)) throw new Error(`No ${path} to ${op}`);
+  else if (op === 'remove') delete holder[last];
   else holder[last] = value;
 }

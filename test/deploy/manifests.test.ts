@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DCLinter } from 'dclint';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
@@ -11,7 +12,7 @@ import { Namespace } from 'kubernetes-models/v1/Namespace';
 import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 import { describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { readCompose, readImage } from '../../scripts/cluster/stack.mjs';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
@@ -37,6 +38,8 @@ const ofKind = (objects: readonly Manifest[], kind: string): Manifest => {
   expect([kind, Object.keys(found).length > 0, others.length]).toEqual([kind, true, 0]);
   return found;
 };
+/** The cluster as the file of the configuration says it. */
+const clusterOf = (folder: string): Manifest | undefined => parse(read(`${folder}/trunkline.yaml`)).gateway.cluster;
 const configOf = (path: string) => checkFile(readConfigText(join(DEPLOY, path)), path);
 /** Bytes of a quantity such as `4Gi` or `512m` of Compose. */
 const bytes = (text: string) => {
@@ -73,7 +76,7 @@ describe.each(OVERLAYS)('the overlay %s', (name) => {
       { path: '/livez', port: 'http' },
       { path: '/readyz', port: 'http' },
     ]);
-    expect(ports).toEqual([{ name: 'http', containerPort: 7411 }]);
+    expect(ports[0]).toEqual({ name: 'http', containerPort: 7411 });
     expect(container.args).toEqual(expect.arrayContaining(['--http', '0.0.0.0:7411']));
     // Equal, or the pod is evicted before pods that use less than they asked for.
     expect(resources.limits.memory).toBe(resources.requests.memory);
@@ -150,6 +153,46 @@ describe.each(OVERLAYS)('the overlay %s', (name) => {
   });
 });
 
+describe('the overlay small', () => {
+  it('has no store, and no port for other gateways', () => {
+    const [container] = ofKind(render(overlay('small')), 'Deployment').spec.template.spec.containers;
+    expect([clusterOf('kustomize/overlays/small'), container.ports.length]).toEqual([undefined, 1]);
+  });
+});
+
+describe('the overlay team', () => {
+  const objects = render(overlay('team'));
+  const cluster = clusterOf('kustomize/overlays/team') ?? {};
+  const { metadata, spec } = ofKind(objects, 'Deployment').spec.template;
+  const [container] = spec.containers;
+  const { ingress, egress } = ofKind(objects, 'NetworkPolicy').spec;
+  const itself = [{ podSelector: { matchLabels: metadata.labels } }];
+  const [, peers] = container.ports;
+
+  it('reaches the other gateways at the address of the pod, and at a port that only gateways may use', () => {
+    expect(peers.name).toBe('peers');
+    expect(cluster.advertise).toBe(`\${POD_IP}:${peers.containerPort}`);
+    expect(container.env).toContainEqual({ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } });
+    const rulesFor = (rules: Manifest[], port: unknown) => rules.filter(({ ports }) => ports?.[0].port === port);
+    expect(rulesFor(ingress, 'peers').map(({ from }) => from)).toEqual([itself]);
+    expect(rulesFor(egress, peers.containerPort).map(({ to }) => to)).toEqual([itself]);
+    // A rule without ports would allow every port.
+    expect(ingress.every(({ ports }: Manifest) => ports.length > 0)).toBe(true);
+    expect(ofKind(objects, 'Service').spec.ports.map(({ targetPort }: Manifest) => targetPort)).toEqual(['http']);
+  });
+
+  it('may reach the store, whose password is a file of the Secret', () => {
+    const { hostname, port } = new URL(cluster.store);
+    const [, namespace] = hostname.split('.');
+    expect(egress).toContainEqual({
+      to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } } }],
+      ports: [{ protocol: 'TCP', port: Number(port) }],
+    });
+    const { secretFolder } = parse(read('kustomize/overlays/team/trunkline.yaml')).gateway;
+    expect(join(cluster.storePasswordFile, '..')).toBe(secretFolder);
+  });
+});
+
 describe('the autoscaler', () => {
   it('decides about the number of the deployment, which names none', () => {
     const objects = render(overlay('team'));
@@ -186,6 +229,15 @@ describe('the Compose file', () => {
     ([, { image, restart }]) => image === 'trunkline' && restart !== 'no',
   );
 
+  it('fits the schema of Compose', () => {
+    // The image of nginx is the latest stable one, because fixes of its holes should come without us.
+    const rules = { 'service-image-require-explicit-tag': 0 };
+    const linter = new DCLinter({ rules, quiet: true, debug: false, exclude: [] });
+    const files: Manifest[] = linter.lintFiles([join(DEPLOY, 'compose/compose.yaml')], false);
+    expect(files).toHaveLength(1);
+    expect(files[0]?.messages.filter(({ type }: Manifest) => type === 'error')).toEqual([]);
+  });
+
   it('has three gateways with a health check, limits and no privileges', () => {
     expect(gateways.map(([name]) => name)).toEqual(['gateway-1', 'gateway-2', 'gateway-3']);
     for (const [, gateway] of gateways) {
@@ -194,6 +246,40 @@ describe('the Compose file', () => {
       expect(bytes(gateway.mem_limit)).toBeGreaterThan(0);
       expect(gateway.pids_limit).toBeGreaterThan(0);
     }
+  });
+
+  it('publishes the port of the proxy and no other, to this machine only', () => {
+    const published = Object.entries(services).flatMap(([name, { ports = [] }]) =>
+      (ports as string[]).map((port) => [name, port]),
+    );
+    expect(published).toEqual([['nginx', '127.0.0.1:7410:7410']]);
+  });
+
+  it('has a store with a password that drops no record and keeps its data', () => {
+    const { command, volumes, user, image } = services.valkey ?? {};
+    expect([command.at(-1), volumes[0], image]).toEqual([
+      '/etc/valkey/valkey.conf',
+      './valkey:/etc/valkey:ro',
+      expect.stringMatching(/^valkey\/valkey:\d/),
+    ]);
+    const { user: uid, group } = readImage();
+    expect(user).toBe(`${uid}:${group}`);
+    const lines = read('compose/valkey/valkey.conf').split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining(['include /store/password.conf', 'appendonly yes', 'maxmemory-policy noeviction']),
+    );
+    const memory = /^maxmemory (\d+m)b$/m.exec(lines.join('\n'))?.[1] ?? '';
+    expect(bytes(memory)).toBeLessThanOrEqual(bytes(services.valkey?.mem_limit) / 2);
+    expect(new URL(clusterOf('compose/config')?.store).host).toBe(
+      `valkey:${/^port (\d+)$/m.exec(lines.join('\n'))?.[1]}`,
+    );
+  });
+
+  it('tells each gateway its own address for the others', () => {
+    expect(clusterOf('compose/config')?.advertise).toBe(`\${ADVERTISE}`);
+    expect(gateways.map(([, { environment }]) => environment.ADVERTISE)).toEqual(
+      gateways.map(([name]) => `${name}:7412`),
+    );
   });
 
   it('gives the drain its time before Docker kills a gateway', () => {
