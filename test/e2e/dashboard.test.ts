@@ -1,10 +1,12 @@
 // The dashboard for Grafana, compared with the metrics of the built program.
-import { readFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
 import { Place } from '../support/http-place.js';
+import { freePort } from '../support/redis-place.js';
 
 const { panels, templating }: Message = JSON.parse(
   readFileSync(join(import.meta.dirname, '../../deploy/grafana/trunkline.json'), 'utf8'),
@@ -47,7 +49,12 @@ describe('the dashboard', () => {
   let exposed: Exposed;
   const place = new Place();
   beforeAll(async () => {
-    const running = await place.serve();
+    const sealKeyFile = place.file('key');
+    writeFileSync(sealKeyFile, randomBytes(32).toString('base64'), { mode: 0o600 });
+    // A gateway of a cluster serves without its store.
+    const address = `127.0.0.1:${await freePort()}`;
+    const cluster = { store: 'redis://127.0.0.1:1', advertise: address, listen: address };
+    const running = await place.serve({ gateway: { sealKeyFile, cluster } });
     const client = await place.handshake(running);
     for (const name of ['lab__echo', 'lab__die', 'no_such_tool', 'lab__echo'])
       await client.request('tools/call', { name, arguments: {} });
