@@ -1,6 +1,6 @@
 // How often the search finds a tool that answers a question, what it saves and what it takes: `npm run bench:search`. With
 // `--part tuning` the questions are those on which the ranking may be tuned, and with `--misses` each missed one is printed.
-// The other questions are for the figures only: nobody looks at them while the ranking changes.
+// The other questions are for the figures only: nobody looks at them while the ranking changes. `--peers` adds other searches from npm.
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { runInNewContext } from 'node:vm';
 import { installPackage } from '../conformance/packages.mjs';
 import { bundle } from './inside-bundle.mjs';
 import { describeMachine, table, writeSection } from './page.mjs';
+import { openPeer, PEER } from './search-peer.mjs';
 import { median } from './statistics.mjs';
 
 const PAGE = fileURLToPath(new URL('../../docs/tools.md', import.meta.url));
@@ -57,7 +58,12 @@ if (questions === undefined) throw new Error(`--part takes ${Object.keys(parts)}
 const ways = new Map([
   ['substring', substring],
   ['BM25 on descriptions', bm25],
-  ...(values.peers ? [['minisearch', await minisearch()]] : []),
+  ...(values.peers
+    ? [
+        ['minisearch', await minisearch()],
+        [PEER, (some) => openPeer(some, folder)],
+      ]
+    : []),
   ['Trunkline', trunkline],
 ]);
 const rows = [];
@@ -70,12 +76,14 @@ for (const size of sizes) {
   const there = new Set(some.map(idOf));
   const asked = questions.filter(({ tools: answers }) => answers.some((answer) => there.has(answer)));
   for (const [name, make] of ways) {
-    const search = make(some);
-    const ranks = asked.map(({ ask, tools: answers }) => {
-      const at = search(ask, 10).findIndex((found) => answers.includes(found));
+    const search = await make(some);
+    const ranks = [];
+    for (const { ask, tools: answers } of asked) {
+      const at = (await search(ask, 10)).findIndex((found) => answers.includes(found));
       if (at < 0 && name === 'Trunkline' && size === tools.length) missed.push(ask);
-      return at < 0 ? Number.POSITIVE_INFINITY : at + 1;
-    });
+      ranks.push(at < 0 ? Number.POSITIVE_INFINITY : at + 1);
+    }
+    await search.close?.();
     const shares = FIRST.map((first) => ranks.filter((rank) => rank <= first).length / ranks.length);
     rows.push([`${size} tools, ${asked.length} questions`, name, ...shares.map((share) => share.toFixed(2))]);
     if (name !== 'Trunkline' || size !== tools.length) continue;
