@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import type { ClusterStore } from '../cluster/store.js';
 import {
   type Config,
   type ConfigChanges,
@@ -31,7 +32,6 @@ import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals, type SharedKeys } from '../state/seal.js';
-import { loginFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
@@ -60,6 +60,8 @@ export interface ComposeOptions {
   readonly secret?: string;
   /** Keys that several gateways share. They replace the secret and the random key for cursors. */
   readonly sharedKeys?: SharedKeys | undefined;
+  /** The store of the cluster if this process is a member. */
+  readonly clusterStore?: ClusterStore | undefined;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
@@ -340,8 +342,8 @@ export function compose(options: ComposeOptions): Composition {
         hasManyConnections,
         targets,
         openVault: async () => {
-          const { FolderVault } = await import('../auth/folder-vault.js');
-          return new FolderVault(loginFolder());
+          const { openVault } = await import('./open-vault.js');
+          return await openVault(config, options.clusterStore);
         },
         confinement: { config: () => activeConfig.config, ...(options.trial && { trial: options.trial }) },
         onLoginChange: restart,

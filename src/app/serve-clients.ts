@@ -4,7 +4,7 @@ import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
-import { EXIT, UsageError } from '../errors/usage-error.js';
+import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
@@ -24,6 +24,7 @@ import {
 import { type Composition, codeFor, compose } from './compose.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { LocalClients } from './local-clients.js';
+import { openClusterStore } from './open-cluster-store.js';
 import type { Platform } from './platform.js';
 import { logConfig, readConfigFile, requireView } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
@@ -59,7 +60,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isGone() === true) return EXIT.ok;
   const { sealKeyFile, secretFolder } = config.gateway;
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
-  const cluster = clientSide.http && (await openCluster(config));
+  const cluster = clientSide.http && (await openClusterStore(config));
   let http: ServedHttp | undefined;
   const composition = compose({
     config,
@@ -79,6 +80,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     service: () =>
       clientSide.http === undefined ? local?.service() : { kind: 'http', refusedNames: http?.refusedNames ?? [] },
     cluster: () => http?.cluster,
+    clusterStore: cluster?.store,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);
@@ -133,16 +135,6 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       return EXIT.ok;
     },
   });
-}
-
-/** Opens the store that this gateway shares with others. Its code is loaded on demand. */
-async function openCluster({ gateway: { cluster, secretFolder } }: Config): Promise<ServeHttpOptions['cluster']> {
-  if (cluster === undefined) return undefined;
-  if ('fault' in cluster)
-    throw new UsageError(cluster.fault, 'set the variable, or correct `gateway.cluster` in the configuration');
-  const { openRedisStore } = await import('../cluster/redis-store.js');
-  const { store: location, name, storeUser: user, storePasswordFile: passwordFile, storeCaFile: caFile } = cluster;
-  return { config: cluster, store: await openRedisStore({ location, name, user, passwordFile, secretFolder, caFile }) };
 }
 
 /** Opens the HTTP server. Its code is loaded on demand, because it is most of the code and most clients do not need it. */

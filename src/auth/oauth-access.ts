@@ -234,7 +234,7 @@ export class OAuthAccess implements RemoteAccess {
     }
     const { state, tokens } = this.#record ?? {};
     if (state === 'logged_in' && (why === 'ahead' || tokens?.access_token !== stale)) {
-      if (why === 'refused') this.#renewedAfterRefusal = tokens?.access_token;
+      if (why === 'refused' && stale !== undefined) this.#renewedAfterRefusal = tokens?.access_token;
       return undefined;
     }
     if (state === 'expired') return this.#expired();

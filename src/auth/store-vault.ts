@@ -16,10 +16,15 @@ import {
   type Vault,
 } from './vault.js';
 
-/** Time of a lease, in milliseconds. A renewal confirms it before its request for tokens, which takes 30 s at most. */
-const LEASE_MS = 60_000;
-/** Pause before asking again for a lease that another gateway has, in milliseconds. */
+/**
+ * Time of a lease, in milliseconds. A renewal confirms it before its request for tokens, which takes 30 s at most. A call whose
+ * gateway waits for the lease of one that was killed learns the outcome before its `timeout`, which is 60 s by default.
+ */
+const LEASE_MS = 45_000;
+/** Pause before asking again, in milliseconds. */
 const WAIT_MS = 100;
+/** How long a store that has stopped to answer is asked again, in milliseconds: longer than a gateway takes to connect again. */
+const PATIENCE_MS = 3_000;
 /** Pause before trying again to store a login, in milliseconds. */
 const RETRY_MS = 500;
 /** Time until a change by another gateway is noticed, in milliseconds. */
@@ -41,9 +46,12 @@ interface Stored extends Version {
 }
 
 export interface StoreVaultOptions {
-  readonly store: ClusterStore;
-  /** The first one encrypts, and all of them decrypt. */
-  readonly keys: readonly [Uint8Array, ...Uint8Array[]];
+  /** Returns the store. Rejects with `StoreUnavailable` if it cannot be opened. */
+  readonly open: () => Promise<ClusterStore>;
+  /** Closes the store if this process has it for the logins only. */
+  readonly close?: () => Promise<void>;
+  /** Returns keys. The first one encrypts, and all of them decrypt. */
+  readonly readKeys: () => Promise<readonly [Uint8Array, ...Uint8Array[]]>;
 }
 
 /**
@@ -57,8 +65,7 @@ export interface StoreVaultOptions {
  * Rejects with a `RequestError` if the store does not answer.
  */
 export class StoreVault implements Vault {
-  readonly #store: ClusterStore;
-  readonly #keys: StoreVaultOptions['keys'];
+  readonly #options: StoreVaultOptions;
   readonly #holder = randomUUID();
   readonly #newest = new Map<string, Version>();
   /** The ends of the latest works with each lease, because this process is one holder. */
@@ -67,11 +74,12 @@ export class StoreVault implements Vault {
   readonly #restoring = new Map<string, Promise<void>>();
   /** Logins that were encrypted again with the first key. Gateways with other first keys would do it in turns for ever. */
   readonly #resealed = new Set<string>();
+  /** When the store stopped to answer; `undefined` while it answers. */
+  #awaySince: number | undefined = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  constructor({ store, keys }: StoreVaultOptions) {
-    this.#store = store;
-    this.#keys = keys;
+  constructor(options: StoreVaultOptions) {
+    this.#options = options;
   }
 
   nameOf({ server, url }: LoginId): string {
@@ -104,8 +112,6 @@ export class StoreVault implements Vault {
     let cancel: Cancel = () => {};
     const plan = () => {
       cancel = clock.schedule(FOLLOW_MS, () => {
-        // Without a cluster around it, nobody else connects again.
-        if (!this.#store.isUp) void this.#store.connect().catch(() => {});
         onChange();
         plan();
       });
@@ -119,14 +125,15 @@ export class StoreVault implements Vault {
     const restored = Promise.all(this.#restoring.values());
     if (this.#restoring.size > 0) await Promise.race([restored, setTimeout(CLOSE_MS)]);
     this.#isClosed = true;
+    await this.#options.close?.();
     if (this.#restoring.size > 0)
-      throw new LoginError('the login could not be stored, because the store of the cluster is away', 'log in again');
+      throw new LoginError('the change of the login is lost, because the store of the cluster does not answer');
   }
 
   async #leased<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
     const name = this.nameOf(id);
     const lease = `login:${name}`;
-    const claim = async () => (await answered(this.#store.claim(lease, this.#holder, LEASE_MS))) === this.#holder;
+    const claim = async () => (await this.#ask((store) => store.claim(lease, this.#holder, LEASE_MS))) === this.#holder;
     while (!(await claim())) {
       await setTimeout(WAIT_MS * (1 + Math.random()));
       signal.throwIfAborted();
@@ -137,19 +144,26 @@ export class StoreVault implements Vault {
       let { bytes } = stored;
       const replace = async ({ version, record }: Version) => {
         const content = JSON.stringify({ version, record: record ?? null });
-        const sealed = encrypt(this.#keys[0], name, content);
-        const isReplaced = await this.#store.replace(lease, bytes, sealed);
+        const [key] = await this.#options.readKeys();
+        const sealed = encrypt(key, name, content);
+        const isReplaced = await this.#ask(
+          async (store) =>
+            (await store.replace(lease, bytes, sealed)) ||
+            // The command before may have had its effect, although its answer has not come.
+            Buffer.compare((await store.read(lease)) ?? Buffer.alloc(0), sealed) === 0,
+        );
         if (isReplaced) bytes = sealed;
         return isReplaced;
       };
       const write = async (record: LoginRecord | undefined): Promise<LoginRecord | undefined> => {
         const { version } = this.#newestOf(name, stored);
+        // The time makes a new login newer than one that the store has lost, or that cannot be read.
         const next = { record, version: Math.max(version + 1, Date.now()) };
         this.#newest.set(name, next);
         try {
           if (await replace(next)) return record;
         } catch (error) {
-          if (!(error instanceof StoreUnavailable)) throw error;
+          if (!(error instanceof RequestError)) throw error;
           // Others must not use the earlier refresh token, so this process keeps the lease.
           isLate = true;
           void this.#restore(id);
@@ -161,7 +175,9 @@ export class StoreVault implements Vault {
       return await work({
         read: async () => readable(this.#newestOf(name, stored)),
         check: async () => {
-          const isOurs = (await claim()) && (await answered(replace(this.#newestOf(name, stored))));
+          const newest = this.#newestOf(name, stored);
+          readable(newest);
+          const isOurs = (await claim()) && (await replace(newest));
           if (!isOurs) throw new RequestError('another gateway has changed the login meanwhile', false);
         },
         write,
@@ -169,24 +185,49 @@ export class StoreVault implements Vault {
       });
     } finally {
       // If this fails, the lease ends by itself.
-      if (!isLate) await this.#store.release([lease], this.#holder).catch(() => {});
+      if (!isLate) await this.#ask((store) => store.release([lease], this.#holder)).catch(() => {});
+    }
+  }
+
+  /**
+   * Asks the store, for some seconds if it has just stopped to answer, because a server may replace it. Rejects with a sentence
+   * for users.
+   */
+  async #ask<T>(command: (store: ClusterStore) => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        const answer = await command(await this.#options.open());
+        this.#awaySince = undefined;
+        return answer;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        this.#awaySince ??= performance.now();
+        if (performance.now() - this.#awaySince >= PATIENCE_MS) {
+          const reason = `the login cannot be read or changed, because ${error.message}; try again when it answers`;
+          throw new RequestError(reason, false, error);
+        }
+        await setTimeout(WAIT_MS);
+      }
     }
   }
 
   async #read(name: string): Promise<Stored> {
-    const bytes = await answered(this.#store.read(`login:${name}`));
+    const bytes = await this.#ask((store) => store.read(`login:${name}`));
     if (bytes === undefined) return { bytes, version: 0, record: undefined };
-    for (const key of this.#keys) {
+    const keys = await this.#options.readKeys();
+    for (const key of keys) {
       const content = parseJson(decrypt(key, name, Buffer.from(bytes)) ?? '');
       if (!isRecord(content)) continue;
       const { version, record } = content as { version: number; record: LoginRecord | null };
-      return { bytes, version, record: record ?? undefined, hasOldKey: key !== this.#keys[0] };
+      return { bytes, version, record: record ?? undefined, hasOldKey: key !== keys[0] };
     }
     return { bytes, version: 0, record: undefined, isUnreadable: true };
   }
 
   /** Returns the newest version of a login. Keeps it. */
   #newestOf(name: string, stored: Stored): Version | Stored {
+    // Another gateway may have encrypted it with a key that this process does not have yet.
+    if (stored.isUnreadable === true) return stored;
     const known = this.#newest.get(name);
     if (known !== undefined && known.version > stored.version) return known;
     this.#newest.set(name, stored);
@@ -204,7 +245,6 @@ export class StoreVault implements Vault {
   async #restored(id: LoginId): Promise<void> {
     while (!this.#isClosed) {
       try {
-        if (!this.#store.isUp) await this.#store.connect();
         return await this.locked(id, AbortSignal.timeout(2 * LEASE_MS), ({ check }) => check());
       } catch {
         await setTimeout(RETRY_MS, undefined, { ref: false });
@@ -216,14 +256,4 @@ export class StoreVault implements Vault {
 function readable({ record, isUnreadable }: Version & Partial<Stored>): LoginRecord | undefined {
   if (isUnreadable !== true) return record;
   throw new LoginError('the login in the store of the cluster is damaged, or was encrypted with another key');
-}
-
-/** Rejects with a sentence for users if the store does not answer. */
-async function answered<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (!(error instanceof StoreUnavailable)) throw error;
-    throw new RequestError(`the login cannot be read or renewed, because ${error.message}`, false, error);
-  }
 }

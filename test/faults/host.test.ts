@@ -80,6 +80,7 @@ describe('a clock that jumps', () => {
       'app/serve-hub.ts',
       'auth/oauth-access.ts',
       'auth/oauth.ts',
+      'auth/store-vault.ts',
       'auth/vault-lock.ts',
       'downstream/http/sealed-ids.ts',
       'hub/attach/find-hub.ts',

@@ -65,7 +65,7 @@ async function loggedIn(place: (typeof PLACES)[number], lifetimeSeconds = 3_600)
     });
     onTestFinished(() => opened.close());
     await opened.connect();
-    return new StoreVault({ store: opened, keys: [Buffer.alloc(32, 7)] });
+    return new StoreVault({ open: async () => opened, readKeys: async () => [Buffer.alloc(32, 7)] });
   };
   const vault = await openVault();
   const pending = await beginLogin({ spec, vault, clock: systemClock });

@@ -1,13 +1,12 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { openVault } from '../../../app/open-vault.js';
 import { readConfig } from '../../../app/read-config.js';
-import { FolderVault } from '../../../auth/folder-vault.js';
-import { type LoginRecord, unreadable } from '../../../auth/vault.js';
+import { LoginError, type LoginRecord, unreadable } from '../../../auth/vault.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { createFetch } from '../../../http/fetch.js';
 import { printable } from '../../../json/printable.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import { loginFolder } from '../../../state/user-files.js';
 import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
@@ -35,10 +34,10 @@ export async function logout({
 
 /** Removes the tokens of a server. `problem` is the reason why they could not be revoked, as a clause. */
 export async function removeLogin(settings: GlobalOptions, name: string, isRevoked: boolean) {
-  const spec = await loginSpec(settings, name);
-  const vault = new FolderVault(loginFolder());
+  const { spec, config } = await loginSpec(settings, name);
+  const vault = await openVault(config);
   const id = { server: name, configFile: spec.login.configFile, url: spec.url };
-  return await vault.locked(id, AbortSignal.timeout(LOCK_MS), async (login) => {
+  const removed = await vault.locked(id, AbortSignal.timeout(LOCK_MS), async (login) => {
     // A login that cannot be read is removed, too.
     const record = await login.read().catch(unreadable(null));
     if (record === undefined) return { result: 'none', problem: null } as const;
@@ -47,6 +46,8 @@ export async function removeLogin(settings: GlobalOptions, name: string, isRevok
     await login.remove();
     return { result: 'logged_out', problem: problem ?? null } as const;
   });
+  await vault.close();
+  return removed;
 }
 
 /** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
@@ -67,41 +68,45 @@ async function revokedFault(
 
 /** The logins at the servers of the configuration, the place of their key, and the faults of logins that cannot be read. */
 export async function readLogins(settings: GlobalOptions) {
-  const { servers } = await readConfig(settings);
-  const vault = new FolderVault(loginFolder());
+  const config = await readConfig(settings);
+  const vault = await openVault(config);
   const storedIn = (await vault.storedIn()) ?? null;
   const logins: ReportedLogin[] = [];
   const faults = new Map<string, string>();
-  for (const { child } of servers) {
+  for (const { child } of config.servers) {
     if (child?.kind !== 'remote' || child.login === undefined) continue;
     const { server, configFile } = child.login;
-    const record = await vault.read({ server, configFile, url: child.url }).catch((error: Error) => {
+    const record = await vault.read({ server, configFile, url: child.url }).catch((error: unknown) => {
+      if (!(error instanceof LoginError)) throw error;
       faults.set(server, error.message);
       return undefined;
     });
     logins.push(reportOf(server, record, storedIn));
   }
+  await vault.close();
   return { logins, storedIn, faults };
 }
 
 /** `trunkline auth status`: the logins at the servers of the configuration. */
 export async function authStatus({ settings, isJson }: Invocation): Promise<number> {
-  const { logins, storedIn, faults } = await readLogins(settings);
-  for (const [server, fault] of faults) tell(`trunkline: ${server}: ${fault}`);
-  if (isJson) {
-    await printJson({ logins });
+  return await withLoginErrors(undefined, async () => {
+    const { logins, storedIn, faults } = await readLogins(settings);
+    for (const [server, fault] of faults) tell(`trunkline: ${server}: ${fault}`);
+    if (isJson) {
+      await printJson({ logins });
+      return EXIT.ok;
+    }
+    if (logins.length === 0) {
+      note('No server of the configuration needs a login.');
+      return EXIT.ok;
+    }
+    const rows = logins.map(({ server, state, issuer, scopes, expiresAt }) => [
+      ...[server, TEXTS[state](server), printable(issuer ?? '-'), printable(scopes.join(' ')) || '-', expiresAt ?? '-'],
+    ]);
+    await print(table([['SERVER', 'STATE', 'ISSUER', 'SCOPES', 'EXPIRES'], ...rows]));
+    if (storedIn !== null) note(STORED[storedIn]);
     return EXIT.ok;
-  }
-  if (logins.length === 0) {
-    note('No server of the configuration needs a login.');
-    return EXIT.ok;
-  }
-  const rows = logins.map(({ server, state, issuer, scopes, expiresAt }) => [
-    ...[server, TEXTS[state](server), printable(issuer ?? '-'), printable(scopes.join(' ')) || '-', expiresAt ?? '-'],
-  ]);
-  await print(table([['SERVER', 'STATE', 'ISSUER', 'SCOPES', 'EXPIRES'], ...rows]));
-  if (storedIn !== null) note(STORED[storedIn]);
-  return EXIT.ok;
+  });
 }
 
 export const TEXTS: Readonly<Record<ReportedLogin['state'], (server: string) => string>> = {
@@ -113,5 +118,6 @@ export const TEXTS: Readonly<Record<ReportedLogin['state'], (server: string) => 
 
 const STORED = {
   keychain: 'The logins are encrypted; their key is in the keychain of the system.',
+  store: 'The logins are encrypted in the store of the cluster; their key is that of `gateway.sealKeyFile`.',
   file: 'The logins are encrypted; their key is in a file beside them that only you can read.',
 } as const;

@@ -1,15 +1,15 @@
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { openVault } from '../../../app/open-vault.js';
 import { readConfig } from '../../../app/read-config.js';
 import { scopesIn } from '../../../auth/challenge.js';
-import { FolderVault } from '../../../auth/folder-vault.js';
 import type { LoginOptions, PendingDeviceLogin, PendingLogin } from '../../../auth/login.js';
 import { LoginError, type LoginRecord } from '../../../auth/vault.js';
+import type { Config } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { RequestError } from '../../../http/send-request.js';
 import { hintFor } from '../../../json/suggest.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import { loginFolder } from '../../../state/user-files.js';
 import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
 import { openBrowser } from '../../browser.js';
 import type { Invocation } from '../../command.js';
@@ -30,14 +30,14 @@ export async function login({
   options,
   isJson,
 }: Invocation<LoginFlags>): Promise<number> {
-  const spec = await loginSpec(settings, name);
+  const { spec, config } = await loginSpec(settings, name);
   if (spec.login.grant === 'client_credentials') {
     note(
       `The server ${name} needs no login: Trunkline gets its tokens with the client credentials of the configuration.`,
     );
     return EXIT.ok;
   }
-  const vault = new FolderVault(loginFolder());
+  const vault = await openVault(config);
   const { scope: scopes, clientId, device = false, browser = true } = options;
   const chosen = { spec, vault, clock: systemClock, scopes, clientId };
   return await withLoginErrors(name, async () => {
@@ -45,6 +45,7 @@ export async function login({
     const showPage = isJson ? async (url: string) => tell(url) : print;
     const record = device ? await loginOnDevice(chosen, showPage) : await loginInBrowser(chosen, browser, showPage);
     const report = reportOf(name, record, (await vault.storedIn()) ?? null);
+    await vault.close();
     if (isJson) await printJson(report);
     const scope = report.scopes.join(' ');
     note(`Logged in at ${name} (${record.issuer})${scope === '' ? '' : `, scope: ${scope}`}.`);
@@ -53,23 +54,24 @@ export async function login({
 }
 
 /** Runs the work of a command, and prints the reason if a login fails. */
-export async function withLoginErrors(name: string, work: () => Promise<number>): Promise<number> {
+export async function withLoginErrors(name: string | undefined, work: () => Promise<number>): Promise<number> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof LoginError || error instanceof RequestError)) throw error;
     const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
-    tell(`trunkline: ${name}: ${error.message}${hint}`);
+    tell(`trunkline: ${name === undefined ? '' : `${name}: `}${error.message}${hint}`);
     return EXIT.failed;
   }
 }
 
-/** Returns the server with this key. Throws a `UsageError` if it needs no login. */
+/** Returns the server with this key, and its configuration. Throws a `UsageError` if it needs no login. */
 export async function loginSpec(
   settings: GlobalOptions,
   name: string,
-): Promise<RemoteSpec & { readonly login: LoginSettings }> {
-  const { servers, file } = await readConfig(settings);
+): Promise<{ readonly spec: RemoteSpec & { readonly login: LoginSettings }; readonly config: Config }> {
+  const config = await readConfig(settings);
+  const { servers, file } = config;
   const server = servers.find(({ key }) => key === name);
   if (server === undefined) {
     const remote = servers.filter(({ child }) => child?.kind === 'remote').map(({ key }) => key);
@@ -91,7 +93,7 @@ export async function loginSpec(
       `server \`${name}\` has credentials in its entry (\`headers\` or \`headersCommand\`)`,
       'remove them to log in instead',
     );
-  return { ...child, login: ofServer };
+  return { spec: { ...child, login: ofServer }, config };
 }
 
 type ShowPage = (url: string) => Promise<void>;
@@ -139,7 +141,7 @@ export interface ReportedLogin {
   readonly scopes: readonly string[];
   /** End of the access token as an ISO date. Trunkline renews the token if the authorization server allows it. */
   readonly expiresAt: string | null;
-  readonly storedIn: 'keychain' | 'file' | null;
+  readonly storedIn: 'keychain' | 'file' | 'store' | null;
 }
 
 /** Reports a login. `record` is `undefined` if there is none. */

@@ -10,7 +10,7 @@ import { createLogger } from '../../../observe/logger.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
-import { approvalFolders, loginFolder } from '../../../state/user-files.js';
+import { approvalFolders } from '../../../state/user-files.js';
 import type { CallDetail, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
@@ -170,19 +170,19 @@ class PageLogins {
   async begin(server: string): Promise<Requests['POST /login']['answer']> {
     const before = this.#pending.get(server);
     if (before !== undefined) return before;
-    const [{ loginSpec }, { beginLogin }, { FolderVault }] = await Promise.all([
+    const [{ loginSpec }, { beginLogin }, { openVault }] = await Promise.all([
       import('../logins/login.js'),
       import('../../../auth/login.js'),
-      import('../../../auth/folder-vault.js'),
+      import('../../../app/open-vault.js'),
     ]);
-    const spec = await loginSpec(this.#settings, server);
+    const { spec, config } = await loginSpec(this.#settings, server);
     if (spec.login.grant === 'client_credentials')
       return { url: null, text: 'Trunkline gets its tokens with the client credentials of the configuration.' };
-    const { url, finished } = await beginLogin({ spec, vault: new FolderVault(loginFolder()), clock: systemClock });
-    const answer = { url, text: 'Log in on this page. Trunkline continues when the browser has come back.' };
-    this.#pending.set(server, answer);
-    this.#faults.delete(server);
-    finished
+    const vault = await openVault(config);
+    const begun = beginLogin({ spec, vault, clock: systemClock });
+    begun
+      .then(({ finished }) => finished)
+      .finally(() => vault.close())
       .catch((error: unknown) => {
         this.#faults.set(
           server,
@@ -190,6 +190,10 @@ class PageLogins {
         );
       })
       .finally(() => this.#pending.delete(server));
+    const { url } = await begun;
+    const answer = { url, text: 'Log in on this page. Trunkline continues when the browser has come back.' };
+    this.#pending.set(server, answer);
+    this.#faults.delete(server);
     return answer;
   }
 
