@@ -275,10 +275,10 @@ describe('the Compose file', () => {
     );
   });
 
-  it('tells each gateway its own address for the others', () => {
+  it('tells each gateway its own addresses, for the other gateways and for a Prometheus', () => {
     expect(clusterOf('compose/config')?.advertise).toBe(`\${ADVERTISE}`);
-    expect(gateways.map(([, { environment }]) => environment.ADVERTISE)).toEqual(
-      gateways.map(([name]) => `${name}:7412`),
+    expect(gateways.map(([, { environment, command }]) => [environment.ADVERTISE, command.at(-1)])).toEqual(
+      gateways.map(([name]) => [`${name}:7412`, `${name}:7411`]),
     );
   });
 
