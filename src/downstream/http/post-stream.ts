@@ -8,7 +8,7 @@ import type { HttpFacts } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import type { EventStream, Timed } from './event-stream.js';
 import { clientOf } from './listener.js';
-import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody } from './refusal.js';
+import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody, SHUTTING_DOWN } from './refusal.js';
 
 export interface PostStreamOptions {
   readonly response: ServerResponse;
@@ -119,7 +119,7 @@ export class PostStream implements ReplyChannel, Timed {
   endEarly(refusal: HttpRefusal): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
-    const lost = refusal === MOVED ? this.#lostAnswer() : undefined;
+    const lost = refusal === MOVED || refusal === SHUTTING_DOWN ? this.#lostAnswer() : undefined;
     if (lost !== undefined) this.#options.passing(lost);
     if (kind === 'streaming') {
       if (lost !== undefined && !this.#options.isBatch) this.#state.stream.send(lost);
