@@ -62,7 +62,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The other gateways: the store that all of them share, and the requests that go to them through the port of the HTTP transport.
   cluster: [
     ...['json', 'mcp', 'timing', 'errors', 'files', 'http', 'config/schema', 'downstream/http', 'observe/events'],
-    ...['node', 'npm:@redis/client'],
+    // Servers that run on one gateway are servers behind a URL for the others.
+    ...['supervision', 'upstream', 'upstream/http', 'node', 'npm:@redis/client'],
   ],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import type { SoleServers } from '../cluster/sole-servers.js';
 import type { ClusterStore } from '../cluster/store.js';
 import {
   type Config,
@@ -32,7 +33,7 @@ import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals, type SharedKeys } from '../state/seal.js';
-import type { StopLadder } from '../supervision/launcher.js';
+import { programOf, type StopLadder } from '../supervision/launcher.js';
 import type { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
@@ -132,6 +133,7 @@ export function compose(options: ComposeOptions): Composition {
   const startedAt = clock.now();
   const notices = new Map<string, string>();
   let processes: ServerProcesses | undefined;
+  let soleServers: SoleServers | undefined;
   const { redact } = secrets;
   const seals = createSeals(options);
   const largeResultsOf = ({ LargeResults }: OptionalCode = {}) =>
@@ -329,6 +331,10 @@ export function compose(options: ComposeOptions): Composition {
       events.emit({ kind: 'config.read' });
       return isNews;
     },
+    placeSoleServers: (placing) => {
+      soleServers = placing;
+      placing.isConfigured = (key) => activeConfig.config.servers.some((server) => programOf(server)?.soleKey === key);
+    },
     cachedListsShown: () => instances.cachedListsShown((backend) => !gateway.pool.isUnclaimed(backend)),
     start: async () => {
       const [{ ServerProcesses }] = await Promise.all([import('./server-processes.js'), loadStatus()]);
@@ -347,6 +353,7 @@ export function compose(options: ComposeOptions): Composition {
         },
         confinement: { config: () => activeConfig.config, ...(options.trial && { trial: options.trial }) },
         onLoginChange: restart,
+        soleServers,
       });
       instances.startWith(processes);
       // One turn reads a call that came meanwhile, so that its server starts before the others.
@@ -361,7 +368,7 @@ export function compose(options: ComposeOptions): Composition {
       eventLoop.close();
       gateway.close();
       await instances.stopAll(ladder);
-      await Promise.all([processes?.close(), catalogues?.settled(), approvals.close()]);
+      await Promise.all([soleServers?.close(), processes?.close(), catalogues?.settled(), approvals.close()]);
     },
   };
 }
@@ -437,6 +444,8 @@ export interface Composition {
   readonly notices: Map<string, string>;
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
+  /** Sets what decides where servers run that run on one gateway of a cluster only. Must be called before `start`. */
+  placeSoleServers(placing: SoleServers): void;
   /** Loads the code that starts processes, and starts every server. */
   start(): Promise<void>;
   status(): StatusFacts;

@@ -138,7 +138,7 @@ async function joinCluster(
   const { advertise, listen: address } = config;
   const { instance } = seals;
   try {
-    return await Cluster.join(
+    const joined = await Cluster.join(
       {
         ...{ store, instance, advertise, listen: address, version: VERSION },
         servers: () => digestOfServers(composition.config),
@@ -147,6 +147,8 @@ async function joinCluster(
       },
       clients,
     );
+    composition.placeSoleServers(joined.soleServers);
+    return joined;
   } catch (error) {
     const reason = LISTEN_FAULTS.get(errorCode(error) ?? '');
     if (reason === undefined) throw error;

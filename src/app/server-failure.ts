@@ -36,7 +36,8 @@ export function whyDown(
   isRemote = false,
 ): Pick<Failure, 'cause' | 'because'> & Partial<Pick<Failure, 'reason'>> {
   const { lastFailure, state } = failed.snapshot;
-  if (!isRemote) {
+  // A server with a program that is not reachable runs at another gateway.
+  if (!isRemote && state !== 'offline') {
     const because = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
     return { cause: describeCause(failed), because: because && printable(failed.redact(because)) };
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logins, LoginsOptions } from '../auth/logins.js';
 import type { Vault } from '../auth/vault.js';
+import type { SoleServers } from '../cluster/sole-servers.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
@@ -11,7 +12,7 @@ import type { KnownSecrets } from '../observe/redact.js';
 import { networkVariables } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { ResourceWatch, readUsage } from '../process/resource-watch.js';
-import type { LaunchEvents, Launched, Launcher, RemoteSpec, ServerSpec } from '../supervision/launcher.js';
+import type { ChildSpec, LaunchEvents, Launched, Launcher, RemoteSpec, ServerSpec } from '../supervision/launcher.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
@@ -34,6 +35,8 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly confinement: ConfinementOptions;
+  /** The servers that run on one gateway of the cluster only. Absent without a cluster. */
+  readonly soleServers?: SoleServers | undefined;
 }
 
 /** Starts, guards and measures the processes of all servers. Loaded after the first answers to a client. */
@@ -78,10 +81,17 @@ export class ServerProcesses {
     const remote = this.#remote;
     this.confined = new ConfinedDialer(stdio, { ...options.confinement, clock, environment, logger });
     const { confined } = this;
+    const processes: Dialer<ChildSpec> = {
+      dial: ({ spec, ...target }, listener) =>
+        (isConfined(spec) ? confined : stdio).dial({ ...target, spec }, listener),
+    };
+    const { soleServers } = options;
     const dialer = {
       dial: ({ spec, ...target }: ServerTarget, listener: UpstreamListener) => {
         if (spec.kind === 'remote') return remote.dial({ ...target, spec }, listener);
-        return (isConfined(spec) ? confined : stdio).dial({ ...target, spec }, listener);
+        const { soleKey } = spec;
+        if (soleKey === undefined || soleServers === undefined) return processes.dial({ ...target, spec }, listener);
+        return soleServers.dial(soleKey, { ...target, spec }, listener, { processes, remote: shared });
       },
     };
     this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });

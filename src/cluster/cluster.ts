@@ -3,6 +3,7 @@ import type { HttpLimits } from '../downstream/http/limits.js';
 import { clientOf } from '../downstream/http/listener.js';
 import {
   type ClusterFacts,
+  GATEWAY,
   homeKey,
   type LocalClients,
   type Passed,
@@ -18,6 +19,7 @@ import { Hops } from './hop.js';
 import { type MemberFacts, Members } from './members.js';
 import { PeerListener } from './peer-listener.js';
 import { type Keys, RequestSigner, RequestVerifier } from './signed-request.js';
+import { SoleServers } from './sole-servers.js';
 import type { ClusterStore } from './store.js';
 
 export interface ClusterOptions {
@@ -55,6 +57,7 @@ export class Cluster implements Placement {
   readonly #hops: Hops;
   readonly #homes: Homes;
   readonly #listener: PeerListener;
+  readonly soleServers: SoleServers;
   #state: MemberFacts['state'] = 'ready';
   #tickedAt: number;
   #renewedAt: number;
@@ -89,6 +92,13 @@ export class Cluster implements Placement {
       view: () => this.#members.view,
       isHome: (key) => this.#homes.has(key),
       serve: clients.serve,
+    });
+    this.soleServers = new SoleServers({
+      ...{ store, self, address, clock },
+      addressOf: (name) => this.reachable(name) && this.#members.addressOf(name),
+      sign: (request) => this.#signer.sign(request),
+      hasOthers: () => this.#members.ready.some(({ name }) => name !== self),
+      onInternalError: (error) => events.emit({ kind: 'internal.error', error }),
     });
     this.#tickedAt = clock.now();
     this.#renewedAt = clock.now();
@@ -129,7 +139,9 @@ export class Cluster implements Placement {
 
   received(request: IncomingMessage) {
     const { caller, client, endpoint, isBody } = this.#listener.received(request) ?? {};
-    return caller && client && isBody && { caller, client, endpoint, isBody };
+    if (caller === undefined || client === undefined || isBody === undefined) return undefined;
+    const isMisplaced = caller.principal.startsWith(GATEWAY) && !this.soleServers.has(endpoint ?? '');
+    return { caller, client, endpoint, isBody, isMisplaced };
   }
 
   homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined> {
@@ -182,6 +194,7 @@ export class Cluster implements Placement {
     this.#state = 'draining';
     this.#inBackground(this.#members.beat());
     this.#inBackground(this.#release());
+    this.soleServers.drain();
   }
 
   endStanding(): void {
@@ -201,6 +214,7 @@ export class Cluster implements Placement {
     await this.leave();
     this.#hops.close();
     await this.#listener.close();
+    await this.soleServers.closed();
     await this.#options.store.close();
   }
 

@@ -109,6 +109,8 @@ export interface ChildSpec extends CommonSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
+  /** The server's key in the configuration, if the program runs on one gateway of a cluster only. */
+  readonly soleKey?: string;
   /** Openings of a confined program. Absent if it runs unconfined. */
   readonly sandbox?: SandboxSpec;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */

@@ -306,10 +306,16 @@ export class RawHttpClient {
   /** Sends a request; resolves with its answer. */
   async request(method: string, params: object = {}): Promise<Message> {
     this.#lastId += 1;
-    await this.#wire.send(JSON.stringify({ jsonrpc: '2.0', id: this.#lastId, method, params }));
-    const answer = this.#answers.get(this.#lastId);
+    const id = this.#lastId;
+    await this.#wire.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    const answer = this.#answers.get(id);
     if (answer === undefined) throw new Error(`No answer to ${method}`);
     return answer;
+  }
+
+  /** Answers a server request. */
+  async respond(id: unknown, result: object): Promise<void> {
+    await this.#wire.send(JSON.stringify({ jsonrpc: '2.0', id, result }));
   }
 
   /** The text of a tool's result. */

@@ -187,10 +187,11 @@ function toCheckedServer(
   { settings: own, ...entry }: ServerEntry,
   { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
 ): Omit<CheckedServer, 'positions'> {
+  const settings = settingsOf(SERVER_SETTINGS, shared, own);
   return {
     key,
     entry: { ...(envFile !== undefined && { envFile }), ...entry, env: { ...env, ...entry.env } },
-    settings: settingsOf(SERVER_SETTINGS, shared, own),
+    settings: settings.placement === 'one' ? { ...settings, sharing: 'all' } : settings,
   };
 }
 

@@ -33,6 +33,7 @@ import {
   type Secret,
   secretReader,
   secretValuesOf,
+  userVariable,
   VALUE_KEYS,
   type Variables,
 } from './references.js';
@@ -190,6 +191,11 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
     key,
     prefix: entry.prefix ?? key,
     ...withProblem(server, () => {
+      if (settings.placement === 'one' && variables.some((name) => userVariable(name) !== undefined))
+        throw new ServerFault(
+          'a server with `placement: one` runs once for all users, and cannot have variables of users',
+          `remove \`placement\`, or every \${user:NAME}`,
+        );
       if (fault !== undefined) throw fault;
       return server.entry.url === undefined
         ? childAndPackage(server, expand, surroundings)
@@ -243,6 +249,7 @@ function childAndPackage(
     timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
     restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
     leaveRunning: settings.leaveRunning,
+    ...(settings.placement === 'one' && { soleKey: key }),
     ...sandboxOf(key, entry, settings, surroundings),
   };
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });

@@ -20,10 +20,14 @@ export function sharingOf(
   server: Pick<ServerConfig, 'sharing' | 'package' | 'child'>,
   servesHttp: boolean,
 ): SharingRule {
-  const { sharing } = server;
-  if (sharing !== 'auto') return { sharing, rule: 'configured', because: '`sharing` in the configuration says so' };
+  const { sharing, child } = server;
   const name = npmPackageOf(server);
   const known = KNOWN.get(name);
+  if (child?.kind !== 'remote' && child?.soleKey !== undefined) {
+    const because = '`placement: one` in the configuration implies it';
+    return { sharing: 'all', rule: 'configured', because, isSerial: known?.[0] === 'serial' };
+  }
+  if (sharing !== 'auto') return { sharing, rule: 'configured', because: '`sharing` in the configuration says so' };
   if (known === undefined)
     return {
       sharing: servesHttp ? 'profile' : 'auto',

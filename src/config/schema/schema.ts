@@ -279,6 +279,12 @@ const server = mapWith(
     if (first === 'url' && entry.type === 'stdio') report('found `type: stdio` with `url`; remove `type`', 'type');
     if (first !== 'url' && entry.type !== undefined && entry.type !== 'stdio')
       report('found the type of a remote server without `url`; add `url` or remove `type`', 'type');
+    const { placement, sharing } = entry;
+    if (placement === 'one' && sharing !== undefined && sharing !== 'all')
+      report(
+        `found \`placement: one\`, which implies \`sharing: all\`, beside another \`sharing\`; remove \`sharing\``,
+        'sharing',
+      );
     if (entry.package !== undefined || first === 'url') return;
     for (const key of ['bin', 'installScripts']) {
       if (entry[key] !== undefined)
@@ -291,7 +297,17 @@ const server = mapWith(
 });
 
 /** Keys that only a server with a program has, and those that only a server behind a URL has. */
-const PROGRAM_KEYS = ['args', 'cwd', 'bin', 'installScripts', 'env', 'limits', 'leaveRunning', 'sandbox'] as const;
+const PROGRAM_KEYS = [
+  'args',
+  'cwd',
+  'bin',
+  'installScripts',
+  'env',
+  'limits',
+  'leaveRunning',
+  'sandbox',
+  'placement',
+] as const;
 const REMOTE_KEYS = ['transport', 'headers', 'headersCommand', 'oauth', 'proxy', 'caFile'] as const;
 
 const serverKey = z

@@ -113,6 +113,11 @@ export const SERVER_SETTINGS = {
     false,
     'When the server ends, keeps processes that have left its process group, such as daemons. Otherwise they are ended, too.',
   ),
+  placement: choice(
+    ['each', 'one'],
+    'each',
+    'Whether each gateway of a cluster runs the server itself (each), or one gateway runs one process for all clients of all gateways (one), which implies sharing: all. Without a cluster, there is one gateway.',
+  ),
   disabled: flag(false, 'Ignores this server.'),
 };
 

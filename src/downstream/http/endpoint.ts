@@ -14,7 +14,7 @@ import * as guards from './guards.js';
 import { type Caller, endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf, clientOf, passedOnFor } from './listener.js';
-import { HOME_HEADER, type PlacedRequest, type Placement, type ReceivedRequest } from './placement.js';
+import { GATEWAY, HOME_HEADER, type PlacedRequest, type Placement, type ReceivedRequest } from './placement.js';
 import { JSON_HEADERS } from './post-stream.js';
 import type { RequestRates } from './rate-limit.js';
 import {
@@ -100,6 +100,8 @@ export class Endpoint {
     const received = placement?.received(request.raw);
     const stranger = received === undefined ? await this.#identify(request) : acceptReceived(request, received);
     if (stranger !== undefined) return this.refuse(request, reply, stranger);
+    // The other gateway then looks where the server runs.
+    if (received?.isMisplaced === true) return this.refuse(request, reply, UNKNOWN_SESSION);
     const closed = received === undefined ? this.#locate(request) : undefined;
     const home = placement && closed === undefined ? await this.#homeOf(request, placement, received) : undefined;
     if (home !== undefined && received !== undefined) return this.refuse(request, reply, misdirected(home));
@@ -147,6 +149,8 @@ export class Endpoint {
   #refuseRate(request: FastifyRequest): HttpRefusal | undefined {
     const { rates, clock, placement } = this.#options;
     const { principal, user } = callerOf(request);
+    // The other gateway has counted the requests of its clients.
+    if (principal.startsWith(GATEWAY)) return undefined;
     // The sessions of other callers have homes at all gateways.
     const parts = user?.kind === 'user' ? 1 : (placement()?.size ?? 1);
     return rates.refuse(principal, this.#senderOf(request), clock.now(), parts);

@@ -29,6 +29,8 @@ export interface ReceivedRequest {
   readonly caller: Caller;
   readonly endpoint: string | undefined;
   readonly client: ClientAddress;
+  /** Whether another gateway wants to use a server that does not run here. */
+  readonly isMisplaced: boolean;
   /** Whether these are the bytes that the other gateway has passed on. */
   isBody(body: Uint8Array): boolean;
 }
@@ -106,11 +108,15 @@ export interface LocalClients {
 /** Joins the cluster before the first request is served. */
 export type JoinCluster = (local: LocalClients) => Promise<Placement>;
 
+/** Beginning of the principals of gateways, which use servers that run on another one. No principal of a client has a colon. */
+export const GATEWAY = 'gateway:';
+
 /**
  * Returns the key under which a request has a home: of all clients of a user together, because they share the user's processes;
  * of one session, for holders of a token that many share. `undefined` for their requests without a session.
  */
 export function homeKey({ principal, user }: Caller, sessionId: string | undefined): string | undefined {
+  if (principal.startsWith(GATEWAY)) return undefined;
   if (user?.kind === 'user') return `user:${principal}`;
   return sessionId === undefined ? undefined : `session:${createHash('sha256').update(sessionId).digest('base64url')}`;
 }

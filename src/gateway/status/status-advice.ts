@@ -73,6 +73,12 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
       return { problem, code: 'TL-SERVER-RESTARTING', advice };
     }
     case 'offline':
+      if (!isRemote)
+        return {
+          code: 'TL-SERVER-UNREACHABLE',
+          problem: `It runs on one gateway of the cluster, where it cannot be reached now, so calls fail at once.${toolsStay(backend)}`,
+          advice: 'Trunkline tries again every two seconds. `trunkline cluster status` shows the gateways.',
+        };
       if (lifecycle?.lastFailure?.fault === 'trouble')
         return {
           code: 'TL-CALL-UNAVAILABLE',

@@ -26,6 +26,9 @@ export interface Challenge {
 export interface AccessRequest {
   readonly method: string;
   readonly url: URL;
+  /** The other headers of the request, and its body. Absent after the request was refused. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | undefined;
 }
 
 /**

@@ -166,9 +166,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
     for (let step = 1; ; step += 1) {
       await this.#pause(signal);
       const url = method === 'POST' ? (this.#endpoint ?? this.#url) : this.#url;
-      const allowed = await access.headers({ method, url });
+      const own = this.#headersOf(request);
+      const allowed = await access.headers({ method, url, headers: own, body });
       if (isBlocked(allowed)) throw this.#block(allowed);
-      const headers = { ...this.#headersOf(request), ...allowed };
+      const headers = { ...own, ...allowed };
       const response = await sendRequest(clock, {
         url,
         method,

@@ -216,6 +216,10 @@ describe('a value of the wrong kind', () => {
       'sandbox: "yes"',
       '4:14 servers.a.sandbox: found a string; expected true, false, or a map with `read`, `write`, `network` or `unixSockets`',
     ],
+    [
+      'sharing: profile\n    placement: one',
+      '4:5 servers.a.sharing: found `placement: one`, which implies `sharing: all`, beside another `sharing`; remove `sharing`',
+    ],
     ['sandbox: { unixSockets: [x] }', '4:29 servers.a.sandbox.unixSockets: found a list; expected true or false'],
     ['sandbox: { network: a.example }', '4:25 servers.a.sandbox.network: found a string; expected a list of strings'],
     ...['https://a.example', 'a.example:99999', '*.*.example', 'a.example/x'].map((name) => [
@@ -238,6 +242,7 @@ describe('a value of the wrong kind', () => {
       'leaveRunning: true',
       'bin: x',
       'sandbox: true',
+      'placement: one',
     ].map((setting) => {
       const key = setting.replace(/:.*/, '');
       return [setting, `4:5 servers.a.${key}: found \`${key}\`, which a server with \`url\` does not have; remove it`];

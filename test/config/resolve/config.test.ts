@@ -62,6 +62,7 @@ servers:
     ['args', 'a: { command: x, args: [two], env: { K: v } }'],
     ['env', 'a: { command: x, args: [one], env: { K: w } }'],
     ['sharing', 'a: { command: x, args: [one], env: { K: v }, sharing: all }'],
+    ['placement', 'a: { command: x, args: [one], env: { K: v }, placement: one }'],
     ['leaveRunning', 'a: { command: x, args: [one], env: { K: v }, leaveRunning: true }'],
     ['sandbox', 'a: { command: x, args: [one], env: { K: v }, sandbox: { network: [a.example] } }'],
     ['maxFrame', 'a: { command: x, args: [one], env: { K: v }, maxFrame: 1MiB }'],

@@ -91,6 +91,17 @@ servers:
     expect(server).toMatchObject({ prefix: '', tools: { allow: [], deny: ['write_*'] } });
   });
 
+  test('that runs on one gateway only is for all clients, and cannot have variables of users', () => {
+    const { sharing, child } = loadServer(
+      'defaults: { sharing: user }\nservers:\n  own: { command: x, placement: one }\n',
+    );
+    expect([sharing, child?.soleKey]).toEqual(['all', 'own']);
+    const { child: none, problem } = loadServer(
+      `servers:\n  own: { command: x, placement: one, env: { TOKEN: "\${user:TOKEN:-none}" } }\n`,
+    );
+    expect([none, problem?.message]).toEqual([undefined, expect.stringContaining('runs once for all users')]);
+  });
+
   test('is left out when disabled, whatever it would need', () => {
     const config = load(
       `servers:\n  off: { command: "\${NO}", disabled: true }\n  on: { command: x, disabled: false }\n`,

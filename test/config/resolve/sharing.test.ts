@@ -48,6 +48,12 @@ describe('the sharing of a server', () => {
     expect([sharingOf(remote, false).sharing, sharingOf(remote, true).sharing]).toEqual(['auto', 'profile']);
   });
 
+  it('is with all clients for a server that runs on one gateway only, with one call at a time where that is needed', () => {
+    const rule = { sharing: 'all', rule: 'configured', because: expect.stringContaining('`placement: one`') };
+    expect(decided({ package: MEMORY, placement: 'one' }, true)).toEqual({ ...rule, isSerial: true });
+    expect(decided({ command: 'x', placement: 'one' }, true)).toEqual({ ...rule, isSerial: false });
+  });
+
   it('is the one of the configuration if that has one', () => {
     expect(decided({ package: MEMORY, sharing: 'isolated' })).toMatchObject({
       sharing: 'isolated',

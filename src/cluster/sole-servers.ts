@@ -1,0 +1,290 @@
+import { Agent } from 'node:http';
+import { GATEWAY } from '../downstream/http/placement.js';
+import { RequestError } from '../http/send-request.js';
+import type { ChildSpec, RemoteSpec } from '../supervision/launcher.js';
+import type { RemoteAccess } from '../upstream/http/access.js';
+import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
+import type {
+  Dialed,
+  Dialer,
+  DialOutcome,
+  DialTarget,
+  UpstreamConnection,
+  UpstreamListener,
+} from '../upstream/port.js';
+import { ServerEra } from '../upstream/server-era.js';
+import { Leases, type LeasesOptions } from './leases.js';
+import type { RequestSigner } from './signed-request.js';
+import { StoreUnavailable } from './store.js';
+
+interface SoleServersOptions extends Omit<LeasesOptions, 'isKept'> {
+  /** Host and port of this gateway's own peer port. */
+  readonly address: string;
+  /** Returns the host and the port of another gateway; `undefined` if it cannot be reached. */
+  readonly addressOf: (gateway: string) => string | undefined;
+  readonly sign: RequestSigner['sign'];
+  /** Whether another gateway is ready to run servers. */
+  readonly hasOthers: () => boolean;
+}
+
+type SoleTarget = DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
+
+interface Dialers {
+  /** Runs the process here. */
+  readonly processes: Dialer<ChildSpec>;
+  /** What a connection to the process at another gateway needs. */
+  readonly remote: Omit<HttpDialerOptions, 'openAccess' | 'createAgent'>;
+}
+
+type Failed = Extract<DialOutcome, { kind: 'failed' }>;
+
+/** How often a gateway looks whether the process is still where it is connected to, in milliseconds. */
+const LOOK_MS = 2_000;
+/** How long idle connections to other gateways stay open, in milliseconds: less than at the other end. */
+const IDLE_MS = 60_000;
+
+/**
+ * Servers whose process runs on one gateway of the cluster, the one that has the lease. The others connect to it as to a server
+ * behind a URL. The lease stays with a gateway while the process is idle, or is started again.
+ */
+export class SoleServers {
+  readonly #options: SoleServersOptions;
+  readonly #leases: Leases;
+  /** The processes that run here, by the keys of their servers, with the functions that give them away. */
+  readonly #running = new Map<string, () => void>();
+  /** Keys of the servers that this gateway has given away. */
+  readonly #given = new Set<string>();
+  /** Gateways that servers have left or are about to leave, by the keys of the servers. */
+  readonly #left = new Map<string, string>();
+  #isDraining = false;
+  /** Whether the configuration has a server with this key that runs on one gateway only. */
+  isConfigured: (key: string) => boolean = () => true;
+
+  constructor(options: SoleServersOptions) {
+    this.#options = options;
+    const isKept = (name: string) => !this.#isDraining && this.isConfigured(name.slice(LEASE.length));
+    this.#leases = new Leases({ ...options, isKept });
+  }
+
+  /** Whether other gateways may use the server here. */
+  has(key: string): boolean {
+    return this.#leases.has(leaseOf(key)) && this.#left.get(key) !== this.#options.self;
+  }
+
+  /** Gives each server away as soon as no call is in flight, because this gateway is about to end. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#giveAway();
+    this.#leases.releaseUnused().catch(this.#options.onInternalError);
+  }
+
+  #giveAway(): void {
+    for (const giveAway of this.#running.values()) giveAway();
+    if (this.#running.size > 0) this.#options.clock.schedule(STEP_MS, () => this.#giveAway());
+  }
+
+  /** Runs the process of the server with this key, or connects to it. */
+  dial(key: string, target: SoleTarget, listener: UpstreamListener, dialers: Dialers): Dialed {
+    let dialed: Dialed | undefined;
+    let isEnded = false;
+    const placing = this.#place(key, () => isEnded);
+    const dialing = placing.then(async (place): Promise<Dialed | Failed> => {
+      if (typeof place !== 'string') return place;
+      const isHere = place === this.#options.self;
+      dialed = isHere
+        ? this.#run(key, target, listener, dialers.processes)
+        : await this.#connect(key, place, target, listener, dialers.remote);
+      return dialed;
+    });
+    return {
+      get pid() {
+        return dialed?.pid;
+      },
+      connection: dialing.then(async (begun) => ('end' in begun ? await begun.connection : begun)),
+      end: async (ladder) => {
+        isEnded = true;
+        const begun = await dialing;
+        if ('end' in begun) await begun.end(ladder);
+      },
+    };
+  }
+
+  /** Gives all leases back. Must be called when no process is left. */
+  async close(): Promise<void> {
+    await this.#leases.release();
+  }
+
+  /** Resolves when this gateway has no lease, so that it needs the store no more. */
+  async closed(): Promise<void> {
+    await this.#leases.none();
+  }
+
+  /** Returns the gateway on which the process runs, or is to run. */
+  async #place(key: string, isEnded: () => boolean): Promise<string | Failed> {
+    const { self, addressOf, clock } = this.#options;
+    const waitsUntil = clock.now() + MOVE_MS;
+    try {
+      for (;;) {
+        const mayWait = clock.now() < waitsUntil;
+        const holder = await this.#holder(key, this.#isDraining && mayWait);
+        if (isEnded()) return failed('it was stopped');
+        if (mayWait && (holder === undefined || holder === this.#left.get(key))) {
+          await new Promise<void>((resolve) => clock.schedule(STEP_MS, resolve));
+        } else if (holder === self || (holder !== undefined && addressOf(holder) !== undefined)) {
+          return holder;
+        } else {
+          return failed('the gateway on which it runs does not answer');
+        }
+      }
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return failed(error.message);
+      throw error;
+    }
+  }
+
+  /** Returns the gateway that has the lease. Takes a free lease, unless another gateway should take it. */
+  async #holder(key: string, isForOthers: boolean): Promise<string | undefined> {
+    const name = leaseOf(key);
+    return isForOthers && this.#options.hasOthers() ? await this.#leases.holderOf(name) : await this.#leases.take(name);
+  }
+
+  #run(key: string, target: SoleTarget, listener: UpstreamListener, dialer: Dialer<ChildSpec>): Dialed {
+    const running = dialer.dial(target, listener);
+    let connection: UpstreamConnection | undefined;
+    this.#left.delete(key);
+    this.#running.set(key, () => {
+      if (connection?.inFlight !== 0 || this.#given.has(key) || !this.#options.hasOthers()) return;
+      this.#given.add(key);
+      this.#left.set(key, this.#options.self);
+      listener.lost('server', 'another gateway runs it from now on');
+    });
+    const forget = this.#leases.onLost(leaseOf(key), (ms, because) => {
+      void running.end({ termAfterMs: 0, killAfterMs: Math.min(ms, KILL_AFTER_MS) });
+      listener.lost('network', because);
+    });
+    return {
+      pid: running.pid,
+      connection: running.connection.then((outcome) => {
+        if (outcome.kind === 'open') connection = outcome.connection;
+        return outcome;
+      }),
+      end: async (ladder) => {
+        this.#running.delete(key);
+        await running.end(ladder);
+        forget();
+        // Another gateway runs it from now on, or may be able to start it.
+        if (connection === undefined || this.#isDraining) await this.#leases.release(leaseOf(key));
+      },
+    };
+  }
+
+  async #connect(
+    key: string,
+    holder: string,
+    target: SoleTarget,
+    listener: UpstreamListener,
+    remote: Dialers['remote'],
+  ): Promise<Dialed> {
+    const { key: instance, timeouts, restart } = target.spec;
+    const url = `http://${this.#options.addressOf(holder)}/mcp/${encodeURIComponent(key)}`;
+    const spec: RemoteSpec = { kind: 'remote', key: instance, timeouts, restart, url, transport: 'http', headers: {} };
+    // The other gateway translates between the eras.
+    const era = new ServerEra(target.era.begin() ?? 'legacy');
+    const dialer = await openDialer({
+      ...remote,
+      openAccess: () => ({ access: this.#accessTo(holder, key), release() {} }),
+    });
+    target.log.add(`It runs on another gateway of the cluster, ${holder}. Trunkline connects to it there.`);
+    const dialed = dialer.dial(
+      { ...target, spec, era },
+      {
+        ...listener,
+        // The process is not this gateway's, so nothing is its failure here.
+        unfit: (because) => listener.lost('trouble', because),
+        lost: (fault, because) => {
+          if (fault === 'server') this.#left.set(key, holder);
+          listener.lost(fault, because);
+        },
+      },
+    );
+    const stopLooking = this.#watch(key, holder, (because) => listener.lost('server', because));
+    return {
+      pid: undefined,
+      connection: dialed.connection.then((outcome) => {
+        if (outcome.kind === 'open') this.#left.delete(key);
+        else if ((outcome.fault ?? 'server') === 'server') return { ...outcome, fault: 'trouble' };
+        return outcome;
+      }),
+      end: async (ladder) => {
+        stopLooking();
+        await dialed.end(ladder);
+      },
+    };
+  }
+
+  /** Reports once that the process may be at another gateway. Returns a function that ends this. */
+  #watch(key: string, holder: string, onMoved: (because: string) => void): () => void {
+    const { clock, addressOf, onInternalError } = this.#options;
+    let isOver = false;
+    let cancel = () => {};
+    const look = async () => {
+      const isThere = addressOf(holder) !== undefined && (await this.#mayHold(key, holder));
+      if (isOver) return;
+      if (isThere) schedule();
+      else onMoved('it does not run on the same gateway any more');
+    };
+    const schedule = () => {
+      cancel = clock.schedule(LOOK_MS, () => void look().catch(onInternalError));
+    };
+    schedule();
+    return () => {
+      isOver = true;
+      cancel();
+    };
+  }
+
+  async #mayHold(key: string, holder: string): Promise<boolean> {
+    try {
+      return (await this.#leases.holderOf(leaseOf(key))) === holder;
+    } catch (error) {
+      // The other gateway ends the process in time, which breaks the connection.
+      if (error instanceof StoreUnavailable) return true;
+      throw error;
+    }
+  }
+
+  #accessTo(holder: string, key: string): RemoteAccess {
+    const { sign, self, address } = this.#options;
+    const { hostname, port } = new URL(`http://${address}`);
+    const client = { address: hostname, port: Number(port) };
+    const facts = { caller: { principal: `${GATEWAY}${self}` }, client, endpoint: key };
+    return {
+      headers: async ({ method, url, headers, body }) =>
+        sign({ to: holder, method, path: url.pathname, headers: { ...headers, host: url.host }, body, facts }),
+      rejected: () => Promise.reject(new RequestError('the other gateway does not accept its signature', false)),
+    };
+  }
+}
+
+/** Longest wait for another gateway to run a server, and the time between two looks, in milliseconds. */
+const [MOVE_MS, STEP_MS] = [6_000, 200];
+
+/** Longest time from SIGTERM to SIGKILL for a process whose lease ends, in milliseconds. */
+const KILL_AFTER_MS = 4_000;
+
+/** Beginning of the names of the leases. */
+const LEASE = 'p:';
+
+function leaseOf(key: string): string {
+  return `${LEASE}${key}`;
+}
+
+function failed(reason: string): Failed {
+  return { kind: 'failed', reason, fault: 'network' };
+}
+
+/** Loads the code with the first connection to another gateway. */
+async function openDialer(options: Omit<HttpDialerOptions, 'createAgent'>): Promise<HttpDialer> {
+  const { HttpDialer } = await import('../upstream/http/http-dialer.js');
+  return new HttpDialer({ ...options, createAgent: () => new Agent({ keepAlive: true, timeout: IDLE_MS }) });
+}
