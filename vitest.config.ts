@@ -37,6 +37,7 @@ const COMMANDS = [
   'recording',
   'sandbox',
   'sandbox-escapes',
+  'sole-servers',
   'users',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
