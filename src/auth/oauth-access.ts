@@ -119,8 +119,8 @@ export class OAuthAccess implements RemoteAccess {
     await this.#loaded();
     const identity = this.#record?.identity;
     const fault = this.#fault;
-    this.#loading = undefined;
-    await this.#loaded();
+    // Requests do not wait for it, because the store may be slow.
+    await this.#load();
     return identity !== this.#record?.identity || fault?.message !== this.#fault?.message;
   }
 
@@ -129,14 +129,17 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   #loaded(): Promise<void> {
-    this.#loading ??= this.#options.vault.read(this.id).then(
-      (record) => this.#take(record),
-      (error: Error) => {
-        // A store that is away says nothing about the login, whose token stays valid.
-        if (!(error instanceof RequestError) || this.#record === undefined) this.#fault = error;
-      },
-    );
+    this.#loading ??= this.#load();
     return this.#loading;
+  }
+
+  async #load(): Promise<void> {
+    try {
+      this.#take(await this.#options.vault.read(this.id));
+    } catch (error) {
+      // A store that is away says nothing about the login, whose token stays valid.
+      if (!(error instanceof RequestError) || this.#record === undefined) this.#fault = error as Error;
+    }
   }
 
   #take(record: LoginRecord | undefined): void {

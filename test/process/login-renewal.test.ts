@@ -83,6 +83,7 @@ async function loggedIn(place: (typeof PLACES)[number], lifetimeSeconds = 3_600)
     });
     return {
       use: () => opened.use(),
+      reread: () => opened.reread(),
       token: async () => {
         const headers = await opened.headers(request);
         return 'authorization' in headers ? headers.authorization?.replace('Bearer ', '') : headers;
@@ -226,4 +227,17 @@ it('F242: a login uses no refresh token whose answer it could not store', async 
   });
   expect(refreshes()).toBe(0);
   expect(await (await access()).rejected(first)).toBe('again');
+});
+
+it('a token serves at once while the store does not answer the question whether it has changed', async () => {
+  const { access, first } = await loggedIn('store');
+  const own = await access();
+  expect(await own.token()).toBe(first);
+  redis.signal('SIGSTOP');
+  onTestFinished(() => redis.signal('SIGCONT'));
+  const order: unknown[] = [];
+  const rereading = own.reread().then((isChanged) => order.push(isChanged));
+  await own.token().then((token) => order.push(token));
+  await rereading;
+  expect(order).toEqual([first, false]);
 });
