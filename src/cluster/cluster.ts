@@ -149,7 +149,7 @@ export class Cluster implements Placement {
     if (fence !== undefined) return fence.then(() => this.homeOf(placed));
     const { caller, session } = placed;
     const isOfUser = caller.user?.kind === 'user';
-    if (!isOfUser && session?.isOpen === true) return undefined;
+    if (!isOfUser && session?.isOpen() === true) return undefined;
     if (!isOfUser && session?.isSound() !== true) return this.#anyHome();
     const birth = isOfUser || session === undefined ? undefined : instanceOfSession(session.id);
     return this.#homes.of(homeKey(caller, session?.id) ?? '', birth);
@@ -159,8 +159,13 @@ export class Cluster implements Placement {
     const fence = this.#pauseNoticed();
     if (fence !== undefined) return fence.then(() => this.homeOfReceived(request, placed));
     const key = this.#listener.received(request)?.key;
-    if (key === undefined || (placed.caller.user?.kind !== 'user' && placed.session?.isOpen === true)) return undefined;
+    if (key === undefined || (placed.caller.user?.kind !== 'user' && placed.session?.isOpen() === true))
+      return undefined;
     return this.#homes.ofReceived(key);
+  }
+
+  opened(key: string): void {
+    this.#homes.opened(key);
   }
 
   reachable(instance: string | undefined): string | undefined {

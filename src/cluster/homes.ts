@@ -35,7 +35,7 @@ export class Homes {
   /** Homes at other gateways, the least recently used first. */
   readonly #known = new Map<string, string>();
   /** Claims that are being made. */
-  readonly #claiming = new Map<string, Promise<string>>();
+  readonly #claiming = new Map<string, Promise<string | undefined>>();
   #isDraining = false;
 
   constructor(options: HomesOptions) {
@@ -53,48 +53,33 @@ export class Homes {
 
   /** Returns the home; `undefined` if it is here. `birth` is the gateway that opened the session. */
   of(key: string, birth?: string): string | undefined | Promise<string | undefined> {
-    const { members, self } = this.#options;
+    const { members } = this.#options;
     if (this.#own.has(key)) return undefined;
     const known = this.#known.get(key);
-    if (known !== undefined && members.isReachable(known)) {
-      this.#remember(key, known);
-      return known;
-    }
-    if (birth !== undefined && members.isReachable(birth)) return birth;
-    const proposed = birth === undefined ? this.#lessLoaded() : this.#here();
-    return this.#elsewhere(
-      this.#claim(key, proposed, () => this.#agreed(key)),
-      self,
-    );
+    if (known !== undefined && members.isReachable(known)) return this.#remember(key, known);
+    if (birth === undefined) return this.#claim(key, this.#lessLoaded(), () => this.#agreed(key));
+    return members.isReachable(birth) ? birth : this.#ofOrphan(key, birth);
   }
 
   /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */
   ofReceived(key: string): string | undefined | Promise<string | undefined> {
-    const { self } = this.#options;
-    const here = this.#here();
-    return this.#own.has(key)
-      ? undefined
-      : this.#elsewhere(
-          this.#claim(key, here, () => here),
-          self,
-        );
+    return this.#own.has(key) ? undefined : this.#claim(key, this.#here());
+  }
+
+  /** A session was opened here. The next renewal claims it. */
+  opened(key: string): void {
+    this.#own.set(key, this.#options.clock.now());
   }
 
   /** Another gateway has said where the home is. Returns the home; `undefined` if it is here. */
   moved(key: string, home: string): string | undefined {
-    if (home === this.#options.self) return undefined;
-    this.#remember(key, home);
-    return home;
+    return home === this.#options.self ? undefined : this.#remember(key, home);
   }
 
   /** Returns the new home of what was at a gateway that cannot be reached; `undefined` if it is here. */
   takeOver(key: string, from: string): Promise<string | undefined> {
     this.#known.delete(key);
-    const here = this.#here(from);
-    return this.#elsewhere(
-      this.#claim(key, here, () => here, from),
-      this.#options.self,
-    );
+    return this.#claim(key, this.#here(from), undefined, from);
   }
 
   /** Forgets the homes at a gateway that has ended. */
@@ -159,16 +144,23 @@ export class Homes {
     if (ended > 0) this.#options.events.emit({ kind: 'cluster.fenced', clients: ended });
   }
 
-  async #elsewhere(claim: Promise<string>, self: string): Promise<string | undefined> {
-    const home = await claim;
-    return home === self ? undefined : home;
+  /** Returns the home of a session whose gateway is unknown, because it has ended, or has just joined. */
+  async #ofOrphan(key: string, birth: string): Promise<string | undefined> {
+    const { members, self } = this.#options;
+    if (birth !== self && !members.isKnown(birth)) await members.beat();
+    return members.isReachable(birth) ? birth : await this.#claim(key, this.#here(), () => this.#agreed(key));
   }
 
   /**
-   * Returns the home, which is the proposed gateway if there was none. `withoutStore` returns it if the store is away. Requests
-   * that come together make one claim.
+   * Returns the home, which is the proposed gateway if there was none; `undefined` if it is here. `withoutStore` says who is the
+   * home if the store is away. Requests that come together make one claim.
    */
-  #claim(key: string, proposed: string, withoutStore: WithoutStore, unreachable?: string): Promise<string> {
+  #claim(
+    key: string,
+    proposed: string,
+    withoutStore: WithoutStore = () => proposed,
+    unreachable?: string,
+  ): Promise<string | undefined> {
     const begun = this.#claiming.get(key);
     if (begun !== undefined) return begun;
     const claim = this.#claimed(key, proposed, withoutStore, unreachable).finally(() => this.#claiming.delete(key));
@@ -181,7 +173,7 @@ export class Homes {
     proposed: string,
     withoutStore: WithoutStore,
     unreachable: string | undefined,
-  ): Promise<string> {
+  ): Promise<string | undefined> {
     const { store, members, self, clock } = this.#options;
     const name = nameOf(key);
     // Another gateway may have proposed this one before it knew that this one is draining.
@@ -197,9 +189,9 @@ export class Homes {
       if (!(error instanceof StoreUnavailable)) throw error;
       home = await withoutStore();
     }
-    if (home === self) this.#own.set(key, clock.now());
-    else this.#remember(key, home);
-    return home;
+    if (home !== self) return this.#remember(key, home);
+    this.#own.set(key, clock.now());
+    return undefined;
   }
 
   /** This gateway, or another one if this one is draining. `except` cannot be reached. */
@@ -235,11 +227,12 @@ export class Homes {
     return best?.name ?? self;
   }
 
-  #remember(key: string, home: string): void {
+  #remember(key: string, home: string): string {
     this.#known.delete(key);
     this.#known.set(key, home);
     const [oldest] = this.#known.keys();
     if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+    return home;
   }
 }
 

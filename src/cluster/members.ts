@@ -85,6 +85,7 @@ export class Members {
   #beat = 0;
   #beating: Promise<boolean> | undefined;
   #wasUp: boolean | undefined;
+  #hasLeft = false;
   #storeFault: string | undefined;
 
   constructor(options: MembersOptions) {
@@ -149,6 +150,7 @@ export class Members {
 
   /** Sends a heartbeat, and reads those of the others. Resolves with whether the store answered. */
   beat(): Promise<boolean> {
+    if (this.#hasLeft) return Promise.resolve(false);
     this.#beating ??= this.#sendBeat().finally(() => {
       this.#beating = undefined;
     });
@@ -185,6 +187,7 @@ export class Members {
   }
 
   async leave(): Promise<void> {
+    this.#hasLeft = true;
     await this.#options.store.leave(this.#options.self).catch(ignoreAbsence);
   }
 
@@ -258,7 +261,9 @@ export class Members {
 
   #noteStore(isUp: boolean, reason?: string): void {
     this.#storeFault = isUp ? undefined : reason;
-    if (isUp !== this.#wasUp) this.#options.events.emit({ kind: 'cluster.store', isUp, ...(reason && { reason }) });
+    // The store is closed in the end.
+    if (isUp !== this.#wasUp && !this.#hasLeft)
+      this.#options.events.emit({ kind: 'cluster.store', isUp, ...(reason && { reason }) });
     this.#wasUp = isUp;
   }
 }

@@ -121,6 +121,15 @@ describe('a session of a token that many share', () => {
     expect([a.core.sessions.length, b.core.sessions.length]).toEqual([1, 1]);
   });
 
+  it('is found at a gateway that has just joined', async () => {
+    const redis = await startRedis();
+    const a = await startGateway({ redis, name: 'aaaaaaaaaa', hasUsers: false });
+    const b = await startGateway({ redis, name: 'bbbbbbbbbb', hasUsers: false });
+    const session = await b.http.initialize();
+    expect((await a.http.post(request(1), session)).status).toBe(200);
+    expect(a.core.sessions).toEqual([]);
+  });
+
   it('shares the limit of requests of its token, which is divided by the number of gateways', async () => {
     const { a } = await two({ hasUsers: false, limits: { requestsPerSecond: 1, requestBurst: 8 } });
     const session = await a.http.initialize();
@@ -409,6 +418,7 @@ describe('a gateway after a pause', () => {
     expect((await home.http.post(request(2), session)).status).toBe(200);
     expect(errorOf((await running).text)).toEqual(LOST);
     expect([home.core.sessions[0]?.closed, other.core.last.isResumed]).toEqual([1, true]);
+    expect(home.core.keptEndings).toEqual(['principal of ann']);
     expect(home.events).toContainEqual({ kind: 'cluster.fenced', clients: 1 });
   });
 

@@ -172,7 +172,7 @@ export class Endpoint {
     if (id === undefined || guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return { caller };
     const owner = ownerOf(request);
     const { sessions } = this.#options;
-    const isOpen = sessions.find(id, owner) !== undefined;
+    const isOpen = () => sessions.find(id, owner) !== undefined;
     return { caller, session: { id, isOpen, isSound: () => sessions.canResume(id, owner) } };
   }
 
@@ -327,6 +327,8 @@ export class Endpoint {
     const { sessions } = this.#options;
     const session = sessions.open(message, ownerOf(request));
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
+    const { homeKey } = session;
+    if (homeKey !== undefined) this.#options.placement()?.opened(homeKey);
     // The session is useless after a failed `initialize`, or if the client left before it got the session id.
     const onOver = () => {
       if (!session.isInitialized || !reply.raw.headersSent) sessions.end(session, 'refused');

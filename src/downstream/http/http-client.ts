@@ -58,6 +58,8 @@ export interface HttpSessionPort {
   isReady(): boolean;
   /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
   endSubscriptions(): void;
+  /** Ends the processes that no client uses, and that are kept for clients of this principal. */
+  endKept(principal: string): void;
 }
 
 /** A client's session as the HTTP streams see it. */
@@ -99,14 +101,16 @@ interface HttpClientsOptions {
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
   readonly endSubscriptions: () => void;
+  readonly endKept: (principal: string) => void;
 }
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one, `/mcp/v/<name>` a view. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { chooseEra, hasServer, hasView, isReady, endSubscriptions, endpointFor } = options;
+  const { chooseEra, hasServer, hasView, isReady, endSubscriptions, endKept, endpointFor } = options;
   return {
     isReady,
     endSubscriptions,
+    endKept,
     ...(endpointFor && { endpointFor }),
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
     isSessionless: (message) => !chooseEra(message, () => false).needsSession,

@@ -16,9 +16,9 @@ export interface PlacedRequest {
   readonly caller: Caller;
   /** The session that the request names. */
   readonly session?: {
-    /** Whether this gateway has the session. */
-    readonly isOpen: boolean;
     readonly id: string;
+    /** Whether this gateway has the session. */
+    isOpen(): boolean;
     /** Whether any gateway made the id for this caller. Other ids have no home. */
     isSound(): boolean;
   };
@@ -80,6 +80,8 @@ export interface Placement {
   homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined>;
   /** Returns the gateway that serves a request of another gateway; `undefined` for this one, where it came. */
   homeOfReceived(request: IncomingMessage, placed: PlacedRequest): string | undefined | Promise<string | undefined>;
+  /** A session was opened here whose home is here. */
+  opened(key: string): void;
   /** Returns the name if this is another gateway that can be reached. */
   reachable(instance: string | undefined): string | undefined;
   pass(home: string, passed: PassedRequest): Promise<Passed>;

@@ -105,7 +105,11 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
       for (const some of [sessions, sessionless]) some.addHomes(homes);
       return homes;
     },
-    end: (keys) => sessions.endMoved(keys) + sessionless.endMoved(keys),
+    end: (keys) => {
+      const moved = [...sessions.endMoved(keys), ...sessionless.endMoved(keys)];
+      for (const principal of new Set(moved.map(({ owner }) => owner.principal))) core.endKept(principal);
+      return moved.length;
+    },
     serve: (request, response) => app.routing(request, response),
   };
   let placement: Placement | undefined;

@@ -63,6 +63,7 @@ abstract class PostingClient implements Due {
   }
 
   abstract readonly id: string;
+  abstract readonly owner: Caller;
 
   /** The user or the session that has its home where this client is served. */
   abstract readonly homeKey: string | undefined;
@@ -183,11 +184,11 @@ abstract class PostingClients<C extends PostingClient> {
       if (key !== undefined) homes.set(key, hasCalls || homes.get(key) === true);
   }
 
-  /** Ends the clients that are served elsewhere now. Returns their number. */
-  endMoved(keys: ReadonlySet<string>): number {
+  /** Ends the clients that are served elsewhere now. Returns them. */
+  endMoved(keys: ReadonlySet<string>): readonly PostingClient[] {
     const moved = [...this.clients.values()].filter(({ homeKey: key }) => key !== undefined && keys.has(key));
     for (const client of moved) this.end(client, 'moved');
-    return moved.length;
+    return moved;
   }
 
   close(): void {
@@ -621,11 +622,13 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
  */
 export class SessionlessClient extends PostingClient {
   readonly id: string;
+  readonly owner: Caller;
   readonly homeKey: string | undefined;
 
   constructor(id: string, caller: Caller, options: PostingClientOptions) {
     super(options);
     this.id = id;
+    this.owner = caller;
     this.homeKey = homeKey(caller, undefined);
   }
 

@@ -218,6 +218,13 @@ export class BackendPool {
     return undefined;
   }
 
+  /** Ends the processes that are kept for clients of this principal, who are served elsewhere now. */
+  endKept(principal: string): void {
+    for (const server of this.#servers.values())
+      for (const instance of [...server.instances])
+        if (instance.principal === principal && instance.idleSince !== undefined) this.#end(server, instance);
+  }
+
   /** Records the revision of a new process. With `auto`, a process without sessions serves further clients, too. */
   noteRevision(backend: Backend): void {
     const { server, instance } = this.#find(backend) ?? {};

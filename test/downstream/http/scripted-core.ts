@@ -25,6 +25,8 @@ export class ScriptedCore implements HttpSessionPort {
   readonly callers: Caller[] = [];
   readonly servers = new Set<string | undefined>([undefined, 'files', 'v/work']);
   ready = true;
+  /** The principals whose kept processes were ended. */
+  readonly keptEndings: string[] = [];
   /** How often subscriptions were ended. */
   endings = 0;
   /** Error for requests without sessions. */
@@ -85,6 +87,10 @@ export class ScriptedCore implements HttpSessionPort {
 
   isReady(): boolean {
     return this.ready;
+  }
+
+  endKept(principal: string): void {
+    this.keptEndings.push(principal);
   }
 
   endSubscriptions(): void {

@@ -37,6 +37,7 @@ export async function serveGateway(
       hasView: (name) => script.views?.has(name) ?? false,
       isReady: () => true,
       endSubscriptions: () => gateway.endSubscriptions(),
+      endKept: (principal) => gateway.pool.endKept(principal),
     }),
     bind: {
       ...{ host: '127.0.0.1', port: 0, tokens: [TOKEN], noAuth: false },

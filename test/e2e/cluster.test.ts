@@ -1,0 +1,135 @@
+// Gateways of a cluster as processes, with a real Redis: what only the built CLI shows.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Message } from '../support/gateway-process.js';
+import { Place, type Running } from '../support/http-place.js';
+import { processesWith, until } from '../support/processes.js';
+import { freePort, RedisPlace, type RedisProcess } from '../support/redis-place.js';
+
+const HOOKS = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+
+let place: Place;
+let redisPlace: RedisPlace;
+let redis: RedisProcess;
+
+beforeEach(async () => {
+  place = new Place();
+  redisPlace = new RedisPlace();
+  redis = await redisPlace.start();
+  writeFileSync(place.file('key'), `${'k'.repeat(43)}\n`, { mode: 0o600 });
+});
+
+afterEach(async () => {
+  await place.dispose();
+  await redisPlace.end();
+});
+
+async function configOf(name: string, peerPort: number, gateway: object = {}): Promise<string> {
+  const config = place.file(`${name}.yaml`);
+  const cluster = { store: redis.url, advertise: `127.0.0.1:${peerPort}` };
+  const shared = { drain: '0s', sealKeyFile: place.file('key'), cluster, ...gateway };
+  writeFileSync(config, JSON.stringify({ servers: { lab: place.lab() }, gateway: shared }));
+  return config;
+}
+
+async function gateway(name: string): Promise<Running> {
+  return await place.serve({ config: await configOf(name, await freePort()) });
+}
+
+async function call(at: Running, session: object, name: string, args: object): Promise<Message> {
+  const params = { name: `lab__${name}`, arguments: args };
+  const answer = await place.post(at, { jsonrpc: '2.0', id: 7, method: 'tools/call', params }, { ...session });
+  return ((await answer.json()) as Message).result;
+}
+
+/** The processes of the server that a gateway has started. */
+const serversOf = ({ process: { pid } }: Running) =>
+  processesWith(place.folder).filter(({ args, parent }) => args.includes('lab.mjs') && parent === pid);
+
+/** Starts a call that does not end. Resolves when it has taken effect. */
+async function callWithEffect(at: Running, session: object) {
+  const file = place.file('effects');
+  const answer = call(at, session, 'effect', { file, marker: 'once', delayMs: 600_000 });
+  await until('the call has an effect', () => existsSync(file));
+  return { answer, effects: () => readFileSync(file, 'utf8') };
+}
+
+describe('a session of a cluster', () => {
+  it('F366: goes on elsewhere while its gateway is stopped, and its process there ends when the gateway continues', async () => {
+    const [first, second] = [await gateway('first'), await gateway('second')];
+    const session = await place.initialize(first);
+    await expect.poll(async () => (await call(second, session, 'echo', {})).isError).toBeUndefined();
+    const { answer, effects } = await callWithEffect(second, session);
+    const before = serversOf(first).map(({ pid }) => pid);
+    first.process.kill('SIGSTOP');
+    expect((await answer)._meta['trunkline/failure']).toMatchObject({ code: 'TL-CALL-INSTANCE-LOST' });
+    expect((await call(second, session, 'echo', {})).isError).toBeUndefined();
+    first.process.kill('SIGCONT');
+    expect((await call(first, session, 'echo', {})).isError).toBeUndefined();
+    await until('a process of the first gateway has ended', () => {
+      const left = serversOf(first).map(({ pid }) => pid);
+      return before.some((pid) => !left.includes(pid));
+    });
+    expect(effects()).toBe('once\n');
+  });
+
+  it('F362: goes on elsewhere after its gateway was killed, and no call is executed twice', async () => {
+    const [first, second] = [await gateway('first'), await gateway('second')];
+    const session = await place.initialize(first);
+    await expect.poll(async () => (await call(second, session, 'echo', {})).isError).toBeUndefined();
+    const { answer, effects } = await callWithEffect(second, session);
+    first.process.kill('SIGKILL');
+    expect((await answer)._meta['trunkline/failure']).toMatchObject({ code: 'TL-CALL-INSTANCE-LOST' });
+    await first.finished;
+    expect((await call(second, session, 'echo', {})).isError).toBeUndefined();
+    expect(effects()).toBe('once\n');
+  });
+});
+
+describe('the code of a cluster', () => {
+  const modulesLoaded = (log: string) => {
+    const files = readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('file:'));
+    const texts = files.filter((url) => url.includes('/dist/')).map((url) => readFileSync(fileURLToPath(url), 'utf8'));
+    return texts.flatMap((text) =>
+      [...text.matchAll(/^\/\/(?:#region)? (src\/cluster\/\S+)$/gm)].map(([, file]) => file),
+    );
+  };
+
+  it.each([
+    ['is loaded with', true],
+    ['is not loaded without', false],
+  ])('%s `gateway.cluster`', async (_, isSet) => {
+    const config = await configOf('one', await freePort(), isSet ? {} : { cluster: undefined });
+    const log = place.file('modules.log');
+    const env = { NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log };
+    const running = place.start(['serve', '--config', config, '--http', '127.0.0.1:0'], undefined, env);
+    await running.untilListening();
+    await place.initialize(running);
+    expect(modulesLoaded(log).includes('src/cluster/cluster.ts')).toBe(isSet);
+    if (!isSet) expect(modulesLoaded(log)).toEqual([]);
+  });
+});
+
+describe('a peer port', () => {
+  it('that another program uses is named at the start', async () => {
+    const port = await freePort();
+    const other = createServer().listen(port, '127.0.0.1');
+    try {
+      const config = await configOf('one', port, {
+        cluster: { store: redis.url, advertise: `127.0.0.1:${port}`, listen: `127.0.0.1:${port}` },
+      });
+      const { code, stderr } = await place.run(['serve', '--config', config, '--http', '127.0.0.1:0']);
+      expect(code).toBe(2);
+      expect(stderr).toContain(
+        `cannot listen on 127.0.0.1:${port} for the other gateways: another program already uses`,
+      );
+      expect(stderr).toContain('gateway.cluster.listen');
+    } finally {
+      other.close();
+    }
+  });
+});
