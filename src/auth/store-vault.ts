@@ -212,9 +212,9 @@ export class StoreVault implements Vault {
   }
 
   async #read(name: string): Promise<Stored> {
+    const keys = await this.#options.readKeys();
     const bytes = await this.#ask((store) => store.read(`login:${name}`));
     if (bytes === undefined) return { bytes, version: 0, record: undefined };
-    const keys = await this.#options.readKeys();
     for (const key of keys) {
       const content = parseJson(decrypt(key, name, Buffer.from(bytes)) ?? '');
       if (!isRecord(content)) continue;

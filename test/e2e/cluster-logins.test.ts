@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -50,7 +50,13 @@ const refreshes = ({ to }: { to: (path: string) => { form: string }[] }) =>
 
 describe('a login of a cluster', () => {
   it('at any machine reaches every gateway, is renewed once for all, and ends for all', async () => {
-    const { server, commands, data, serve } = await open();
+    const { server, commands, data, sealKeyFile, serve } = await open();
+    chmodSync(sealKeyFile, 0o644);
+    const refused = await commands.run(['login', 'files']);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot use the file') });
+    // The person is not sent to the browser in vain.
+    expect([refused.stdout, server.asked]).toEqual(['', []]);
+    chmodSync(sealKeyFile, 0o600);
     const first = await serve();
     const gateways = [first, await serve(), await serve()];
     for (const gateway of gateways) await gateway.untilState('files', 'blocked');
