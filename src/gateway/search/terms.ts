@@ -6,7 +6,7 @@ import { stemmer } from 'stemmer';
  */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
-  if (!ASCII.test(text)) {
+  if (NOT_ASCII.test(text)) {
     for (const [run] of text.normalize('NFKD').replace(ACCENTS, '').matchAll(RUNS)) {
       if (UNSPACED.test(run)) words.push(...pairsOf(run));
       else addWords(run, words);
@@ -14,12 +14,15 @@ export function wordsOf(text: string): string[] {
     return words;
   }
   // Twice as fast as the expression, for the texts that nearly all servers have.
+  const hasNames = ASCII_INNER_CAPITAL.test(text);
+  const searched = hasNames ? text : text.toLowerCase();
   let start = -1;
-  for (let at = 0; at <= text.length; at += 1) {
-    const isInside = at < text.length && IN_WORD[text.charCodeAt(at)] === 1;
+  for (let at = 0; at <= searched.length; at += 1) {
+    const isInside = at < searched.length && IN_WORD[searched.charCodeAt(at)] === 1;
     if (isInside && start < 0) start = at;
     if (isInside || start < 0) continue;
-    addWords(text.slice(start, at), words);
+    if (hasNames) addWords(searched.slice(start, at), words);
+    else words.push(searched.slice(start, at));
     start = -1;
   }
   return words;
@@ -34,7 +37,8 @@ function addWords(run: string, words: string[]): void {
 
 /** By ASCII code: whether it is a letter or a digit. */
 const IN_WORD = Uint8Array.from({ length: 128 }, (_, code) => Number(/[A-Za-z0-9]/.test(String.fromCharCode(code))));
-const ASCII = /^[\0-\x7f]*$/;
+const NOT_ASCII = /[^\0-\x7f]/;
+const ASCII_INNER_CAPITAL = /[a-z\d][A-Z]|[A-Z]{2}[a-z]/;
 const ACCENTS = /\p{M}+/gu;
 const RUNS = /[\p{L}\p{N}]+/gu;
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
