@@ -252,6 +252,16 @@ describe('tools', () => {
 });
 
 describe('call', () => {
+  it('prints a result as it is, or as the clients of a view get it', async () => {
+    place.configure(
+      { good: 'ok' },
+      { defaults: { results: { max: '1kB' } }, views: { short: { results: { max: '2kB' } } } },
+    );
+    expect((await place.run(['call', 'good__big'])).stdout).toHaveLength(2 * 1024 * 1024 + 1);
+    const { stdout } = await place.run(['call', 'good__big', '--view', 'short']);
+    expect(stdout).toMatch(/^x{1000}\n\n\[Trunkline left out .* bytes 1000 to 2096152 of 2097152\./);
+  });
+
   it('reaches a server that cannot list its tools, which `tools` reports', async () => {
     place.configure({ offline: OFFLINE });
     place.write('fault', 'tools/list: no network');

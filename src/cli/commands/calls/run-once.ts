@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { type ComposeOptions, type Composition, compose } from '../../../app/compose.js';
+import { type ComposeOptions, type Composition, codeFor, compose } from '../../../app/compose.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
@@ -55,7 +55,10 @@ export async function runOnce(
   const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
-  const composition = composeOnce(config, log, packageFolders(), isReview, trial);
+  // Clients of a view may get cut results. The command alone gets all as it is.
+  const { LargeResults } = settings.view === undefined ? {} : await codeFor(config, {});
+  const more = { ...(trial && { trial }), ...(LargeResults && { code: { LargeResults } }) };
+  const composition = composeOnce(config, log, packageFolders(), isReview, more);
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
     starts.moved(instance, snapshot);
     progress.moved(instance, snapshot);
@@ -90,7 +93,7 @@ export function composeOnce(
   log: OpenLog,
   packages?: ReturnType<typeof packageFolders>,
   isReview = false,
-  trial?: RunOnceOptions['trial'],
+  more: Pick<ComposeOptions, 'trial' | 'code'> = {},
 ): Composition {
   const approvals = approvalFolders(isReview ? 'review' : 'once');
   const rest = {
@@ -98,7 +101,7 @@ export function composeOnce(
     runFolder: runFolder(),
     approvals,
     ...(packages && { packages }),
-    ...(trial && { trial }),
+    ...more,
   };
   return compose({ config, ...log, ...rest });
 }
