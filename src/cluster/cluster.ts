@@ -150,9 +150,12 @@ export class Cluster implements Placement {
     const { caller, session } = placed;
     const isOfUser = caller.user?.kind === 'user';
     if (!isOfUser && session?.isOpen() === true) return undefined;
-    if (!isOfUser && session?.isSound() !== true) return this.#anyHome();
-    const birth = isOfUser || session === undefined ? undefined : instanceOfSession(session.id);
-    return this.#homes.of(homeKey(caller, session?.id) ?? '', birth);
+    const key = homeKey(caller, session?.id);
+    if (key === undefined) return this.#anyHome();
+    if (session === undefined || isOfUser) return this.#homes.of(key);
+    // Opening an id takes longer than anything else here.
+    if (!this.#homes.isKnown(key) && !session.isSound()) return this.#anyHome();
+    return this.#homes.of(key, instanceOfSession(session.id));
   }
 
   homeOfReceived(request: IncomingMessage, placed: PlacedRequest): string | undefined | Promise<string | undefined> {

@@ -58,7 +58,12 @@ export class Homes {
     const known = this.#known.get(key);
     if (known !== undefined && members.isReachable(known)) return this.#remember(key, known);
     if (birth === undefined) return this.#claim(key, this.#lessLoaded(), () => this.#agreed(key));
-    return members.isReachable(birth) ? birth : this.#ofOrphan(key, birth);
+    return members.isReachable(birth) ? this.#remember(key, birth) : this.#ofOrphan(key, birth);
+  }
+
+  /** Whether the home is known, and can be reached. */
+  isKnown(key: string): boolean {
+    return this.#own.has(key) || this.#options.members.isReachable(this.#known.get(key) ?? '');
   }
 
   /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */

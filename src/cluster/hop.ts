@@ -1,6 +1,5 @@
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import type { Socket } from 'node:net';
-import { pipeline } from 'node:stream';
 import { HOME_HEADER, type PassedRequest } from '../downstream/http/placement.js';
 import { closedSocketsNoticed } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
@@ -168,8 +167,13 @@ export class Hops {
       response.writeHead(answer.statusCode ?? 502, answeredHeaders(answer));
       // The first event may come much later.
       if (answer.headers['content-type']?.startsWith('text/event-stream') === true) response.flushHeaders();
-      // Destroys the other side if one of them breaks.
-      pipeline(answer, response, () => settle({ kind: 'answered' }));
+      // The client learns from a cut connection that the rest is missing.
+      answer.once('close', () => {
+        if (!answer.complete) response.destroy();
+        settle({ kind: 'answered' });
+      });
+      for (const stream of [answer, response]) stream.on('error', () => {});
+      answer.pipe(response);
     });
     outgoing.end(body);
   }
