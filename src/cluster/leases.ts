@@ -38,6 +38,8 @@ const COMPLETE = Buffer.from('complete');
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #held = new Map<string, Lease>();
+  /** Leases for which the store is being asked. */
+  readonly #asked = new Set<string>();
   /** Called when no lease is left. */
   #waiting: (() => void)[] = [];
   /** A mark that the store had, and when it was first seen. */
@@ -56,15 +58,16 @@ export class Leases {
         'the store of the cluster was empty, and leases of other gateways may be missing for 15 s',
       );
     const askedAt = clock.now();
-    const holder = await store.claim(name, self, LEASE_MS);
+    this.#asked.add(name);
+    const holder = await store.claim(name, self, LEASE_MS).finally(() => this.#asked.delete(name));
     if (holder === self) this.#taken(name, askedAt);
     else this.#lose(name, TAKEN, 0);
     return holder;
   }
 
-  /** Whether this gateway has the lease. */
+  /** Whether this gateway has the lease, or may have got it without knowing that yet, while others know it. */
   has(name: string): boolean {
-    return this.#held.has(name);
+    return this.#held.has(name) || this.#asked.has(name);
   }
 
   /** Calls the listener if the lease cannot be kept, until the returned function is called. The lease must have been taken. */

@@ -74,6 +74,29 @@ describe('Leases', () => {
     expect(one.lost).toEqual([]);
   });
 
+  it('count as taken while the store is asked, because others may learn of them first', async () => {
+    const { one, other } = await two();
+    expect([one.leases.has('p'), other.leases.has('p')]).toEqual([true, false]);
+    let answered = () => {};
+    const answer = new Promise<void>((resolve) => {
+      answered = resolve;
+    });
+    const { store } = other;
+    const late: ClusterStore = Object.create(store, {
+      claim: { value: (...of: Parameters<ClusterStore['claim']>) => store.claim(...of).finally(() => answer) },
+      read: { value: (name: string) => store.read(name) },
+      release: { value: (...of: Parameters<ClusterStore['release']>) => store.release(...of) },
+    });
+    const leases = new Leases({ store: late, self: 'other', clock, isKept: () => true, onInternalError: () => {} });
+    const taking = leases.take('q');
+    await expect.poll(() => one.leases.holderOf('q')).toBe('other');
+    expect(leases.has('q')).toBe(true);
+    answered();
+    await taking;
+    expect(leases.has('q')).toBe(true);
+    await leases.release();
+  });
+
   it('F372: are not taken while a store that lost its data may lack those of others, who renew them in that time', async () => {
     const { one, other } = await two();
     await redis.kill();
