@@ -179,7 +179,7 @@ export class Cluster implements Placement {
     const { caller, session } = passed.placed;
     const { endpoint, request } = passed;
     // Another gateway may have named one that has just joined.
-    if (!this.#members.isKnown(home)) await this.#members.beat();
+    if (!this.#members.isKnown(home)) await this.#members.refresh();
     const address = this.#members.addressOf(home);
     const key = homeKey(caller, session?.id);
     const hopped =
@@ -246,7 +246,8 @@ export class Cluster implements Placement {
   async #look(): Promise<void> {
     const { store, clock } = this.#options;
     const wasUp = store.isUp;
-    const [isUp] = await Promise.all([this.#members.beat(), this.#members.ask()]);
+    this.#inBackground(this.#members.ask());
+    const isUp = await this.#members.beat();
     if (!isUp || (wasUp && clock.now() - this.#renewedAt < RENEW_MS)) return;
     if (await this.#homes.renew()) this.#renewedAt = clock.now();
   }

@@ -152,7 +152,7 @@ export class Homes {
   /** Returns the home of a session whose gateway is unknown, because it has ended, or has just joined. */
   async #ofOrphan(key: string, birth: string): Promise<string | undefined> {
     const { members, self } = this.#options;
-    if (birth !== self && !members.isKnown(birth)) await members.beat();
+    if (birth !== self && !members.isKnown(birth)) await members.refresh();
     return members.isReachable(birth) ? birth : await this.#claim(key, this.#here(), () => this.#agreed(key));
   }
 
@@ -187,7 +187,7 @@ export class Homes {
     try {
       home = await store.claim(name, proposed, CLAIM_LASTS_MS, instead);
       // A gateway that has just joined is known after the next heartbeat.
-      if (home !== self && !members.isKnown(home)) await members.beat();
+      if (home !== self && !members.isKnown(home)) await members.refresh();
       const isDead = home !== self && home !== proposed && !members.isReachable(home);
       if (isDead) home = await store.claim(name, proposed, CLAIM_LASTS_MS, home);
     } catch (error) {

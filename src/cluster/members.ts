@@ -172,6 +172,11 @@ export class Members {
     return true;
   }
 
+  /** Learns of gateways that have just joined. A request waits for this, so a store that is away is not asked. */
+  async refresh(): Promise<void> {
+    if (this.#options.store.isUp) await this.beat();
+  }
+
   /** Asks the gateways whose heartbeats are missing, and those with which requests are exchanged. */
   async ask(): Promise<void> {
     const { clock, isInUse } = this.#options;

@@ -19,8 +19,10 @@ interface PeerListenerOptions {
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** Connections of the other gateways for each that clients may have, because each request that is passed on needs one. */
+/** Connections for each that clients may have, because each request that is passed on needs one. */
 const PEER_CONNECTIONS = 10;
+/** Length of the headers for that of a client's, because the groups of a user are in them instead of the token. */
+const PEER_HEADERS = 4;
 
 /** Time that the other gateways have to read their last bytes, in milliseconds. */
 const CLOSE_GRACE_MS = 500;
@@ -40,7 +42,8 @@ export class PeerListener {
     this.#options = options;
     const { limits, events } = options;
     const maxConnections = limits.maxConnections * PEER_CONNECTIONS;
-    this.#listener = new Listener({ https: undefined, limits: { ...limits, maxConnections }, events });
+    const maxHeaderBytes = limits.maxHeaderBytes * PEER_HEADERS;
+    this.#listener = new Listener({ https: undefined, limits: { ...limits, maxConnections, maxHeaderBytes }, events });
   }
 
   /** Returns what another gateway has signed about this request; `undefined` for a request of a client. */

@@ -71,11 +71,6 @@ export class RequestSigner {
     const mac = macOf(this.#key, [text, method, path, Object.entries(headers).sort(byName)]);
     return { ...headers, [SIGNATURE_HEADER]: `${text}.${mac}` };
   }
-
-  /** Forgets a receiver that has ended. */
-  forget(to: string): void {
-    this.#numbers.delete(to);
-  }
 }
 
 /** A request whose signature is valid. */

@@ -42,6 +42,8 @@ export interface GatewayOptions {
   readonly advertise?: string;
   /** Whether clients have tokens of their own; otherwise all have the same. */
   readonly hasUsers?: boolean;
+  /** The groups of ann. */
+  readonly groups?: readonly string[];
   readonly limits?: Partial<HttpLimits>;
   readonly keys?: Keys;
 }
@@ -56,11 +58,13 @@ export async function startGateway({ redis, name, ...more }: GatewayOptions): Pr
   const core = new ScriptedCore();
   let joined: Cluster | undefined;
   const { hasUsers = true, limits = {} } = more;
+  const users = new ScriptedUsers();
+  if (more.groups !== undefined) users.groups.set('ann', more.groups);
   const http = await serving({
     core,
     limits,
     ids: idsOf(name),
-    ...(hasUsers && { users: new ScriptedUsers(), bind: { tokens: [] } }),
+    ...(hasUsers && { users, bind: { tokens: [] } }),
     joinCluster: async (clients) => {
       joined = await Cluster.join(
         {

@@ -82,6 +82,15 @@ describe('a user of two gateways', () => {
     expect([a.core.sessions.length, b.core.sessions.length].sort()).toEqual([0, 3]);
   });
 
+  it('may be in more groups than fit into the headers of a client', async () => {
+    const groups = Array.from({ length: 1_000 }, (_, at) => `engineering-${at}`);
+    const { home, other, session } = await homeOfAnn(await two({ groups }));
+    const list = modern(1, 'tools/list');
+    expect((await other.http.post(request(1), session)).status).toBe(200);
+    expect((await other.http.post(list, headersFor(list, ANN))).status).toBe(200);
+    expect(home.core.callers.at(-1)?.user?.groups).toEqual(groups);
+  });
+
   it('keeps the name, the groups and the address that the first gateway has seen', async () => {
     const { home, other, session } = await homeOfAnn(await two());
     expect(home.core.callers[0]).toMatchObject({ principal: 'principal of ann', user: { groups: ['eng'] } });
@@ -109,6 +118,32 @@ describe('a user of two gateways', () => {
     await homeOfAnn({ a, b });
     const session = await a.http.initialize('2025-11-25', ANN);
     for (const { http } of [a, b]) expect((await http.post(request(1), { ...session, ...BOB })).status).toBe(404);
+  });
+});
+
+describe('a thousand users who come at once', () => {
+  const homesOf = async (gateways: readonly Gateway[], from = gateways) => {
+    const placed = Array.from({ length: 1_000 }, (_, at) => {
+      const user = { principal: `p${at}`, name: `user ${at}`, kind: 'user' as const, groups: [] };
+      const gateway = from[at % from.length];
+      return Promise.resolve(gateway?.cluster.homeOf({ caller: { principal: user.principal, user } })).then(
+        (home) => home ?? gateway?.name,
+      );
+    });
+    return await Promise.all(placed);
+  };
+  const loadsOf = (homes: readonly (string | undefined)[], gateways: readonly Gateway[]) =>
+    gateways.map(({ name }) => homes.filter((home) => home === name).length);
+
+  it('are spread evenly, and stay where they are when another gateway joins', async () => {
+    const { redis, a, b } = await two();
+    const c = await startGateway({ redis, name: 'cccccccccc' });
+    await until('all know each other', () => [a, b, c].every(({ cluster }) => cluster.size === 3));
+    const homes = await homesOf([a, b, c]);
+    // A quarter more than the mean, which two random choices stay below by far.
+    expect(Math.max(...loadsOf(homes, [a, b, c]))).toBeLessThan(417);
+    const d = await startGateway({ redis, name: 'dddddddddd' });
+    expect(await homesOf([a, b, c, d], [d])).toEqual(homes);
   });
 });
 
