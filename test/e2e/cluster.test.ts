@@ -88,6 +88,30 @@ describe('a session of a cluster', () => {
   });
 });
 
+describe('a call that waits for input', () => {
+  it('goes on at its gateway when another one gets the input', async () => {
+    const [first, second] = [await gateway('first'), await gateway('second')];
+    const send = async (at: Running, more: object = {}): Promise<Message> => {
+      const elicitation = { message: 'Sure?', requestedSchema: { type: 'object', properties: {} } };
+      const _meta = {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+      };
+      const args = { method: 'elicitation/create', params: elicitation };
+      const params = { name: 'lab__ask', arguments: args, _meta, ...more };
+      const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'lab__ask' };
+      const answer = await place.post(at, { jsonrpc: '2.0', id: 7, method: 'tools/call', params }, headers);
+      return ((await answer.json()) as Message).result;
+    };
+    const asked = await send(first);
+    expect(asked.resultType).toBe('input_required');
+    const [key = ''] = Object.keys(asked.inputRequests);
+    const input = { inputResponses: { [key]: { action: 'accept', content: {} } }, requestState: asked.requestState };
+    // The second gateway knows the first one from its start.
+    expect((await send(second, input)).content[0].text).toContain('"action":"accept"');
+  });
+});
+
 describe('the code of a cluster', () => {
   const modulesLoaded = (log: string) => {
     const files = readFileSync(log, 'utf8')

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { unwrapTaskId, wrapTaskId } from '../../src/mcp/task-id.js';
+import { instanceOfTask, unwrapTaskId, wrapTaskId } from '../../src/mcp/task-id.js';
 import { createSeal } from '../../src/state/seal.js';
 
 const seal = createSeal({ secret: 'a secret of the test' });
@@ -17,6 +17,17 @@ describe('the wrapped id of a task', () => {
         expect(unwrapTaskId(id, holder, seal)).toEqual({ maker: key, instance: 'aaaaaaaaaa', original });
       }),
     );
+  });
+
+  it('names its process to gateways that cannot verify it, and no other text does', () => {
+    fc.assert(
+      fc.property(maker, text, (key, original) => {
+        expect(instanceOfTask(wrapTaskId({ maker: key, instance: 'aaaaaaaaaa', original }, 'h', seal))).toBe(
+          'aaaaaaaaaa',
+        );
+      }),
+    );
+    for (const other of ['', 'a', 'a:b', ':b:c']) expect(instanceOfTask(other)).toBeUndefined();
   });
 
   it('is the same each time, since clients compare ids', () => {
