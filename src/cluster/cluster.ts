@@ -91,6 +91,8 @@ export class Cluster implements Placement {
       verifier: new RequestVerifier(keys, self),
       view: () => this.#members.view,
       isHome: (key) => this.#homes.has(key),
+      // A gateway that joins asks all others.
+      onPing: (name) => this.#members.isKnown(name) || this.#inBackground(this.#members.refresh()),
       serve: clients.serve,
     });
     this.soleServers = new SoleServers({

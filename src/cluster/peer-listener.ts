@@ -15,6 +15,8 @@ interface PeerListenerOptions {
   readonly facts: () => Pick<MemberFacts, 'state' | 'load'>;
   readonly view: () => ClusterView;
   readonly isHome: (key: string) => boolean;
+  /** Reports that this gateway has sent a ping. */
+  readonly onPing: (name: string) => void;
   /** Serves a request that another gateway has passed on. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
@@ -85,7 +87,7 @@ export class PeerListener {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
-    const { verifier, facts, view, isHome, serve } = this.#options;
+    const { verifier, facts, view, isHome, onPing, serve } = this.#options;
     const verified = verifier.verify(request);
     if (verified === undefined || (request.method !== 'POST' && hasBody(request))) {
       this.counts.refused += 1;
@@ -97,8 +99,10 @@ export class PeerListener {
       this.counts.accepted += 1;
       this.#verified.set(request, verified);
       serve(request, response);
-    } else if (request.url === PING_PATH) respond(response, facts());
-    else if (request.url === MEMBERS_PATH) respond(response, view());
+    } else if (request.url === PING_PATH) {
+      onPing(verified.from);
+      respond(response, facts());
+    } else if (request.url === MEMBERS_PATH) respond(response, view());
     else if (request.url?.startsWith(HOMES_PATH) === true)
       respond(response, { isHome: isHome(decodeURIComponent(request.url.slice(HOMES_PATH.length))) });
     else response.writeHead(401, { 'content-length': 0 }).end();
