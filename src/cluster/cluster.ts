@@ -136,14 +136,15 @@ export class Cluster implements Placement {
   }
 
   get hasCalls(): boolean {
-    return this.#hops.hasCalls;
+    return this.#hops.hasCalls || this.soleServers.isMoving;
   }
 
   received(request: IncomingMessage) {
     const { caller, client, endpoint, isBody } = this.#listener.received(request) ?? {};
     if (caller === undefined || client === undefined || isBody === undefined) return undefined;
-    const isMisplaced = caller.principal.startsWith(GATEWAY) && !this.soleServers.has(endpoint ?? '');
-    return { caller, client, endpoint, isBody, isMisplaced };
+    const isOfGateway = caller.principal.startsWith(GATEWAY);
+    const server = isOfGateway ? this.soleServers.placeOf(endpoint ?? '') : undefined;
+    return { caller, client, endpoint, isBody, server };
   }
 
   homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined> {

@@ -40,6 +40,8 @@ export class Leases {
   readonly #held = new Map<string, Lease>();
   /** Leases for which the store is being asked. */
   readonly #asked = new Set<string>();
+  /** Number of commands with which leases are being given back. */
+  #releasing = 0;
   /** Called when no lease is left. */
   #waiting: (() => void)[] = [];
   /** A mark that the store had, and when it was first seen. */
@@ -94,14 +96,24 @@ export class Leases {
   async release(...names: readonly string[]): Promise<void> {
     const { store, self } = this.#options;
     const released = names.length === 0 ? [...this.#held.keys()] : names.filter((name) => this.#held.has(name));
+    if (released.length === 0) return;
     for (const name of released) this.#held.delete(name);
-    if (released.length > 0) await store.release(released, self).catch(ignoreAbsence);
-    if (this.#held.size === 0) for (const none of this.#waiting.splice(0)) none();
+    this.#releasing += 1;
+    await store.release(released, self).catch(ignoreAbsence);
+    this.#releasing -= 1;
+    this.#tellIfNone();
   }
 
-  /** Resolves when this gateway has no lease. */
+  /** Resolves when this gateway has no lease, and the store knows that. */
   async none(): Promise<void> {
-    if (this.#held.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      this.#tellIfNone();
+    });
+  }
+
+  #tellIfNone(): void {
+    if (this.#held.size + this.#releasing === 0) for (const none of this.#waiting.splice(0)) none();
   }
 
   #taken(name: string, askedAt: number): void {
@@ -143,7 +155,7 @@ export class Leases {
     this.#held.delete(name);
     const left = Math.max(0, lease.endsAt - SPARE_MS - this.#options.clock.now());
     for (const listener of lease.listeners) listener(Math.min(ms, left), because);
-    if (this.#held.size === 0) for (const none of this.#waiting.splice(0)) none();
+    this.#tellIfNone();
   }
 
   /**

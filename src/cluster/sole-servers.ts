@@ -52,11 +52,13 @@ export class SoleServers {
   readonly #leases: Leases;
   /** The processes that run here, by the keys of their servers, with the functions that give them away. */
   readonly #running = new Map<string, () => void>();
-  /** Keys of the servers that this gateway has given away. */
+  /** Keys of the servers that this gateway has given away, and of those that no other gateway is known to run yet. */
   readonly #given = new Set<string>();
+  readonly #moving = new Set<string>();
   /** Gateways that servers have left or are about to leave, by the keys of the servers. */
   readonly #left = new Map<string, string>();
   #isDraining = false;
+  #isPausing = false;
   /** Whether the configuration has a server with this key that runs on one gateway only. */
   isConfigured: (key: string) => boolean = () => true;
 
@@ -66,28 +68,39 @@ export class SoleServers {
     this.#leases = new Leases({ ...options, isKept });
   }
 
-  /** Whether other gateways may use the server here. */
-  has(key: string): boolean {
-    return this.#leases.has(leaseOf(key)) && this.#left.get(key) !== this.#options.self;
+  /** Where other gateways find the server: here, perhaps after a pause in which they send no calls, or elsewhere. */
+  placeOf(key: string): 'here' | 'moving' | 'elsewhere' {
+    if (!this.#leases.has(leaseOf(key)) || this.#left.get(key) === this.#options.self) return 'elsewhere';
+    return this.#isPausing && this.isMoving ? 'moving' : 'here';
   }
 
-  /** Gives each server away as soon as no call is in flight, because this gateway is about to end. */
+  /** Whether this gateway waits until it can give a server away, or until another gateway runs it. */
+  get isMoving(): boolean {
+    const isToMove = [...this.#running.keys()].some((key) => !this.#given.has(key));
+    return this.#isDraining && this.#options.hasOthers() && (isToMove || this.#moving.size > 0);
+  }
+
+  /**
+   * Gives each server away as soon as no call is in flight, because this gateway is about to end. The other gateways pause their
+   * calls from time to time, so that such a moment comes.
+   */
   drain(): void {
     this.#isDraining = true;
-    this.#giveAway();
+    this.#giveAway(0);
     this.#leases.releaseUnused().catch(this.#options.onInternalError);
   }
 
-  #giveAway(): void {
+  #giveAway(drainedMs: number): void {
+    this.#isPausing = drainedMs % PAUSE.everyMs < PAUSE.ms;
     for (const giveAway of this.#running.values()) giveAway();
-    if (this.#running.size > 0) this.#options.clock.schedule(STEP_MS, () => this.#giveAway());
+    if (this.#running.size > 0) this.#options.clock.schedule(STEP_MS, () => this.#giveAway(drainedMs + STEP_MS));
   }
 
   /** Runs the process of the server with this key, or connects to it. */
   dial(key: string, target: SoleTarget, listener: UpstreamListener, dialers: Dialers): Dialed {
     let dialed: Dialed | undefined;
     let isEnded = false;
-    const placing = this.#place(key, () => isEnded);
+    const placing = this.#place(key, () => isEnded).finally(() => this.#moving.delete(key));
     const dialing = placing.then(async (place): Promise<Dialed | Failed> => {
       if (typeof place !== 'string') return place;
       const isHere = place === this.#options.self;
@@ -155,8 +168,9 @@ export class SoleServers {
     this.#running.set(key, () => {
       if (connection?.inFlight !== 0 || this.#given.has(key) || !this.#options.hasOthers()) return;
       this.#given.add(key);
+      this.#moving.add(key);
       this.#left.set(key, this.#options.self);
-      listener.lost('server', 'another gateway runs it from now on');
+      listener.lost('moved', 'another gateway runs it from now on');
     });
     const forget = this.#leases.onLost(leaseOf(key), (ms, because) => {
       void running.end({ termAfterMs: 0, killAfterMs: Math.min(ms, KILL_AFTER_MS) });
@@ -202,12 +216,13 @@ export class SoleServers {
         // The process is not this gateway's, so nothing is its failure here.
         unfit: (because) => listener.lost('trouble', because),
         lost: (fault, because) => {
+          // It does not know the session, because it does not run the server any more.
           if (fault === 'server') this.#left.set(key, holder);
-          listener.lost(fault, because);
+          listener.lost(fault === 'server' ? 'moved' : fault, because);
         },
       },
     );
-    const stopLooking = this.#watch(key, holder, (because) => listener.lost('server', because));
+    const stopLooking = this.#watch(key, holder, (because) => listener.lost('moved', because));
     return {
       pid: undefined,
       connection: dialed.connection.then((outcome) => {
@@ -265,6 +280,9 @@ export class SoleServers {
     };
   }
 }
+
+/** How often and how long the calls of other gateways pause before this gateway ends. They wait for a longer time than that. */
+const PAUSE = { everyMs: 10_000, ms: 2_000 };
 
 /** Longest wait for another gateway to run a server, and the time between two looks, in milliseconds. */
 const [MOVE_MS, STEP_MS] = [6_000, 200];

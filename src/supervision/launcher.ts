@@ -26,8 +26,11 @@ export interface LaunchEvents {
   unfit(reason: string): void;
   /** The leader of the group ended. Other members may still run. */
   exited(exit: ChildExit): void;
-  /** A connection without a process ended. With `server` as the fault, the server forgot the session. */
-  lost(fault: LaunchFault, reason: string): void;
+  /**
+   * A connection ended. With `server` as the fault, the server forgot the session. With `moved`, another gateway runs the
+   * server from now on, which is no fault.
+   */
+  lost(fault: LaunchFault | 'moved', reason: string): void;
 }
 
 interface LaunchFailure {

@@ -86,7 +86,13 @@ export type ChildEvent =
       readonly generation: number;
     }
   | {
-      readonly kind: 'startFailed' | 'lost';
+      readonly kind: 'lost';
+      readonly generation: number;
+      readonly reason: string;
+      readonly fault: LaunchFault | 'moved';
+    }
+  | {
+      readonly kind: 'startFailed';
       readonly generation: number;
       readonly reason: string;
       readonly fault: LaunchFault;
@@ -386,7 +392,7 @@ function fail(state: ChildState, failure: Failure, context: TransitionContext): 
 /** The child did not fail, so its failures do not change. */
 function failWithoutFault(
   state: ChildState,
-  { reason, retryAfterMs = 0 }: LossEvent,
+  { reason, retryAfterMs = 0 }: { readonly reason: string; readonly retryAfterMs?: number | undefined },
   fault: Exclude<LaunchFault, 'server'>,
   { now, random }: TransitionContext,
 ): Transition {
@@ -407,20 +413,23 @@ function failWithoutFault(
   }
 }
 
-type LossEvent = Extract<ChildEvent, { kind: 'startFailed' | 'lost' }>;
-
 /**
- * A connection without a process ended. A session that the server forgot is replaced at once, and nothing is counted. If the
- * server forgets the next session soon, the delay grows, because it may forget every one.
+ * A connection ended. A session that the server forgot is replaced at once, and nothing is counted. If the server forgets the
+ * next session soon, the delay grows, because it may forget every one. A server that has moved is followed at once.
  */
-function onLost(state: ChildState, event: LossEvent, context: TransitionContext): Transition {
+function onLost(
+  state: ChildState,
+  event: Extract<ChildEvent, { kind: 'lost' }>,
+  context: TransitionContext,
+): Transition {
   const { phase } = state;
   const { now, random } = context;
   if (!isUp(phase)) return unchanged(state);
+  if (event.fault === 'moved') return endGroup(state, 'wake');
   const wasUseful = 'readySince' in phase && now - phase.readySince >= USEFUL_SESSION_MS;
   const setbacks = wasUseful ? 0 : state.setbacks;
   const { fault, reason } = event;
-  if (fault !== 'server') return failWithoutFault({ ...state, setbacks }, event, fault, context);
+  if (fault !== 'server') return failWithoutFault({ ...state, setbacks }, { reason }, fault, context);
   const next = { ...state, setbacks: setbacks + 1 };
   if (setbacks === 0) return endGroup(next, 'wake');
   const failed = { ...next, lastFailure: { reason, ...NO_EXIT, at: now, isUnfit: true } };

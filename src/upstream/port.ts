@@ -279,8 +279,8 @@ export interface UpstreamListener extends Pick<LaunchEvents, 'suspected' | 'clea
   unfit(reason: EndedBecause): void;
   /** The server ended by itself. */
   closed(exit: ChildExit): void;
-  /** The connection of a server without a process ended. `server` means that the server forgot the session. */
-  lost(fault: LaunchFault, reason: string): void;
+  /** A connection ended, as in `LaunchEvents`. */
+  lost(fault: LaunchFault | 'moved', reason: string): void;
 }
 
 /** One request of a server, while it is being answered. */

@@ -74,6 +74,15 @@ describe('Leases', () => {
     expect(one.lost).toEqual([]);
   });
 
+  it('are given back before the store is closed by a gateway that waits for that', async () => {
+    const { one, other } = await two();
+    const released = one.leases.release();
+    await one.leases.none();
+    await one.store.close();
+    await released;
+    expect(await other.leases.take('p')).toBe('other');
+  });
+
   it('count as taken while the store is asked, because others may learn of them first', async () => {
     const { one, other } = await two();
     expect([one.leases.has('p'), other.leases.has('p')]).toEqual([true, false]);

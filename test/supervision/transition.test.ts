@@ -52,9 +52,8 @@ const rest: ChildEvent = { kind: 'restRequested' };
 const own = (kind: ChildEvent['kind']) => ({ kind, generation: GENERATION }) as ChildEvent;
 const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', fault: 'server' };
 const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', fault: 'host' };
-const failedBy = (kind: 'startFailed' | 'lost', fault: LaunchFault): ChildEvent => ({
-  ...{ kind, generation: GENERATION, reason: 'it is away', fault },
-});
+const failedBy = (kind: 'startFailed' | 'lost', fault: LaunchFault | 'moved') =>
+  ({ kind, generation: GENERATION, reason: 'it is away', fault }) as ChildEvent;
 const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'violations' };
 const cleanExit: ChildEvent = { kind: 'exited', generation: GENERATION, exit: { code: 0, signal: null } };
 
@@ -118,6 +117,8 @@ const changing: Row[] = [
   [starting, failedBy('startFailed', 'blocked'), blocked('both'), [endGroup]],
   [ready, failedBy('lost', 'server'), waking, [endGroup]],
   [suspect, failedBy('lost', 'server'), waking, [endGroup]],
+  [ready, failedBy('lost', 'moved'), waking, [endGroup]],
+  [starting, failedBy('lost', 'moved'), waking, [endGroup]],
   [ready, failedBy('lost', 'network'), offline('both'), [endGroup, retryIn(NETWORK_MS)]],
   [ready, failedBy('lost', 'blocked'), blocked('both'), [endGroup]],
   [offline('both'), own('groupGone'), offline('retry-time'), []],

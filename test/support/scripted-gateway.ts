@@ -302,6 +302,7 @@ const STATES = {
   network: 'offline',
   trouble: 'offline',
   blocked: 'blocked',
+  moved: 'stopping',
 } as const;
 
 export function pageOf(tools: readonly string[]): string {

@@ -101,7 +101,7 @@ export class Endpoint {
     const stranger = received === undefined ? await this.#identify(request) : acceptReceived(request, received);
     if (stranger !== undefined) return this.refuse(request, reply, stranger);
     // The other gateway then looks where the server runs.
-    if (received?.isMisplaced === true) return this.refuse(request, reply, UNKNOWN_SESSION);
+    if (received?.server === 'elsewhere') return this.refuse(request, reply, UNKNOWN_SESSION);
     const closed = received === undefined ? this.#locate(request) : undefined;
     const home = placement && closed === undefined ? await this.#homeOf(request, placement, received) : undefined;
     if (home !== undefined && received !== undefined) return this.refuse(request, reply, misdirected(home));
@@ -274,6 +274,7 @@ export class Endpoint {
     const received = placement?.received(request.raw);
     if (received?.isBody(body) === false) return this.refuse(request, reply, NOT_SIGNED);
     const message = readMessage(body, scan);
+    if (received?.server === 'moving' && message.kind === 'request') return this.refuse(request, reply, MOVED);
     if (isSubscription(message)) this.#endWithToken(request, reply);
     if (header(request, LOST_HEADER) !== undefined && this.#isLost(reply, message)) return reply;
     if (placement !== undefined && received === undefined) {

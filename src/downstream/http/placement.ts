@@ -29,8 +29,8 @@ export interface ReceivedRequest {
   readonly caller: Caller;
   readonly endpoint: string | undefined;
   readonly client: ClientAddress;
-  /** Whether another gateway wants to use a server that does not run here. */
-  readonly isMisplaced: boolean;
+  /** Where the server runs that another gateway uses here. `undefined` for a request of a client. */
+  readonly server: 'here' | 'moving' | 'elsewhere' | undefined;
   /** Whether these are the bytes that the other gateway has passed on. */
   isBody(body: Uint8Array): boolean;
 }
@@ -85,7 +85,7 @@ export interface Placement {
   /** Returns the name if this is another gateway that can be reached. */
   reachable(instance: string | undefined): string | undefined;
   pass(home: string, passed: PassedRequest): Promise<Passed>;
-  /** Whether a request other than a standing one is passed on at the moment. */
+  /** Whether a request other than a standing one is passed on at the moment, or a server is to be given away. */
   readonly hasCalls: boolean;
   /** Gives away what this gateway has, each user and session as soon as no call is in flight. */
   drain(): void;
