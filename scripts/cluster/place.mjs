@@ -1,35 +1,56 @@
-// Three gateways with one key behind nginx, in a folder of their own, and the journals of their servers.
-import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+// Gateways with one key behind a proxy, in a folder of their own, with the journals of their servers; as a cluster with a store,
+// too.
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startNginx } from '../conformance/nginx.mjs';
 import { CLI, freePort } from '../conformance/targets.mjs';
+import { until } from '../soak/wait.mjs';
+import { HomeWatch } from './home-watch.mjs';
+import { Issuer } from './issuer.mjs';
+import { Link } from './link.mjs';
+import { OwnedProcess } from './owned-process.mjs';
 
 const SERVER = fileURLToPath(new URL('server.mjs', import.meta.url));
 const PAGE = new URL('../../docs/cluster.md', import.meta.url);
+const HAPROXY = new URL('../../deploy/haproxy/haproxy.cfg', import.meta.url);
 const INSTANCES = 3;
-const READY_WITHIN_MS = 20_000;
+const READY_WITHIN_MS = 30_000;
 const POLL_MS = 20;
-const KEPT_OUTPUT_CHARS = 4_000;
+/** Of so many users, one is a machine, whose sessions have a home each. The others are people with one home each. */
+const PEOPLE_PER_MACHINE = 4;
+/** The group of the users who have a process of their own, their view, and the server of the process. */
+const OWN = 'own';
 
 export function newKey() {
   return randomBytes(32).toString('base64');
 }
 
+/** The proxies that can be in front. With `chosen`, clients choose a gateway by its number in the header `X-To`. */
+const PROXIES = { nginx: startPageNginx, haproxy: startHaproxy, chosen: startChosen, none: () => undefined };
+
 export class Place {
   folder = mkdtempSync(join(tmpdir(), 'trunkline-cluster-'));
-  token = randomBytes(32).toString('base64url');
   instances = [];
+  /** Those of the users, the same for all without users. */
+  tokens = [randomBytes(32).toString('base64url')];
+  #removeFolder = () => rmSync(this.folder, { recursive: true, force: true });
+  #settings;
 
-  /** `drain` as in the configuration. With `namesGateway`, nginx names the gateway of each answer in `x-gateway`. */
-  static async open(drain, { namesGateway = false } = {}) {
+  /**
+   * `drain` is as in the configuration. `users` is a number, of whom some are machines with `hasMachines`, and
+   * `own` says whether a user has a process. `store` makes a store in a folder. With `hasLinks`, gateways reach
+   * the store and each other over links that can be cut. `servers` come in addition. `env` has variables of gateways by number.
+   */
+  static async open({ count = INSTANCES, balance = 'nginx', ...settings } = {}) {
     const place = new Place();
+    process.once('exit', place.#removeFolder);
     try {
-      await place.#start(drain, namesGateway ? 'add_header x-gateway $upstream_addr always;' : '');
+      place.#settings = settings;
+      await place.#start(count);
+      place.proxy = await PROXIES[balance](place, settings);
       return place;
     } catch (error) {
       await place.close();
@@ -41,10 +62,33 @@ export class Place {
     return `http://${this.host}/mcp`;
   }
 
+  get token() {
+    return this.tokens[0];
+  }
+
+  tokenOf(number) {
+    return this.tokens[number % this.tokens.length];
+  }
+
   /** Replaces the keys. The gateways read them at their next start. */
   seal(...keys) {
     [this.key] = keys;
     writeFileSync(join(this.folder, 'seal-key'), keys.join('\n'), { mode: 0o600 });
+  }
+
+  /** Makes another gateway. It is not started, and the proxy does not know it. */
+  async add() {
+    const number = this.instances.length + 1;
+    const { store, hasLinks, env = {} } = this.#settings;
+    const data = join(this.folder, `data-${number}`);
+    mkdirSync(join(data, 'trunkline'), { recursive: true, mode: 0o700 });
+    writeFileSync(join(data, 'trunkline', 'token'), this.token, { mode: 0o600 });
+    const instance = new Instance({ number, data, host: this.host, env: env[number] });
+    instance.port = await freePort();
+    if (store !== undefined) await instance.join(this.store, hasLinks);
+    writeFileSync(instance.config, JSON.stringify(this.#configOf(instance)));
+    this.instances.push(instance);
+    return instance;
   }
 
   /** How often each token was executed. */
@@ -57,88 +101,175 @@ export class Place {
   }
 
   async close() {
-    await this.nginx?.close();
+    this.homes?.close();
+    await this.proxy?.close();
     await Promise.all(this.instances.map((instance) => instance.close()));
-    rmSync(this.folder, { recursive: true, force: true });
+    await this.store?.close();
+    this.issuer?.close();
+    this.#removeFolder();
+    process.off('exit', this.#removeFolder);
   }
 
   get #journals() {
     return join(this.folder, 'journals');
   }
 
-  async #start(drain, ofServer) {
-    mkdirSync(this.#journals);
-    this.seal(newKey());
-    this.host = `127.0.0.1:${await freePort()}`;
-    const config = join(this.folder, 'trunkline.yaml');
-    const limits = { maxSessions: 10_000, maxConnections: 20_000, requestsPerSecond: 100_000, requestBurst: 100_000 };
-    const jobs = { command: process.execPath, args: [SERVER, this.#journals], era: 'legacy', concurrency: 256 };
-    const gateway = { sealKeyFile: join(this.folder, 'seal-key'), drain, http: limits };
-    writeFileSync(config, JSON.stringify({ servers: { jobs }, gateway }));
-    for (let number = 1; number <= INSTANCES; number += 1) {
-      const data = join(this.folder, `data-${number}`);
-      mkdirSync(join(data, 'trunkline'), { recursive: true, mode: 0o700 });
-      writeFileSync(join(data, 'trunkline', 'token'), this.token, { mode: 0o600 });
-      this.instances.push(new Instance({ port: await freePort(), config, data, host: this.host, number }));
-    }
-    await Promise.all(this.instances.map((instance) => instance.start()));
-    this.nginx = await startNginx(this.host, this.#nginxConfig(ofServer));
+  get #homes() {
+    return join(this.folder, 'homes');
   }
 
-  /** The configuration of the page, with our addresses and without TLS. `ofServer` goes into its server. */
-  #nginxConfig(ofServer) {
-    const [, shown] = /```nginx\n([\s\S]*?)```/.exec(readFileSync(PAGE, 'utf8'));
-    const own = this.instances.reduce(
-      (text, { port, number }) => text.replace(`gateway-${number}.example:7411`, `127.0.0.1:${port}`),
-      shown.replace('listen 443 ssl;', `listen ${this.host}; ${ofServer}`).replaceAll(/^ *ssl_.*\n/gm, ''),
-    );
-    if (own.includes('.example:') || !own.includes(`listen ${this.host}`))
-      throw new Error(`docs/cluster.md shows:\n${shown}`);
-    return own;
+  async #start(count) {
+    const { users, store, hasMachines = true } = this.#settings;
+    mkdirSync(this.#journals);
+    mkdirSync(this.#homes);
+    this.seal(newKey());
+    this.host = `127.0.0.1:${await freePort()}`;
+    if (users !== undefined) await this.#addUsers(users, hasMachines);
+    this.store = await store?.(join(this.folder, 'store'));
+    this.homes = new HomeWatch(this.#homes);
+    for (let number = 1; number <= count; number += 1) await this.add();
+    await Promise.all(this.instances.map((instance) => instance.start()));
+  }
+
+  async #addUsers(count, hasMachines) {
+    this.issuer = await Issuer.open();
+    const isMachine = (n) => hasMachines && n % (PEOPLE_PER_MACHINE + 1) === PEOPLE_PER_MACHINE;
+    const groupsOf = (n) => (this.#settings.own?.(n) ? [OWN] : []);
+    const tokenOf = (n) =>
+      isMachine(n) ? randomBytes(32).toString('hex') : this.issuer.token(`user-${n}`, { groups: groupsOf(n) });
+    this.tokens = await Promise.all(Array.from({ length: count }, (_, n) => tokenOf(n)));
+    const lines = this.tokens.map((token, n) => isMachine(n) && `m${n} ${sha256(token)}\n`).filter(Boolean);
+    writeFileSync(join(this.folder, 'machines'), lines.join(''), { mode: 0o600 });
+  }
+
+  #configOf(instance) {
+    const { drain = '0s', users, own, servers = {} } = this.#settings;
+    const limits = { maxSessions: 10_000, maxConnections: 20_000, requestsPerSecond: 100_000, requestBurst: 100_000 };
+    const auth = this.issuer && { jwt: this.issuer.settings, tokens: join(this.folder, 'machines') };
+    const http = { ...limits, ...(auth && { publicUrl: `http://${this.host}`, auth }) };
+    const entry = (name, own) => ({
+      command: process.execPath,
+      args: [SERVER, this.#journals, this.#homes, name],
+      env: { INSTANCE: String(instance.number) },
+      era: 'legacy',
+      concurrency: 256,
+      ...own,
+    });
+    const jobs = entry('jobs', users === undefined ? {} : { sharing: 'all' });
+    const others = Object.entries(servers).map(([name, settings]) => [name, entry(name, settings)]);
+    const sealKeyFile = join(this.folder, 'seal-key');
+    // A process would be started for each user who sees this server.
+    const ofOwn = own && {
+      servers: { [OWN]: entry(OWN, { sharing: 'user', start: 'lazy' }) },
+      views: { [OWN]: { groups: [OWN], servers: ['jobs', OWN] }, others: { servers: ['jobs'] } },
+    };
+    return {
+      servers: { jobs, ...ofOwn?.servers, ...Object.fromEntries(others) },
+      views: ofOwn?.views,
+      gateway: { sealKeyFile, drain, http, cluster: instance.cluster },
+    };
   }
 }
 
+/** The nginx of the page, with our addresses and without TLS. With `namesGateway`, it names the gateway of each answer in `x-gateway`. */
+async function startPageNginx({ host, instances }, { namesGateway = false }) {
+  const ofServer = namesGateway ? 'add_header x-gateway $upstream_addr always;' : '';
+  const [, shown] = /```nginx\n([\s\S]*?)```/.exec(readFileSync(PAGE, 'utf8'));
+  const own = instances.reduce(
+    (text, { port, number }) => text.replace(`gateway-${number}.example:7411`, `127.0.0.1:${port}`),
+    shown.replace('listen 443 ssl;', `listen ${host}; ${ofServer}`).replaceAll(/^ *ssl_.*\n/gm, ''),
+  );
+  if (own.includes('.example:') || !own.includes(`listen ${host}`)) throw new Error(`docs/cluster.md shows:\n${shown}`);
+  return await startNginx(host, own);
+}
+
+async function startHaproxy({ host, instances, folder }) {
+  const shown = readFileSync(HAPROXY, 'utf8');
+  const own = instances.reduce(
+    (text, { port, number }) => text.replace(`gateway-${number}:7411`, `127.0.0.1:${port}`),
+    shown.replace('bind :7410', `bind ${host}`),
+  );
+  if (/ gateway-\d:/.test(own) || !own.includes(`bind ${host}`)) throw new Error(`haproxy.cfg has:\n${shown}`);
+  const file = join(folder, 'haproxy.cfg');
+  writeFileSync(file, own);
+  const haproxy = new OwnedProcess('haproxy', ['-db', '-f', file]);
+  if (await until(() => answers(`http://${host}/livez`), READY_WITHIN_MS, POLL_MS)) return haproxy;
+  await haproxy.close();
+  throw new Error(`HAProxy does not serve:\n${haproxy.output}`);
+}
+
+async function startChosen({ host, instances }) {
+  const servers = instances.map(({ port }) => `server 127.0.0.1:${port};`);
+  const upstream = (name, some) => `upstream ${name} { ${some.join(' ')} keepalive 64; }`;
+  const ofOne = instances.map(({ number }, index) => upstream(`gateway${number}`, [servers[index]]));
+  const choices = instances.map(({ number }) => `${number} gateway${number};`);
+  const headers = { Connection: '""', Host: '$http_host' };
+  const lines = Object.entries(headers).map(([name, value]) => `proxy_set_header ${name} ${value};`);
+  const location = `location / { proxy_pass http://$to; proxy_http_version 1.1; proxy_buffering off; ${lines.join(' ')} }`;
+  const map = `map $http_x_to $to { default gateways; ${choices.join(' ')} }`;
+  const own = [map, upstream('gateways', servers), ...ofOne, `server { listen ${host}; ${location} }`];
+  return await startNginx(host, own.join('\n'));
+}
+
 class Instance {
-  constructor({ port, config, data, host, number }) {
-    this.port = port;
+  #links = [];
+
+  constructor({ number, data, host, env }) {
     this.number = number;
-    this.output = '';
-    this.args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, '--allowed-host', host];
-    this.env = { ...process.env, HOME: data, XDG_DATA_HOME: data, TRUNKLINE_HUB: 'off' };
+    this.host = host;
+    this.config = join(data, 'trunkline.yaml');
+    this.env = { ...process.env, HOME: data, XDG_DATA_HOME: data, TRUNKLINE_HUB: 'off', ...env };
   }
 
   get pid() {
-    return this.child.pid;
+    return this.process.pid;
+  }
+
+  get address() {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** The settings with which it uses the store. */
+  async join(store, hasLinks) {
+    this.peerPort = await freePort();
+    const listen = `127.0.0.1:${this.peerPort}`;
+    this.cluster = { store: store.url, advertise: listen };
+    if (!hasLinks) return;
+    this.peerLink = await Link.open(this.peerPort);
+    this.storeLink = await Link.open(store.port);
+    this.#links = [this.peerLink, this.storeLink];
+    const [advertise, url] = [`127.0.0.1:${this.peerLink.port}`, `redis://127.0.0.1:${this.storeLink.port}`];
+    this.cluster = { store: url, advertise, listen };
   }
 
   /** Resolves when it is ready. */
   async start() {
-    this.child = spawn(process.execPath, this.args, { env: this.env, stdio: ['ignore', 'ignore', 'pipe'] });
-    this.child.stderr.setEncoding('utf8').on('data', (text) => {
-      this.output = (this.output + text).slice(-KEPT_OUTPUT_CHARS);
+    const http = ['--http', `127.0.0.1:${this.port}`, '--allowed-host', this.host];
+    this.process = new OwnedProcess(process.execPath, [CLI, 'serve', '--config', this.config, ...http], {
+      env: this.env,
     });
-    this.exited = new Promise((resolve) => this.child.once('close', (code, signal) => resolve(code ?? signal)));
-    const deadline = performance.now() + READY_WITHIN_MS;
-    while (performance.now() < deadline) {
-      if (this.child.exitCode !== null) break;
-      const response = await fetch(`http://127.0.0.1:${this.port}/readyz`).catch(() => undefined);
-      await response?.text();
-      if (response?.ok) return;
-      await sleep(POLL_MS);
-    }
-    throw new Error(`gateway ${this.number} is not ready:\n${this.output}`);
+    const isDone = async () => this.process.hasEnded || (await answers(`${this.address}/readyz`));
+    if (!(await until(isDone, READY_WITHIN_MS, POLL_MS)) || this.process.hasEnded)
+      throw new Error(`gateway ${this.number} is not ready:\n${this.process.output}`);
   }
 
   /** Resolves with the exit code, or the signal, when it has ended. */
   async end(signal) {
-    this.child.kill(signal);
-    return await this.exited;
+    return await this.process.end(signal);
   }
 
   async close() {
-    if (this.child === undefined || this.child.exitCode !== null || this.child.signalCode !== null) return;
-    this.child.kill('SIGINT');
-    const killed = sleep(5_000, 'late', { ref: false });
-    if ((await Promise.race([this.exited, killed])) === 'late') await this.end('SIGKILL');
+    await this.process?.close('SIGINT');
+    await Promise.all(this.#links.map((link) => link.close()));
   }
+}
+
+async function answers(url) {
+  const response = await fetch(url).catch(() => undefined);
+  await response?.text();
+  return response?.ok;
+}
+
+function sha256(text) {
+  return createHash('sha256').update(text).digest('hex');
 }

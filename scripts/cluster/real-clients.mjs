@@ -67,7 +67,7 @@ if (spawnSync('nginx', ['-v']).error === undefined) await run();
 else say('not run: nginx is not installed');
 
 async function run() {
-  const place = await Place.open('60s', { namesGateway: true });
+  const place = await Place.open({ drain: '60s', namesGateway: true });
   const rows = [];
   try {
     for (const key of wanted) rows.push(await tryClient(place, WAYS[key]));

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LegacyClient, Tally } from './clients.mjs';
 import { target } from './load.mjs';
 import { Place } from './place.mjs';
+import { residentBytes } from './store-memory.mjs';
 
 /** The first sessions load what later ones need, and grow the heap to its usual size. */
 const WARM = 1_000;
@@ -15,7 +15,7 @@ export const resumedMemory = {
   run: async ({ isShort }) => {
     // The heap grows in steps, which count for more with fewer sessions.
     const [count, bound] = isShort ? [2_000, 30] : [4_000, 25];
-    const place = await Place.open('0s');
+    const place = await Place.open({ balance: 'none' });
     try {
       const [first, second] = place.instances;
       const ids = [];
@@ -61,10 +61,4 @@ async function resumeAt(place, { port }, id) {
   });
   if (response.status !== 200) throw new Error(`ping: ${response.status} ${await response.text()}`);
   await response.text();
-}
-
-/** Resident memory of the process itself, without those of its servers. */
-function residentBytes(pid) {
-  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(kib) * KIB;
 }

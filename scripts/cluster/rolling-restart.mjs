@@ -1,22 +1,30 @@
-import { account, target, underLoad } from './load.mjs';
+import { account, target, underLoad, underUsers } from './load.mjs';
+import { Store } from './store.mjs';
 
-export const rollingRestart = {
-  name: 'C3',
-  about: 'all gateways are restarted, one after another, with SIGTERM and drain',
-  run: async ({ isShort }) => {
-    const drainSeconds = isShort ? 30 : 60;
-    const run = await underLoad(`${drainSeconds}s`, restartAll);
-    const { figures, targets, unknown } = account(run);
-    return {
-      figures,
-      targets: [
-        ...targets,
-        target('0 calls unknown', unknown.length, unknown.length === 0),
-        ...restartTargets(run.done, drainSeconds),
-      ],
-    };
-  },
+const about = 'all gateways are restarted, one after another, with SIGTERM and drain';
+
+export const rollingRestart = { name: 'C3', about, run: ({ isShort }) => restartUnder(underLoad, { isShort }) };
+
+export const clusterRestart = {
+  name: 'C3-store',
+  about: `${about}, as a cluster with a store`,
+  needs: ['redis-server'],
+  run: ({ isShort, users }) => restartUnder(underUsers, { isShort, users, store: Store.open }),
 };
+
+async function restartUnder(load, { isShort, ...settings }) {
+  const drainSeconds = isShort ? 30 : 60;
+  const run = await load({ isShort, drain: `${drainSeconds}s`, ...settings }, restartAll);
+  const { figures, targets, unknown } = account(run);
+  return {
+    figures,
+    targets: [
+      ...targets,
+      target('0 calls unknown', unknown.length, unknown.length === 0),
+      ...restartTargets(run.done, drainSeconds),
+    ],
+  };
+}
 
 export function restartTargets({ codes, seconds }, drainSeconds) {
   const areClean = codes.every((code) => code === 0);

@@ -19,7 +19,7 @@ export async function startNginx(host, own) {
   const config = join(folder, 'nginx.conf');
   writeFileSync(
     config,
-    `${user}daemon off;\npid ${join(folder, 'nginx.pid')};\nerror_log stderr;\nevents { worker_connections 4096; }\nhttp {\naccess_log off;\n${places}\n${own}}\n`,
+    `${user}daemon off;\npid ${join(folder, 'nginx.pid')};\nerror_log stderr;\nevents { worker_connections 16384; }\nhttp {\naccess_log off;\n${places}\n${own}}\n`,
   );
   // Its messages are about gateways that the caller has ended, or follow with the error below.
   const child = spawn('nginx', ['-p', folder, '-e', 'stderr', '-c', config], { stdio: ['ignore', 'ignore', 'pipe'] });
