@@ -17,9 +17,13 @@ export interface HomesOptions {
   readonly ask: (gateway: string, key: string) => Promise<boolean>;
 }
 
-/** How long a claim lasts, and how often it is renewed while its user or session has clients, in milliseconds. */
-const CLAIM_LASTS_MS = 60_000;
-export const RENEW_MS = 20_000;
+/** How long a claim lasts, and how long it is kept without clients of its user or session, in milliseconds. */
+const [CLAIM_LASTS_MS, UNUSED_MS] = [60_000, 20_000];
+/**
+ * How often claims are renewed, in milliseconds. A gateway learns from it that another one is the home, when the two cannot reach
+ * each other, so the processes of a user are at both until then.
+ */
+export const RENEW_MS = 4_000;
 /** Homes at other gateways that are remembered. */
 const MAX_KNOWN = 50_000;
 
@@ -101,7 +105,7 @@ export class Homes {
     const served = clients.homes();
     const unused: string[] = [];
     for (const [key, since] of this.#own)
-      if (!served.has(key) && clock.now() - since >= RENEW_MS) {
+      if (!served.has(key) && clock.now() - since >= UNUSED_MS) {
         this.#own.delete(key);
         unused.push(key);
       }
