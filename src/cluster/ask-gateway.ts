@@ -26,9 +26,8 @@ const TIMEOUT_MS = 3_000;
 export async function askGateway({ listen: { host, port }, keys }: AskOptions): Promise<Asked> {
   const address = addressText({ host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port });
   const signer = new RequestSigner(keys, 'command');
-  const headers = signer.sign({ to: ANY_RECEIVER, method: 'GET', path: MEMBERS_PATH, headers: { host: address } });
   try {
-    const text = await readSigned({ address, path: MEMBERS_PATH, headers, timeoutMs: TIMEOUT_MS });
+    const text = await readSigned({ signer, to: ANY_RECEIVER, address, path: MEMBERS_PATH, timeoutMs: TIMEOUT_MS });
     const view = parseJson(text);
     if (isRecord(view) && Array.isArray(view.members))
       return { kind: 'answered', view: view as unknown as ClusterView };

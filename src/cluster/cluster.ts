@@ -92,7 +92,7 @@ export class Cluster implements Placement {
       view: () => this.#members.view,
       isHome: (key) => this.#homes.has(key),
       // A gateway that joins asks all others.
-      onPing: (name) => this.#members.isKnown(name) || this.#inBackground(this.#members.refresh()),
+      onPing: (name) => this.#members.isKnown(name) || this.#inBackground(this.#members.refresh(name)),
       serve: clients.serve,
     });
     this.soleServers = new SoleServers({
@@ -182,12 +182,12 @@ export class Cluster implements Placement {
     const { caller, session } = passed.placed;
     const { endpoint, request } = passed;
     // Another gateway may have named one that has just joined.
-    if (!this.#members.isKnown(home)) await this.#members.refresh();
-    const address = this.#members.addressOf(home);
+    if (!this.#members.isKnown(home)) await this.#members.refresh(home);
+    const address = this.reachable(home) && this.#members.addressOf(home);
     const key = homeKey(caller, session?.id);
     const hopped =
       address === undefined
-        ? ({ kind: 'unsent', because: 'it has left the cluster' } as const)
+        ? ({ kind: 'unsent', because: 'it has left the cluster, or does not answer' } as const)
         : await this.#hops.pass({ name: home, address }, passed, {
             ...{ caller, endpoint, key, client: clientOf(request) },
           });

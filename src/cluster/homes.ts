@@ -156,7 +156,7 @@ export class Homes {
   /** Returns the home of a session whose gateway is unknown, because it has ended, or has just joined. */
   async #ofOrphan(key: string, birth: string): Promise<string | undefined> {
     const { members, self } = this.#options;
-    if (birth !== self && !members.isKnown(birth)) await members.refresh();
+    if (birth !== self && !members.isKnown(birth)) await members.refresh(birth);
     return members.isReachable(birth) ? birth : await this.#claim(key, this.#here(), () => this.#agreed(key));
   }
 
@@ -191,7 +191,7 @@ export class Homes {
     try {
       home = await store.claim(name, proposed, CLAIM_LASTS_MS, instead);
       // A gateway that has just joined is known after the next heartbeat.
-      if (home !== self && !members.isKnown(home)) await members.refresh();
+      if (home !== self && !members.isKnown(home)) await members.refresh(home);
       const isDead = home !== self && home !== proposed && !members.isReachable(home);
       if (isDead) home = await store.claim(name, proposed, CLAIM_LASTS_MS, home);
     } catch (error) {

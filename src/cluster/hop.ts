@@ -5,7 +5,14 @@ import { closedSocketsNoticed } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { Clock } from '../timing/clock.js';
 import type { MemberFacts } from './members.js';
-import { HOMES_PATH, type HopFacts, PING_PATH, type RequestSigner } from './signed-request.js';
+import {
+  HOMES_PATH,
+  type HopFacts,
+  PING_PATH,
+  type RequestSigner,
+  SIGNATURE_HEADER,
+  type ToSign,
+} from './signed-request.js';
 
 /** Status with which a gateway names the gateway that serves the request. */
 const MISDIRECTED = 421;
@@ -44,7 +51,7 @@ const PASSED_ON = new Set([
 ]);
 
 /** Headers of one connection, which the other connection has its own of. */
-const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date']);
+const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', SIGNATURE_HEADER]);
 
 /** A request that is passed on. */
 interface Open {
@@ -106,8 +113,7 @@ export class Hops {
   }
 
   async #ask({ name: to, address }: Receiver, path: string, timeoutMs: number): Promise<Record<string, unknown>> {
-    const headers = this.#options.signer.sign({ to, method: 'GET', path, headers: { host: address } });
-    const answer = parseJson(await readSigned({ address, path, headers, timeoutMs }));
+    const answer = parseJson(await readSigned({ signer: this.#options.signer, to, address, path, timeoutMs }));
     if (!isRecord(answer)) throw new Error('the answer is not that of a gateway');
     return answer;
   }
@@ -156,12 +162,13 @@ export class Hops {
     });
     outgoing.once('response', (answer) => {
       const home = answer.headers[HOME_HEADER];
-      const isRefused = answer.statusCode === MISDIRECTED && typeof home === 'string';
-      if (isRefused || answer.statusCode === 401) {
+      const isProven = signer.isProven(headers, answer);
+      const isRefused = isProven && answer.statusCode === MISDIRECTED && typeof home === 'string';
+      const isUnsent = answer.statusCode === 401;
+      if (isRefused || isUnsent || !isProven) {
         answer.resume();
-        settle(
-          isRefused ? { kind: 'refused', home } : { kind: 'unsent', because: 'it accepts no request of this gateway' },
-        );
+        if (isRefused) settle({ kind: 'refused', home });
+        else settle(isUnsent ? { kind: 'unsent', because: 'it accepts no request of this gateway' } : { kind: 'lost' });
         return;
       }
       response.writeHead(answer.statusCode ?? 502, answeredHeaders(answer));
@@ -179,10 +186,9 @@ export class Hops {
   }
 }
 
-interface SignedGet {
+interface SignedGet extends Pick<ToSign, 'to' | 'path'> {
+  readonly signer: RequestSigner;
   readonly address: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
 
@@ -197,8 +203,9 @@ export class UnexpectedStatus extends Error {
   }
 }
 
-/** Resolves with the text of the answer. Rejects if it is no 200, or does not come in time. */
-export async function readSigned({ address, path, headers, timeoutMs }: SignedGet): Promise<string> {
+/** Resolves with the text of the answer. Rejects if it is no 200, does not come in time, or is not that of a gateway with the key. */
+export async function readSigned({ signer, to, address, path, timeoutMs }: SignedGet): Promise<string> {
+  const headers = signer.sign({ to, method: 'GET', path, headers: { host: address } });
   return await new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs);
     const request = send({ ...hostOf(address), agent: false, path, headers, signal }, (answer) => {
@@ -210,8 +217,9 @@ export async function readSigned({ address, path, headers, timeoutMs }: SignedGe
       });
       answer.once('error', reject);
       answer.once('end', () => {
-        if (answer.statusCode === 200) resolve(text);
-        else reject(new UnexpectedStatus(answer.statusCode));
+        if (answer.statusCode !== 200) reject(new UnexpectedStatus(answer.statusCode));
+        else if (signer.isProven(headers, answer, text)) resolve(text);
+        else reject(new Error('another program answers'));
       });
     });
     request.once('error', reject);

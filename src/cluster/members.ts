@@ -59,8 +59,10 @@ interface Member {
   load: number;
   /** When its last heartbeat was seen. */
   beatenAt: number;
-  isReachable: boolean;
-  isAsked: boolean;
+  /** `undefined` until it was asked, because the store does not prove that the gateway still has its address. */
+  isReachable: boolean | undefined;
+  /** The question that it is asked at the moment. */
+  asking: Promise<void> | undefined;
 }
 
 /** How long a heartbeat stays in the store, in milliseconds. */
@@ -97,8 +99,9 @@ export class Members {
     return this.#members.size + 1;
   }
 
+  /** Whether this is another gateway of which it is known whether it answers. */
   isKnown(name: string): boolean {
-    return this.#members.has(name);
+    return this.#members.get(name)?.isReachable !== undefined;
   }
 
   addressOf(name: string): string | undefined {
@@ -143,7 +146,7 @@ export class Members {
     return [own, ...others]
       .map(({ instance, isReachable, facts: { address, version, load, servers, state } }) => ({
         ...{ instance, address, version, load, servers },
-        state: isReachable ? state : ('unreachable' as const),
+        state: isReachable === false ? ('unreachable' as const) : state,
       }))
       .sort((a, b) => (a.instance < b.instance ? -1 : 1));
   }
@@ -172,16 +175,20 @@ export class Members {
     return true;
   }
 
-  /** Learns of gateways that have just joined. A request waits for this, so a store that is away is not asked. */
-  async refresh(): Promise<void> {
-    if (this.#options.store.isUp) await this.beat();
+  /**
+   * Learns of a gateway that has just joined, and whether it answers. A request waits for this, so a store that is away is not
+   * asked.
+   */
+  async refresh(name: string): Promise<void> {
+    if (!this.#members.has(name) && this.#options.store.isUp) await this.beat();
+    if (!this.isKnown(name)) await this.#members.get(name)?.asking;
   }
 
   /** Asks the gateways whose heartbeats are missing, and those with which requests are exchanged. */
   async ask(): Promise<void> {
     const { clock, isInUse } = this.#options;
     const isDoubtful = ({ name, beatenAt, isReachable }: Member) =>
-      !isReachable || clock.now() - beatenAt > STALE_MS || isInUse(name);
+      isReachable !== true || clock.now() - beatenAt > STALE_MS || isInUse(name);
     await Promise.all([...this.#members.values()].filter(isDoubtful).map((member) => this.#ask(member)));
   }
 
@@ -224,19 +231,22 @@ export class Members {
       return;
     }
     this.#dead.delete(name);
-    const member = { name, facts, beatenAt, load: facts.load, isReachable: true, isAsked: false };
+    const member = { name, facts, beatenAt, load: facts.load, isReachable: undefined, asking: undefined };
     this.#members.set(name, member);
     this.#report(name, 'joined');
-    // Tells the operator at once if its address is wrong.
     void this.#ask(member);
   }
 
-  async #ask(member: Member): Promise<void> {
-    if (member.isAsked) return;
-    member.isAsked = true;
+  #ask(member: Member): Promise<void> {
+    member.asking ??= this.#asked(member).finally(() => {
+      member.asking = undefined;
+    });
+    return member.asking;
+  }
+
+  async #asked(member: Member): Promise<void> {
     const answers = await this.#answers(member);
-    member.isAsked = false;
-    if (answers !== member.isReachable) this.#report(member.name, answers ? 'reachable' : 'unreachable');
+    if (answers !== (member.isReachable ?? true)) this.#report(member.name, answers ? 'reachable' : 'unreachable');
     member.isReachable = answers;
     if (answers || this.#members.get(member.name) !== member) return;
     this.#options.onUnreachable(member.name);

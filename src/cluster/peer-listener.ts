@@ -5,7 +5,14 @@ import { endBrokenConnection, Listener } from '../downstream/http/listener.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
 import type { ClusterView, MemberFacts } from './members.js';
-import { HOMES_PATH, MEMBERS_PATH, PING_PATH, type RequestVerifier, type VerifiedRequest } from './signed-request.js';
+import {
+  HOMES_PATH,
+  MEMBERS_PATH,
+  PING_PATH,
+  type RequestVerifier,
+  SIGNATURE_HEADER,
+  type VerifiedRequest,
+} from './signed-request.js';
 
 interface PeerListenerOptions {
   readonly limits: HttpLimits;
@@ -98,13 +105,21 @@ export class PeerListener {
     if (verified.caller !== undefined && this.#accepts) {
       this.counts.accepted += 1;
       this.#verified.set(request, verified);
+      response.setHeader(SIGNATURE_HEADER, verifier.proofFor(request));
       serve(request, response);
-    } else if (request.url === PING_PATH) {
+      return;
+    }
+    const respond = (content: object) => {
+      const body = JSON.stringify(content);
+      const headers = { 'content-type': 'application/json', [SIGNATURE_HEADER]: verifier.proofFor(request, body) };
+      response.writeHead(200, headers).end(body);
+    };
+    if (request.url === PING_PATH) {
       onPing(verified.from);
-      respond(response, facts());
-    } else if (request.url === MEMBERS_PATH) respond(response, view());
+      respond(facts());
+    } else if (request.url === MEMBERS_PATH) respond(view());
     else if (request.url?.startsWith(HOMES_PATH) === true)
-      respond(response, { isHome: isHome(decodeURIComponent(request.url.slice(HOMES_PATH.length))) });
+      respond({ isHome: isHome(decodeURIComponent(request.url.slice(HOMES_PATH.length))) });
     else response.writeHead(401, { 'content-length': 0 }).end();
   }
 
@@ -122,8 +137,4 @@ export class PeerListener {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
-}
-
-function respond(response: ServerResponse, content: object): void {
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(content));
 }

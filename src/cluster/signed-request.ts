@@ -50,15 +50,16 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 
 /**
  * Signs requests to other gateways with the key that all of them have. Method, path, headers and body are signed. The name of
- * the receiver and a number are, too, so that no request can be sent again, to this or another gateway.
+ * the receiver and a number are, too, so that no request can be sent again, to this or another gateway. Answers are signed for
+ * their requests, because another program may listen at the address of a gateway that has ended.
  */
 export class RequestSigner {
-  readonly #key: Uint8Array;
+  readonly #keys: Keys;
   readonly #from: string;
   readonly #numbers = new Map<string, number>();
 
   constructor(keys: Keys, from: string) {
-    this.#key = keys[0];
+    this.#keys = keys;
     this.#from = from;
   }
 
@@ -68,8 +69,18 @@ export class RequestSigner {
     this.#numbers.set(to, seq);
     const signed: Signed = { ...facts, from: this.#from, to, seq, body: digestOf(body) };
     const text = Buffer.from(JSON.stringify(signed)).toString('base64url');
-    const mac = macOf(this.#key, [text, method, path, Object.entries(headers).sort(byName)]);
+    const mac = macOf(this.#keys[0], [text, method, path, Object.entries(headers).sort(byName)]);
     return { ...headers, [SIGNATURE_HEADER]: `${text}.${mac}` };
+  }
+
+  /** Whether a gateway with the key gives this answer to the request with these headers. */
+  isProven(
+    request: Readonly<Record<string, string>>,
+    { headers }: Pick<IncomingMessage, 'headers'>,
+    body = '',
+  ): boolean {
+    const proof = String(headers[SIGNATURE_HEADER]);
+    return this.#keys.some((key) => isSameSeal(proof, proofOf(key, request[SIGNATURE_HEADER], body)));
   }
 }
 
@@ -102,6 +113,11 @@ export class RequestVerifier {
     const isForAny = request.to === ANY_RECEIVER && url === MEMBERS_PATH;
     if (!isForAny && (request.to !== this.#instance || !this.#isNew(request))) return undefined;
     return { ...request, isBody: (body) => digestOf(body) === request.body };
+  }
+
+  /** Returns the proof of the answer to a request, for `SIGNATURE_HEADER`. `body` is that of a short answer. */
+  proofFor({ headers }: IncomingMessage, body = ''): string {
+    return proofOf(this.#keys[0], headers[SIGNATURE_HEADER], body);
   }
 
   #isNew({ from, seq }: Signed): boolean {
@@ -147,6 +163,10 @@ class SeenNumbers {
     const [byte, mask] = [bits[at >> 3] ?? 0, 1 << (at & 7)];
     bits[at >> 3] = isSeen ? byte | mask : byte & ~mask;
   }
+}
+
+function proofOf(key: Uint8Array, request: unknown, body: string): string {
+  return macOf(key, ['answer', request, body]);
 }
 
 /** Signs the text with which a gateway introduces itself in the store. */

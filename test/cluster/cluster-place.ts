@@ -89,18 +89,21 @@ export class Relay {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
-  private constructor(server: Server, port: number) {
+  #target: () => number;
+
+  private constructor(server: Server, port: number, target: () => number) {
     this.#server = server;
     this.port = port;
+    this.#target = target;
   }
 
   /** Opens a way to this port of the machine, until the test ends. */
   static async to(target: () => number): Promise<Relay> {
     const port = await freePort();
     const server = createServer({ allowHalfOpen: true });
-    const relay = new Relay(server, port);
+    const relay = new Relay(server, port, target);
     server.on('connection', (socket) => {
-      const other = connect({ port: target(), host: '127.0.0.1', allowHalfOpen: true });
+      const other = connect({ port: relay.#target(), host: '127.0.0.1', allowHalfOpen: true });
       for (const [from, to] of [
         [socket, other],
         [other, socket],
@@ -121,6 +124,12 @@ export class Relay {
 
   async open(): Promise<void> {
     await new Promise<void>((resolve) => this.#server.listen(this.port, '127.0.0.1', resolve));
+  }
+
+  /** Opens the way to another port, after it was cut. */
+  async leadTo(port: number): Promise<void> {
+    this.#target = () => port;
+    await this.open();
   }
 
   /** Passes no more bytes, and ends nothing. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { RequestSigner } from '../../src/cluster/signed-request.js';
+import { RequestSigner, signText } from '../../src/cluster/signed-request.js';
 import { json } from '../downstream/http/scripted-core.js';
 import { tokenOf } from '../downstream/http/scripted-users.js';
 import { notification, onTestEnd, readToEnd, request } from '../downstream/http/serving.js';
@@ -32,6 +32,9 @@ function headersFor({ method, params }: Message, more: object = {}) {
   };
 }
 
+/** Whether a gateway knows that the other one answers. */
+const knows = (gateway: Gateway, { name }: Gateway) => gateway.cluster.reachable(name) === name;
+
 type Options = Partial<Parameters<typeof startGateway>[0]>;
 
 /** Two gateways that know each other. */
@@ -39,7 +42,7 @@ async function two(options: Options = {}, ofB: Options = {}) {
   const redis = await startRedis();
   const a = await startGateway({ redis, name: 'aaaaaaaaaa', ...options });
   const b = await startGateway({ redis, name: 'bbbbbbbbbb', ...options, ...ofB });
-  await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
+  await until('they know each other', () => knows(a, b) && knows(b, a));
   return { redis, a, b };
 }
 
@@ -62,7 +65,7 @@ async function withRelay() {
   };
   const [one, two] = [await start('aaaaaaaaaa'), await start('bbbbbbbbbb')];
   const [a, b] = [one.gateway, two.gateway];
-  await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
+  await until('they know each other', () => knows(a, b) && knows(b, a));
   const placed = await homeOfAnn({ a, b });
   const [relay, back] = placed.home === a ? [one.relay, two.relay] : [two.relay, one.relay];
   return { ...placed, redis, relay, back };
@@ -138,7 +141,8 @@ describe('a thousand users who come at once', () => {
   it('are spread evenly, and stay where they are when another gateway joins', async () => {
     const { redis, a, b } = await two();
     const c = await startGateway({ redis, name: 'cccccccccc' });
-    await until('all know each other', () => [a, b, c].every(({ cluster }) => cluster.size === 3));
+    const all = [a, b, c];
+    await until('all know each other', () => all.every((one) => all.every((it) => it === one || knows(one, it))));
     const homes = await homesOf([a, b, c]);
     // A quarter more than the mean, which two random choices stay below by far.
     expect(Math.max(...loadsOf(homes, [a, b, c]))).toBeLessThan(417);
@@ -349,6 +353,48 @@ describe('a gateway that does not answer', () => {
   });
 });
 
+/** A program that is no gateway, and answers as one. Its port, and the paths and bodies that it gets. */
+async function pretender() {
+  const got: string[] = [];
+  const server = http.createServer(async (received, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of received) chunks.push(chunk);
+    got.push(`${received.url} ${Buffer.concat(chunks)}`);
+    response.end(JSON.stringify({ state: 'ready', load: -1, isHome: true, jsonrpc: '2.0', id: 1, result: {} }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestEnd(async () => void server.close().closeAllConnections());
+  return { port: (server.address() as net.AddressInfo).port, got };
+}
+
+describe('another program at the address of a gateway that has ended', () => {
+  it('F369: gets no request of a user, even if the store still has the gateway and homes there', async () => {
+    const redis = await startRedis();
+    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
+    const { port, got } = await pretender();
+    const facts = { address: `127.0.0.1:${port}`, version: '1.0.0', servers: '', state: 'ready', load: -1, beat: 7 };
+    await a.store.beat('bbbbbbbbbb', signText(KEYS, 'bbbbbbbbbb', JSON.stringify(facts)), 60_000);
+    await a.store.claim('home:user:principal of ann', 'bbbbbbbbbb', 60_000);
+    const list = modern(1, 'tools/list');
+    expect((await a.http.post(list, headersFor(list, ANN))).status).toBe(200);
+    expect(a.core.last.bodies).toHaveLength(1);
+    const change = { kind: 'cluster.member', instance: 'bbbbbbbbbb', change: 'unreachable' };
+    await expect.poll(() => a.events).toContainEqual(expect.objectContaining(change));
+    expect(new Set(got)).toEqual(new Set(['/cluster/ping ']));
+  });
+
+  it('F369: answers no client, whose outcome is unknown', async () => {
+    const { home, other, session, relay } = await withRelay();
+    const { port } = await pretender();
+    await relay.cut();
+    await relay.leadTo(port);
+    const call = request(1, 'tools/call', { name: 'x' });
+    expect(errorOf((await other.http.post(call, session)).text)).toEqual(LOST);
+    expect((await other.http.post(request(2, 'tools/list'), session)).status).toBe(200);
+    expect([home.core.sessions.length, other.core.sessions.length]).toEqual([1, 1]);
+  });
+});
+
 describe('a gateway that ends', () => {
   it('serves no more requests of others, which serve them themselves', async () => {
     const { home, other, session } = await homeOfAnn(await two());
@@ -477,7 +523,7 @@ describe('the store', () => {
     expect((await a.http.post(request(1), session)).status).toBe(200);
     const b = await startGateway({ redis, name: 'bbbbbbbbbb' });
     await redis.restart();
-    await until('they know each other', () => a.cluster.size === 2 && b.cluster.size === 2);
+    await until('they know each other', () => knows(a, b) && knows(b, a));
     // The gateway that has the user claims its home anew.
     await expect.poll(() => b.store.holderOf('home:user:principal of ann')).toBe(a.name);
     expect((await b.http.post(request(2), session)).status).toBe(200);

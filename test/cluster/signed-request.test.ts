@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import {
   ANY_RECEIVER,
+  type Keys,
   MEMBERS_PATH,
   RequestSigner,
   RequestVerifier,
@@ -49,6 +50,26 @@ describe('a request between gateways', () => {
     for (const request of new Seeded(1).shuffle(requests)) expect(verify(verifier, request)).toBeDefined();
     for (const request of requests) expect(verify(verifier, request)).toBeUndefined();
     expect(verify(new RequestVerifier([KEY], 'cccccccccc'), sign())).toBeUndefined();
+  });
+
+  it('has an answer that only a gateway with the key can give, to this request and with this body', () => {
+    const [first, second] = [signer.sign(CALL), signer.sign(CALL)];
+    const proofBy = (keys: Keys, body?: string) => {
+      const proof = new RequestVerifier(keys, B).proofFor(received(CALL, first) as IncomingMessage, body);
+      return { headers: { [SIGNATURE_HEADER]: proof } };
+    };
+    const asker = new RequestSigner([KEY, OLDER], A);
+    expect([asker.isProven(first, proofBy([KEY])), asker.isProven(first, proofBy([OLDER, KEY], '{}'), '{}')]).toEqual([
+      true,
+      true,
+    ]);
+    expect([
+      asker.isProven(second, proofBy([KEY])),
+      asker.isProven(first, proofBy([KEY], '{}'), '{ }'),
+      asker.isProven(first, proofBy([STRANGE])),
+      asker.isProven(first, { headers: {} }),
+      asker.isProven(first, { headers: { [SIGNATURE_HEADER]: first[SIGNATURE_HEADER] } }),
+    ]).toEqual([false, false, false, false, false]);
   });
 
   it('is refused if many came since, because the receiver remembers a limited number', () => {
