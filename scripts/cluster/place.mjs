@@ -156,7 +156,8 @@ export class Place {
       ...own,
     });
     const jobs = entry('jobs', users === undefined ? {} : { sharing: 'all' });
-    const others = Object.entries(servers).map(([name, settings]) => [name, entry(name, settings)]);
+    const ofServer = (name, own) => (own.url === undefined ? entry(name, own) : own);
+    const others = Object.entries(servers).map(([name, own]) => [name, ofServer(name, own)]);
     const sealKeyFile = join(this.folder, 'seal-key');
     // A process would be started for each user who sees this server.
     const ofOwn = own && {

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,6 +7,7 @@ import { startProtected } from '../../test/fixtures/servers/protected.mjs';
 import { Client } from './client.mjs';
 import { CLI } from './gateway.mjs';
 import { kill } from './hub-place.mjs';
+import { Renewals } from './renewals.mjs';
 import { until, wait } from './wait.mjs';
 
 const BROWSER = fileURLToPath(new URL('../../test/fixtures/cli/browser.mjs', import.meta.url));
@@ -79,8 +80,6 @@ async function race({ rounds, kills, processes, folder }) {
 }
 
 class Place {
-  /** The forms of all refreshes. */
-  forms = [];
   /** Logins that were revoked before the first kill. */
   reusedBefore = 0;
   #server;
@@ -88,8 +87,7 @@ class Place {
   #data;
   #size;
   #all = [];
-  /** Called with the next request for tokens, once the authorization server has answered it and before the answer is sent. */
-  #onPost;
+  #renewals;
 
   static async open(folder, size) {
     const place = new Place();
@@ -101,7 +99,7 @@ class Place {
     const config = join(folder, 'trunkline.json');
     writeFileSync(config, JSON.stringify({ servers: { files: { url: place.#server.url } } }));
     symlinkSync(config, join(folder, 'link.json'));
-    place.#server.before = (one, response) => place.#hold(one, response);
+    place.#renewals = new Renewals(place.#server);
     return place;
   }
 
@@ -126,10 +124,10 @@ class Place {
     if (isEnd) {
       // The round before has got a token that ends soon, and the timers of all processes are about to renew it.
       this.#server.lifetimeSeconds = LONG_SECONDS;
-      await wait(Math.max(0, this.#endsAt - Date.now()));
+      await wait(Math.max(0, this.#renewals.endsAt - Date.now()));
     } else {
       this.#server.lifetimeSeconds = SHORT_SECONDS;
-      this.#refuseAll();
+      this.#renewals.refuseAll();
     }
     const outcomes = await this.#callAll();
     this.reusedBefore = this.#server.reused;
@@ -140,14 +138,8 @@ class Place {
   /** One renewal whose process is killed after the authorization server has answered. */
   async killOnce() {
     this.#server.lifetimeSeconds = LONG_SECONDS;
-    this.#refuseAll();
-    const killed = new Promise((resolve) => {
-      this.#onPost = (port) => {
-        const pid = processWith(port, this.#pids());
-        kill(pid, 'SIGKILL');
-        resolve(pid);
-      };
-    });
+    this.#renewals.refuseAll();
+    const killed = this.#renewals.killNext(() => this.#pids());
     const outcomes = this.#callAll();
     const pid = await killed;
     const wrong = [];
@@ -170,6 +162,10 @@ class Place {
     return { isLost, named, wrong };
   }
 
+  get forms() {
+    return this.#renewals.forms;
+  }
+
   get posts() {
     return this.forms.length;
   }
@@ -184,26 +180,6 @@ class Place {
     await until(() => this.#pids().length === 0, END_WITHIN_MS);
     await this.#server.close();
     rmSync(this.#data, { recursive: true, force: true });
-  }
-
-  #endsAt = 0;
-
-  async #hold({ path, form, socket }, response) {
-    if (path !== '/token' || !form.includes('grant_type=refresh_token')) return false;
-    this.forms.push(form);
-    const { end } = response;
-    response.end = (...rest) => {
-      this.#endsAt = Date.now() + this.#server.lifetimeSeconds * 1_000;
-      const onPost = this.#onPost;
-      this.#onPost = undefined;
-      onPost?.(socket.remotePort);
-      return end.apply(response, rest);
-    };
-    return false;
-  }
-
-  #refuseAll() {
-    for (const secret of this.#server.secrets) this.#server.refused.add(secret);
   }
 
   async #callAll() {
@@ -271,23 +247,4 @@ function isAlive(pid) {
   } catch {
     return false;
   }
-}
-
-/** The process that has the local end of a connection on this port. */
-function processWith(port, pids) {
-  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
-  const line = readFileSync('/proc/net/tcp', 'utf8')
-    .split('\n')
-    .find((one) => one.slice(0, 30).includes(local));
-  const inode = line?.trim().split(/\s+/)[9];
-  const isOwner = (pid) => {
-    try {
-      return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`);
-    } catch {
-      return false;
-    }
-  };
-  const owner = pids.find(isOwner);
-  if (owner === undefined) throw new Error(`no process has port ${port}`);
-  return owner;
 }

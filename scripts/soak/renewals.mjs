@@ -1,0 +1,68 @@
+// The renewals of logins at the authorization server of a run.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { kill } from './hub-place.mjs';
+
+/** The requests to renew a login, whose times and whose senders a run controls. */
+export class Renewals {
+  /** Their forms. */
+  forms = [];
+  /** When the newest token ends, on the wall clock. */
+  endsAt = 0;
+  #server;
+  /** Called with the socket of the next request, once the authorization server has answered it and before the answer is sent. */
+  #onPost;
+
+  constructor(server) {
+    this.#server = server;
+    server.before = (one, response) => this.#watch(one, response);
+  }
+
+  /** From now on, the server refuses all tokens that were given out. */
+  refuseAll() {
+    for (const secret of this.#server.secrets) this.#server.refused.add(secret);
+  }
+
+  /** Kills the process that renews next, between the answer and its arrival. Resolves with its pid. `pids` returns those it can be. */
+  killNext(pids) {
+    return new Promise((resolve, reject) => {
+      this.#onPost = (socket) => {
+        const pid = peerOf(socket, pids());
+        if (pid === undefined) reject(new Error('no process of the run has sent the request'));
+        else kill(pid, 'SIGKILL');
+        resolve(pid);
+      };
+    });
+  }
+
+  #watch({ path, form, socket }, response) {
+    if (path !== '/token' || !form.includes('grant_type=refresh_token')) return false;
+    this.forms.push(form);
+    const { end } = response;
+    response.end = (...rest) => {
+      this.endsAt = Date.now() + this.#server.lifetimeSeconds * 1_000;
+      const onPost = this.#onPost;
+      this.#onPost = undefined;
+      onPost?.(socket);
+      return end.apply(response, rest);
+    };
+    return false;
+  }
+}
+
+/** The process, of these, at the other end of a connection from this machine. Others may have its port for other connections. */
+function peerOf({ remotePort, localPort }, pids) {
+  const end = (port) => `[0-9A-F]{8}:${port.toString(16).toUpperCase().padStart(4, '0')} `;
+  const ends = new RegExp(`^ *\\d+: ${end(remotePort)}${end(localPort)}`);
+  const line = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .find((one) => ends.test(one));
+  const inode = line?.trim().split(/\s+/)[9];
+  const isOwner = (pid) => {
+    try {
+      return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`);
+    } catch {
+      return false;
+    }
+  };
+  return pids.find(isOwner);
+}
