@@ -69,10 +69,14 @@ export type SharedKeys = readonly [string, ...string[]];
  */
 export async function readSealKeys(file: string, secretFolder?: string): Promise<SharedKeys> {
   const found = await readRegularFile(file, secretRules(file, MAX_KEY_FILE_BYTES, secretFolder));
-  const hint = `make the file with: (umask 077; openssl rand -base64 32 > ${file}), and give each gateway the same one`;
+  const hint = `copy it from another gateway, or make the first one with: (umask 077; openssl rand -base64 32 > ${file})`;
   if (found.kind !== 'read') {
-    const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
-    throw new UsageError(`cannot use the file ${file} of gateway.sealKeyFile: ${reason}`, hint);
+    const isAbsent = found.kind === 'absent';
+    throw new UsageError(
+      `cannot use the file ${file} of gateway.sealKeyFile: ${isAbsent ? 'it does not exist' : found.reason}`,
+      // A new key would be another one than that of the other gateways.
+      isAbsent ? hint : `keep the key in a file of your own that is closed to others: chmod 600 ${file}`,
+    );
   }
   const [first, ...others] = found.bytes.toString('latin1').trim().split(/\r?\n/);
   const keys: SharedKeys = [first ?? '', ...others];

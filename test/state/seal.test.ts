@@ -131,6 +131,7 @@ describe('the file with a shared key', () => {
     const file = fileWith(KEY);
     chmodSync(file, 0o640);
     await expect(readSealKeys(file)).rejects.toThrow(UsageError);
+    await expect(readSealKeys(file)).rejects.toMatchObject({ hint: expect.stringContaining(`chmod 600 ${file}`) });
   });
 
   describe.skipIf(process.platform === 'win32')('in a folder of secrets of the system', () => {
