@@ -118,7 +118,7 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
     process.stderr.write(`Trunkline serves ${transport.url}/mcp${auth === undefined ? withToken : loginOf(auth)}\n`);
     return transport;
   } catch (error) {
-    throw asUsageError(error, settings);
+    throw asUsageError(error, settings, cluster?.config.listen.port);
   }
 }
 
@@ -223,7 +223,7 @@ async function readPem(option: string, file: string): Promise<Buffer> {
   throw new UsageError(`cannot read the file ${file} of ${option}: ${reason}`, PEM_HINT);
 }
 
-function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknown {
+function asUsageError(error: unknown, { host, port, tls }: HttpSettings, peerPort: number | undefined): unknown {
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
@@ -231,7 +231,9 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknow
   if (error instanceof Error && tls !== undefined && code?.startsWith('ERR_OSSL')) {
     return new UsageError(`cannot use the TLS certificate or key (${error.message})`, PEM_HINT, { cause: error });
   }
-  const reason = code === undefined ? undefined : LISTEN_FAULTS.get(code);
+  // The peer port is opened first.
+  const isPeerPort = code === 'EADDRINUSE' && port === peerPort;
+  const reason = isPeerPort ? 'it is the port for the other gateways, too' : LISTEN_FAULTS.get(code ?? '');
   if (reason === undefined) return error;
   return new UsageError(
     `cannot listen on ${literal(host)}:${port}: ${reason}`,

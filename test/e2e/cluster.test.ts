@@ -156,4 +156,17 @@ describe('a peer port', () => {
       other.close();
     }
   });
+
+  it('is another one than the port for clients', async () => {
+    const port = await freePort();
+    const { code, stderr } = await place.run([
+      'serve',
+      '--config',
+      await configOf('one', port),
+      '--http',
+      `127.0.0.1:${port}`,
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`cannot listen on 127.0.0.1:${port}: it is the port for the other gateways, too`);
+  });
 });

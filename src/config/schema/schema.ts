@@ -598,14 +598,14 @@ const cluster = z.strictObject(
     ),
     advertise: parsedText(
       `The address at which the other gateways reach this one, as HOST:PORT, such as \${POD_IP}:7412.`,
-      'an address',
+      'the HOST:PORT at which other gateways reach this one',
       reachableAddress,
     ),
     ...z.exactPartial(
       z.strictObject({
         listen: parsedText(
           'Where this gateway listens for the others, as HOST:PORT. Default: the port of `advertise`, at all addresses of this machine.',
-          'an address',
+          'HOST:PORT',
           hostAndPort,
         ),
         storeUser: text('The user of the store (ACL).', 'the name of a user'),
