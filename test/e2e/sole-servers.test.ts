@@ -156,17 +156,18 @@ describe('a server with `placement: one`', () => {
 
   it('F371: moves to the next gateway while the first one drains, and no call is lost', async () => {
     const { first, second } = await two({ drain: '30s' });
-    const clients = [await place.handshake(first), await place.handshake(second), await place.handshake(second)];
-    for (const client of clients) await client.call('lab__echo');
+    const client = await place.handshake(second);
+    await client.call('lab__echo');
     const [before] = labs();
     const isOnce = watchForTwo();
     const file = place.file('effects');
     let isOver = false;
     const texts: string[] = [];
-    const calling = clients.slice(1).map(async (client, at) => {
+    // So many callers that there is no moment without a call in flight by itself.
+    const calling = Array.from({ length: 12 }, async (_, at) => {
       for (let n = 0; !isOver; n += 1) {
         const marker = `${at}.${n}`;
-        expect(await client.call('lab__effect', { file, marker, delayMs: 20 })).toBe(marker);
+        expect(await client.call('lab__effect', { file, marker, delayMs: 200 + at * 37 })).toBe(marker);
         texts.push(marker);
       }
     });

@@ -112,6 +112,8 @@ export class Post {
         await this.#read(response);
         return;
       }
+      // The server has refused it.
+      this.#isSent = false;
       await this.#session.sleep(waitMs, this.#abort.signal);
       if (this.#abort.signal.aborted) return;
     }

@@ -120,6 +120,16 @@ describe('a call over HTTP', () => {
     expect(of('tools/call')).toHaveLength(2);
   });
 
+  it('F233: is unsent if the connection ends while the server wants a pause', async () => {
+    const { origin, of } = await serveCalls(({ response }) => status(response, 503, { 'retry-after': '5' }));
+    const { call, connection } = await connect(origin);
+    const { done } = call();
+    await until('the refusal', () => of('tools/call').length === 1 && of('tools/call')[0]?.response.writableFinished === true);
+    await flush();
+    connection.close('stopped');
+    expect(await done).toBe('stopped unsent');
+  });
+
   it('fails as unsent if the server wants a pause that is too long', async () => {
     const { origin, of } = await serveCalls(({ response }) => status(response, 503, { 'retry-after': '60' }));
     const { call, connection } = await connect(origin);
