@@ -124,7 +124,10 @@ describe('a call over HTTP', () => {
     const { origin, of } = await serveCalls(({ response }) => status(response, 503, { 'retry-after': '5' }));
     const { call, connection } = await connect(origin);
     const { done } = call();
-    await until('the refusal', () => of('tools/call').length === 1 && of('tools/call')[0]?.response.writableFinished === true);
+    await until(
+      'the refusal',
+      () => of('tools/call').length === 1 && of('tools/call')[0]?.response.writableFinished === true,
+    );
     await flush();
     connection.close('stopped');
     expect(await done).toBe('stopped unsent');
