@@ -58,8 +58,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['json', 'timing', 'errors', 'files', 'http', 'config/file', 'config/resolve', 'downstream', 'downstream/http'],
     ...['node', 'npm:jose'],
   ],
-  // What several gateways share. `redis-store.ts` alone loads the client of the store.
   // The other gateways: the store that all of them share, and the requests that go to them through the port of the HTTP transport.
+  // `redis-store.ts` alone loads the client of the store.
   cluster: [
     ...['json', 'mcp', 'timing', 'errors', 'files', 'http', 'config/schema', 'downstream/http', 'observe/events'],
     // Servers that run on one gateway are servers behind a URL for the others.

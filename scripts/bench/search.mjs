@@ -1,6 +1,6 @@
 // How often the search finds a tool that answers a question, what it saves and what it takes: `npm run bench:search`. With
 // `--part tuning` the questions are those on which the ranking may be tuned, and with `--misses` each missed one is printed.
-// The other questions are for the figures only: nobody looks at them while the ranking changes. `--peers` adds other searches from npm.
+// The other questions are for the figures only, so that no change of the ranking is fitted to them. `--peers` adds other searches from npm.
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

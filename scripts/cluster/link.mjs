@@ -6,7 +6,7 @@ export class Link {
   #target;
   #server = createServer((incoming) => this.#relay(incoming));
   #sockets = new Set();
-  /** What the connections have carried to the target, while `record` is set. */
+  /** The bytes that the connections have carried to the target while `record` was set. */
   recorded = [];
   record = false;
 

@@ -1,4 +1,4 @@
-// What clients notice while the store of a cluster is away.
+// Effects on clients while the store of a cluster is away.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../soak/wait.mjs';
 import { account, extraMs, judgedIf, ms, percentile, show, target, underUsers } from './load.mjs';

@@ -1,4 +1,4 @@
-// What is between a client and nginx in a run with real clients: sees each request, and lets the run do something before a call.
+// A proxy between a client and nginx in a run with real clients. Sees each request, and lets the run do something before a call.
 import { once } from 'node:events';
 import * as http from 'node:http';
 

@@ -15,7 +15,7 @@ const IDLE_TOOLS = 196;
 const TOOL = 'tiny__echo';
 /** The tools of Trunkline that a client sees in search mode. */
 const OF_SEARCH = ['find_tools', 'describe_tools', 'call_tool'].map((name) => `trunkline__${name}`);
-/** What the page on tools says about `auto`: none of these clients has a known limit. */
+/** The mode of these clients with `auto`, because none of them has a known limit on the page about tools. */
 const EXPECTED = { direct: 'direct', search: 'search', auto: 'direct' };
 
 const { values } = parseArgs({

@@ -14,7 +14,7 @@ const [READERS, OTHERS] = [4, 4];
 const READ_EVERY = 4;
 const LIMITS = { max: '100kB', maxBinary: '100kB' };
 const MAX_SHOWN = 100_000;
-/** What is beside the text in a cut answer. */
+/** Room for the rest of a cut answer beside the text. */
 const NOTE_BYTES = 2 * KIB;
 const MAX_KEPT_BYTES = 128 * MIB;
 /** Growth by the encoding. */

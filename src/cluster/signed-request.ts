@@ -15,7 +15,7 @@ export const [PING_PATH, MEMBERS_PATH, HOMES_PATH] = ['/cluster/ping', '/cluster
 /** Receiver of a request of a command, which does not know the name of the gateway. It may only ask for the list. */
 export const ANY_RECEIVER = '*';
 
-/** What a client has asked for, in the words of the gateway that passes the request on. */
+/** Facts about the request of a client, signed by the gateway that passes the request on. */
 export interface HopFacts {
   readonly caller: Caller;
   readonly client: ClientAddress;

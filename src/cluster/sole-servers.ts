@@ -32,7 +32,7 @@ type SoleTarget = DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rerea
 interface Dialers {
   /** Runs the process here. */
   readonly processes: Dialer<ChildSpec>;
-  /** What a connection to the process at another gateway needs. */
+  /** Options of a connection to the process at another gateway. */
   readonly remote: Omit<HttpDialerOptions, 'openAccess' | 'createAgent'>;
 }
 

@@ -7,8 +7,8 @@ export class StoreUnavailable extends Error {
 }
 
 /**
- * What the gateways of a cluster share: a key-value store with times to live, in which each command is atomic. Every value is
- * text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
+ * The store that the gateways of a cluster share. It has keys, values and times to live, and each command is atomic. Every value
+ * is text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
  *
  * Each command settles within 250 ms, and rejects with `StoreUnavailable` at once while the store is known to be away, so
  * that no request of a client waits for it. Only `beat` and `connect` ask a store that is away, and may take 2.5 s then.

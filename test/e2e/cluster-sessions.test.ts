@@ -1,4 +1,4 @@
-// What the gateways of a cluster know of each other's sessions: the built CLI, several times, and a real Redis.
+// Sessions that continue at another gateway of a cluster: the built CLI, several times, and a real Redis.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import * as http from 'node:http';

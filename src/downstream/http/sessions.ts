@@ -203,7 +203,7 @@ interface SessionsOptions {
   readonly core: HttpSessionPort;
   readonly scan: ScanEnvelope;
   readonly ids: SealedIds;
-  /** What the gateways of a cluster know of all sessions. Absent without a cluster. */
+  /** The records of sessions that the gateways of a cluster share. Absent without a cluster. */
   readonly records?: SessionRecords | undefined;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;

@@ -120,7 +120,7 @@ export class ScriptedSession implements HttpClientSession {
   readonly isResumed: boolean;
   /** The params of the repeated handshakes. */
   readonly restored: Message[] = [];
-  /** What its client had set, when it was resumed. */
+  /** The settings of its client from before it was resumed. */
   state: SessionState | undefined;
   readonly #core: Pick<ScriptedCore, 'onInitialize' | 'onRequest' | 'onRestore'>;
 

@@ -51,7 +51,7 @@ export function idsOf(
   return new SealedIds({ sessionKeys: keys, eventKeys: keys, instance, now });
 }
 
-/** What all processes of a cluster know of the sessions. */
+/** The records of sessions that all processes of a cluster share. */
 export class SharedRecords implements SessionRecords {
   readonly states = new Map<string, SessionState | 'deleted'>();
   writes = 0;
