@@ -135,6 +135,10 @@ export class Cluster implements Placement {
     return { members, homes: this.#homes.size, isStoreUp: this.#options.store.isUp, hops, received };
   }
 
+  get connections(): number {
+    return this.#listener.connections;
+  }
+
   get hasCalls(): boolean {
     return this.#hops.hasCalls || this.soleServers.isMoving;
   }

@@ -60,7 +60,8 @@ export class Homes {
     const { members } = this.#options;
     if (this.#own.has(key)) return undefined;
     const known = this.#known.get(key);
-    if (known !== undefined && members.isReachable(known)) return this.#remember(key, known);
+    // A draining gateway gives its homes away, so the store is asked.
+    if (known !== undefined && members.isReady(known)) return this.#remember(key, known);
     if (birth === undefined) return this.#claim(key, this.#lessLoaded(), () => this.#agreed(key));
     return members.isReachable(birth) ? this.#remember(key, birth) : this.#ofOrphan(key, birth);
   }

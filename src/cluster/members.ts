@@ -113,6 +113,11 @@ export class Members {
     return this.#members.get(name)?.isReachable === true;
   }
 
+  /** Whether this is another gateway that answers, and does not give its homes away. */
+  isReady(name: string): boolean {
+    return this.isReachable(name) && this.#members.get(name)?.facts.state === 'ready';
+  }
+
   /** The other gateways that answer. */
   get reachable(): readonly string[] {
     return [...this.#members.values()].flatMap(({ name, isReachable }) => (isReachable ? [name] : []));

@@ -73,6 +73,11 @@ export class PeerListener {
     });
   }
 
+  /** Number of open connections. */
+  get connections(): number {
+    return this.#listener.connections;
+  }
+
   isConnected(name: string): boolean {
     return this.#connections.has(name);
   }
@@ -120,7 +125,7 @@ export class PeerListener {
     } else if (request.url === MEMBERS_PATH) respond(view());
     else if (request.url?.startsWith(HOMES_PATH) === true)
       respond({ isHome: isHome(decodeURIComponent(request.url.slice(HOMES_PATH.length))) });
-    else response.writeHead(401, { 'content-length': 0 }).end();
+    else response.writeHead(401, { connection: 'close', 'content-length': 0 }).end();
   }
 
   #track(name: string, socket: Socket): void {

@@ -408,6 +408,21 @@ describe('a gateway that ends', () => {
     expect((await running).status).toBe(200);
   });
 
+  it('goes on until the others have sent nothing for 2 s, because a request may be on its way', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    expect((await other.http.post(request(1), session)).status).toBe(200);
+    await until('no client is connected', () => home.cluster.connections === 1);
+    let isOver = false;
+    const drained = home.http.front.drain(60_000).then(() => {
+      isOver = true;
+    });
+    home.http.clock.advance(1_900);
+    expect((await other.http.post(request(2), session)).status).toBe(200);
+    expect(isOver).toBe(false);
+    home.http.clock.advance(200);
+    await drained;
+  });
+
   it('gives away a user with a call in flight when the call is over', async () => {
     const { home, other, session } = await homeOfAnn(await two());
     const replies = home.core.hold();

@@ -85,6 +85,8 @@ export interface Placement {
   /** Returns the name if this is another gateway that can be reached. */
   reachable(instance: string | undefined): string | undefined;
   pass(home: string, passed: PassedRequest): Promise<Passed>;
+  /** Number of the connections of other gateways. */
+  readonly connections: number;
   /** Whether a request other than a standing one is passed on at the moment, or a server is to be given away. */
   readonly hasCalls: boolean;
   /** Gives away what this gateway has, each user and session as soon as no call is in flight. */

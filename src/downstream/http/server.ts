@@ -156,7 +156,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
       draining = new Drain({
         ...{ clock, ms },
         isBusy: () => sessions.hasCalls || sessionless.hasCalls || placement?.hasCalls === true,
-        connections: () => listener.connections,
+        connections: () => listener.connections + (placement?.connections ?? 0),
         stopAccepting: async () => {
           await listener.stopListeningWhenIdle();
           sessions.endListening();
