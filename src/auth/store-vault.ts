@@ -32,15 +32,11 @@ const FOLLOW_MS = 5_000;
 /** How long the end of a process waits for the store, in milliseconds. */
 const CLOSE_MS = 2_000;
 
-/** A version of a login. Each change makes a greater number. The record is `undefined` after a logout. */
+/** A version of a login. Each change makes a greater number, and 0 is nothing. The record is `undefined` after a logout. */
 interface Version {
   readonly version: number;
   readonly record: LoginRecord | undefined;
-}
-
-/** The content of the store. The number is 0 if there is nothing, or nothing that the keys open. */
-interface Stored extends Version {
-  readonly bytes: Uint8Array | undefined;
+  /** Whether no key opens the record, and whether another key than the first one opens it. */
   readonly isUnreadable?: boolean;
   readonly hasOldKey?: boolean;
 }
@@ -71,7 +67,7 @@ export class StoreVault implements Vault {
   /** The ends of the latest works with each lease, because this process is one holder. */
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Logins that the store has to get. */
-  readonly #restoring = new Map<string, Promise<void>>();
+  readonly #restoring = new Set<string>();
   /** Logins that were encrypted again with the first key. Gateways with other first keys would do it in turns for ever. */
   readonly #resealed = new Set<string>();
   /** When the store stopped to answer; `undefined` while it answers. */
@@ -122,8 +118,8 @@ export class StoreVault implements Vault {
 
   /** Waits for the store for two seconds if it has to get a login. Rejects with a `LoginError` if it does not get it. */
   async close(): Promise<void> {
-    const restored = Promise.all(this.#restoring.values());
-    if (this.#restoring.size > 0) await Promise.race([restored, setTimeout(CLOSE_MS)]);
+    const end = performance.now() + CLOSE_MS;
+    while (this.#restoring.size > 0 && performance.now() < end) await setTimeout(WAIT_MS);
     this.#isClosed = true;
     await this.#options.close?.();
     if (this.#restoring.size > 0)
@@ -142,10 +138,9 @@ export class StoreVault implements Vault {
     try {
       const stored = await this.#read(name);
       let { bytes } = stored;
+      const [key] = await this.#options.readKeys();
       const replace = async ({ version, record }: Version) => {
-        const content = JSON.stringify({ version, record: record ?? null });
-        const [key] = await this.#options.readKeys();
-        const sealed = encrypt(key, name, content);
+        const sealed = encrypt(key, name, JSON.stringify({ version, record: record ?? null }));
         const isReplaced = await this.#ask(
           async (store) =>
             (await store.replace(lease, bytes, sealed)) ||
@@ -211,7 +206,7 @@ export class StoreVault implements Vault {
     }
   }
 
-  async #read(name: string): Promise<Stored> {
+  async #read(name: string): Promise<Version & { readonly bytes: Uint8Array | undefined }> {
     const keys = await this.#options.readKeys();
     const bytes = await this.#ask((store) => store.read(`login:${name}`));
     if (bytes === undefined) return { bytes, version: 0, record: undefined };
@@ -225,7 +220,7 @@ export class StoreVault implements Vault {
   }
 
   /** Returns the newest version of a login. Keeps it. */
-  #newestOf(name: string, stored: Stored): Version | Stored {
+  #newestOf(name: string, stored: Version): Version {
     // Another gateway may have encrypted it with a key that this process does not have yet.
     if (stored.isUnreadable === true) return stored;
     const known = this.#newest.get(name);
@@ -235,17 +230,14 @@ export class StoreVault implements Vault {
   }
 
   /** Stores the newest version of a login, once the store answers. */
-  #restore(id: LoginId): Promise<void> {
+  async #restore(id: LoginId): Promise<void> {
     const name = this.nameOf(id);
-    const restoring = this.#restoring.get(name) ?? this.#restored(id).finally(() => this.#restoring.delete(name));
-    this.#restoring.set(name, restoring);
-    return restoring;
-  }
-
-  async #restored(id: LoginId): Promise<void> {
-    while (!this.#isClosed) {
+    if (this.#restoring.has(name)) return;
+    this.#restoring.add(name);
+    while (this.#restoring.has(name) && !this.#isClosed) {
       try {
-        return await this.locked(id, AbortSignal.timeout(2 * LEASE_MS), ({ check }) => check());
+        await this.locked(id, AbortSignal.timeout(2 * LEASE_MS), ({ check }) => check());
+        this.#restoring.delete(name);
       } catch {
         await setTimeout(RETRY_MS, undefined, { ref: false });
       }
@@ -253,7 +245,7 @@ export class StoreVault implements Vault {
   }
 }
 
-function readable({ record, isUnreadable }: Version & Partial<Stored>): LoginRecord | undefined {
+function readable({ record, isUnreadable }: Version): LoginRecord | undefined {
   if (isUnreadable !== true) return record;
   throw new LoginError('the login in the store of the cluster is damaged, or was encrypted with another key');
 }
