@@ -3,7 +3,7 @@ import type { Cancel, Clock } from '../timing/clock.js';
 import { type ClusterStore, StoreUnavailable } from './store.js';
 
 export interface LeasesOptions {
-  readonly store: Pick<ClusterStore, 'claim' | 'holderOf' | 'renew' | 'release' | 'read' | 'replace'>;
+  readonly store: Pick<ClusterStore, 'claim' | 'renew' | 'release' | 'read' | 'replace'>;
   /** The name of this gateway. */
   readonly self: string;
   readonly clock: Clock;
@@ -78,11 +78,6 @@ export class Leases {
     if (lease === undefined) listener(0, LATE);
     lease?.listeners.add(listener);
     return () => lease?.listeners.delete(listener);
-  }
-
-  /** Returns the gateway that has the lease; `undefined` if it is free. Rejects with `StoreUnavailable`. */
-  async holderOf(name: string): Promise<string | undefined> {
-    return await this.#options.store.holderOf(name);
   }
 
   /** Gives back the leases that protect nothing, and are not kept. */

@@ -15,9 +15,10 @@ import type {
 import { ServerEra } from '../upstream/server-era.js';
 import { Leases, type LeasesOptions } from './leases.js';
 import type { RequestSigner } from './signed-request.js';
-import { StoreUnavailable } from './store.js';
+import { type ClusterStore, StoreUnavailable } from './store.js';
 
 interface SoleServersOptions extends Omit<LeasesOptions, 'isKept'> {
+  readonly store: LeasesOptions['store'] & Pick<ClusterStore, 'holderOf'>;
   /** Host and port of this gateway's own peer port. */
   readonly address: string;
   /** Returns the host and the port of another gateway; `undefined` if it cannot be reached. */
@@ -132,33 +133,26 @@ export class SoleServers {
     await this.#leases.none();
   }
 
-  /** Returns the gateway on which the process runs, or is to run. */
+  /** Returns the gateway on which the process runs, or is to run. Waits for a while if the process is about to move. */
   async #place(key: string, isEnded: () => boolean): Promise<string | Failed> {
-    const { self, addressOf, clock } = this.#options;
+    const { self, store, addressOf, hasOthers, clock } = this.#options;
+    const name = leaseOf(key);
     const waitsUntil = clock.now() + MOVE_MS;
     try {
       for (;;) {
         const mayWait = clock.now() < waitsUntil;
-        const holder = await this.#holder(key, this.#isDraining && mayWait);
+        const isForOthers = this.#isDraining && mayWait && hasOthers();
+        const holder = await (isForOthers ? store.holderOf(name) : this.#leases.take(name));
         if (isEnded()) return failed('it was stopped');
-        if (mayWait && (holder === undefined || holder === this.#left.get(key))) {
-          await new Promise<void>((resolve) => clock.schedule(STEP_MS, resolve));
-        } else if (holder === self || (holder !== undefined && addressOf(holder) !== undefined)) {
-          return holder;
-        } else {
-          return failed('the gateway on which it runs does not answer');
-        }
+        const isUnknown = holder === undefined || holder === this.#left.get(key);
+        if (isUnknown && mayWait) await this.#sleep(STEP_MS);
+        else if (holder === self || (holder !== undefined && addressOf(holder) !== undefined)) return holder;
+        else return failed('the gateway on which it runs does not answer');
       }
     } catch (error) {
       if (error instanceof StoreUnavailable) return failed(error.message);
       throw error;
     }
-  }
-
-  /** Returns the gateway that has the lease. Takes a free lease, unless another gateway should take it. */
-  async #holder(key: string, isForOthers: boolean): Promise<string | undefined> {
-    const name = leaseOf(key);
-    return isForOthers && this.#options.hasOthers() ? await this.#leases.holderOf(name) : await this.#leases.take(name);
   }
 
   #run(key: string, target: SoleTarget, listener: UpstreamListener, dialer: Dialer<ChildSpec>): Dialed {
@@ -222,7 +216,9 @@ export class SoleServers {
         },
       },
     );
-    const stopLooking = this.#watch(key, holder, (because) => listener.lost('moved', because));
+    let isOver = false;
+    const moved = () => listener.lost('moved', 'it does not run on the same gateway any more');
+    this.#watch(key, holder, () => isOver, moved).catch(this.#options.onInternalError);
     return {
       pid: undefined,
       connection: dialed.connection.then((outcome) => {
@@ -231,41 +227,33 @@ export class SoleServers {
         return outcome;
       }),
       end: async (ladder) => {
-        stopLooking();
+        isOver = true;
         await dialed.end(ladder);
       },
     };
   }
 
-  /** Reports once that the process may be at another gateway. Returns a function that ends this. */
-  #watch(key: string, holder: string, onMoved: (because: string) => void): () => void {
-    const { clock, addressOf, onInternalError } = this.#options;
-    let isOver = false;
-    let cancel = () => {};
-    const look = async () => {
-      const isThere = addressOf(holder) !== undefined && (await this.#mayHold(key, holder));
-      if (isOver) return;
-      if (isThere) schedule();
-      else onMoved('it does not run on the same gateway any more');
-    };
-    const schedule = () => {
-      cancel = clock.schedule(LOOK_MS, () => void look().catch(onInternalError));
-    };
-    schedule();
-    return () => {
-      isOver = true;
-      cancel();
-    };
+  /** Calls `onMoved` when the process may be at another gateway, unless `isOver` by then. */
+  async #watch(key: string, holder: string, isOver: () => boolean, onMoved: () => void): Promise<void> {
+    do await this.#sleep(LOOK_MS);
+    while (!isOver() && (await this.#mayHold(key, holder)));
+    if (!isOver()) onMoved();
   }
 
   async #mayHold(key: string, holder: string): Promise<boolean> {
+    const { store, addressOf } = this.#options;
+    if (addressOf(holder) === undefined) return false;
     try {
-      return (await this.#leases.holderOf(leaseOf(key))) === holder;
+      return (await store.holderOf(leaseOf(key))) === holder;
     } catch (error) {
       // The other gateway ends the process in time, which breaks the connection.
       if (error instanceof StoreUnavailable) return true;
       throw error;
     }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#options.clock.schedule(ms, resolve));
   }
 
   #accessTo(holder: string, key: string): RemoteAccess {

@@ -98,7 +98,7 @@ describe('Leases', () => {
     });
     const leases = new Leases({ store: late, self: 'other', clock, isKept: () => true, onInternalError: () => {} });
     const taking = leases.take('q');
-    await expect.poll(() => one.leases.holderOf('q')).toBe('other');
+    await expect.poll(() => one.store.holderOf('q')).toBe('other');
     expect(leases.has('q')).toBe(true);
     answered();
     await taking;
