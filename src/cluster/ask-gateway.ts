@@ -1,9 +1,10 @@
 import { type Address, addressText } from '../config/schema/cluster-address.js';
+import type { Keys } from '../downstream/http/sealed-ids.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { readSigned, UnexpectedStatus } from './hop.js';
 import type { ClusterView } from './members.js';
-import { ANY_RECEIVER, type Keys, MEMBERS_PATH, RequestSigner } from './signed-request.js';
+import { ANY_RECEIVER, MEMBERS_PATH, RequestSigner } from './signed-request.js';
 
 /** The answer of the gateway on this machine, or why there is none. */
 export type Asked =

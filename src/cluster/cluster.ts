@@ -11,14 +11,14 @@ import {
   type PlacedRequest,
   type Placement,
 } from '../downstream/http/placement.js';
-import { instanceOfSession } from '../downstream/http/sealed-ids.js';
+import { instanceOfSession, type Keys } from '../downstream/http/sealed-ids.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { Homes, RENEW_MS } from './homes.js';
 import { Hops } from './hop.js';
 import { type MemberFacts, Members } from './members.js';
 import { PeerListener } from './peer-listener.js';
-import { type Keys, RequestSigner, RequestVerifier } from './signed-request.js';
+import { RequestSigner, RequestVerifier } from './signed-request.js';
 import { SoleServers } from './sole-servers.js';
 import type { ClusterStore } from './store.js';
 
@@ -46,10 +46,10 @@ const TICK_MS = 2_000;
  * pings, which take 4.5 s.
  */
 const LATE_MS = 4_000;
-/** How often a draining gateway gives away what has become idle, in milliseconds. */
+/** How often a draining gateway gives away idle users and sessions, in milliseconds. */
 const RELEASE_MS = 200;
 
-/** One gateway among those that serve the same clients: what it is the home of, and the way to the other homes. */
+/** One gateway among those that serve the same clients. Has its own homes, and the way to the others. */
 export class Cluster implements Placement {
   readonly #options: ClusterOptions;
   readonly #signer: RequestSigner;

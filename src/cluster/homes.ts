@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { LocalClients } from '../downstream/http/placement.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
-import { ignoreAbsence, type Members } from './members.js';
-import { type ClusterStore, StoreUnavailable } from './store.js';
+import type { Members } from './members.js';
+import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
 
 export interface HomesOptions {
   readonly store: ClusterStore;
@@ -34,7 +34,7 @@ const MAX_KNOWN = 50_000;
  */
 export class Homes {
   readonly #options: HomesOptions;
-  /** What this gateway is the home of, with the times of the claims. */
+  /** The users and sessions that have their homes here, with the times of the claims. */
   readonly #own = new Map<string, number>();
   /** Homes at other gateways, the least recently used first. */
   readonly #known = new Map<string, string>();

@@ -1,5 +1,6 @@
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import type { Socket } from 'node:net';
+import { hostAndPort } from '../config/schema/cluster-address.js';
 import { HOME_HEADER, type PassedRequest } from '../downstream/http/placement.js';
 import { closedSocketsNoticed } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
@@ -40,7 +41,7 @@ interface Receiver {
 /** How long a connection, a ping, and the question for a home may take, in milliseconds. A request waits for the last one. */
 const [CONNECT_MS, PING_MS, HOME_MS] = [1_000, 1_500, 250];
 /** How long idle connections stay open, in milliseconds: less than at the other end, so that no request meets its end. */
-const IDLE_MS = 60_000;
+export const IDLE_MS = 60_000;
 /** Longest answer of a gateway about itself and the others. */
 const MAX_ANSWER = 1024 * 1024;
 
@@ -132,7 +133,13 @@ export class Hops {
       headers: { ...passedHeaders(request), host: address },
     });
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
-    const outgoing = send({ ...hostOf(address), agent: this.#agent, method, path, headers: { ...headers, ...length } });
+    const outgoing = send({
+      ...hostAndPort(address),
+      agent: this.#agent,
+      method,
+      path,
+      headers: { ...headers, ...length },
+    });
     const open = { outgoing, response, isStanding };
     const ofReceiver = this.#open.get(name) ?? new Set();
     this.#open.set(name, ofReceiver.add(open));
@@ -208,7 +215,7 @@ export async function readSigned({ signer, to, address, path, timeoutMs }: Signe
   const headers = signer.sign({ to, method: 'GET', path, headers: { host: address } });
   return await new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const request = send({ ...hostOf(address), agent: false, path, headers, signal }, (answer) => {
+    const request = send({ ...hostAndPort(address), agent: false, path, headers, signal }, (answer) => {
       let text = '';
       answer.setEncoding('utf8');
       answer.on('data', (chunk: string) => {
@@ -225,11 +232,6 @@ export async function readSigned({ signer, to, address, path, timeoutMs }: Signe
     request.once('error', reject);
     request.end();
   });
-}
-
-function hostOf(address: string): { readonly host: string; readonly port: string } {
-  const { hostname, port } = new URL(`http://${address}`);
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? '80' : port };
 }
 
 function passedHeaders({ headers }: IncomingMessage): Record<string, string> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { type ClusterStore, StoreUnavailable } from './store.js';
+import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
 
 export interface LeasesOptions {
   readonly store: Pick<ClusterStore, 'claim' | 'renew' | 'release' | 'read' | 'replace'>;
@@ -176,7 +176,3 @@ export class Leases {
 const LATE = 'this gateway could not renew its lease in time';
 const TAKEN = 'another gateway has taken its lease';
 const AWAY = 'the store of the cluster does not answer, and another gateway could run it soon';
-
-function ignoreAbsence(error: unknown): void {
-  if (!(error instanceof StoreUnavailable)) throw error;
-}

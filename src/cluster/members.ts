@@ -1,10 +1,11 @@
+import type { Keys } from '../downstream/http/sealed-ids.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
-import { type Keys, signText, verifyText } from './signed-request.js';
-import { type ClusterStore, StoreUnavailable } from './store.js';
+import { signText, verifyText } from './signed-request.js';
+import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
 
-/** What a gateway says about itself. */
+/** The facts that a gateway reports about itself. */
 export interface MemberFacts {
   /** Host and port of its peer port. */
   readonly address: string;
@@ -286,12 +287,6 @@ export class Members {
       this.#options.events.emit({ kind: 'cluster.store', isUp, ...(reason && { reason }) });
     this.#wasUp = isUp;
   }
-}
-
-/** For a command without which the cluster goes on. */
-export function ignoreAbsence(error: unknown): undefined {
-  if (!(error instanceof StoreUnavailable)) throw error;
-  return undefined;
 }
 
 function parseFacts(text: string): MemberFacts | undefined {

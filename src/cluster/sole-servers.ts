@@ -1,4 +1,5 @@
 import { Agent } from 'node:http';
+import { hostAndPort } from '../config/schema/cluster-address.js';
 import { GATEWAY } from '../downstream/http/placement.js';
 import { RequestError } from '../http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../supervision/launcher.js';
@@ -13,6 +14,7 @@ import type {
   UpstreamListener,
 } from '../upstream/port.js';
 import { ServerEra } from '../upstream/server-era.js';
+import { IDLE_MS } from './hop.js';
 import { Leases, type LeasesOptions } from './leases.js';
 import type { RequestSigner } from './signed-request.js';
 import { type ClusterStore, StoreUnavailable } from './store.js';
@@ -41,8 +43,6 @@ type Failed = Extract<DialOutcome, { kind: 'failed' }>;
 
 /** How often a gateway looks whether the process is still where it is connected to, in milliseconds. */
 const LOOK_MS = 2_000;
-/** How long idle connections to other gateways stay open, in milliseconds: less than at the other end. */
-const IDLE_MS = 60_000;
 
 /**
  * Servers whose process runs on one gateway of the cluster, the one that has the lease. The others connect to it as to a server
@@ -258,8 +258,8 @@ export class SoleServers {
 
   #accessTo(holder: string, key: string): RemoteAccess {
     const { sign, self, address } = this.#options;
-    const { hostname, port } = new URL(`http://${address}`);
-    const client = { address: hostname, port: Number(port) };
+    const { host, port } = hostAndPort(address);
+    const client = { address: host, port };
     const facts = { caller: { principal: `${GATEWAY}${self}` }, client, endpoint: key };
     return {
       headers: async ({ method, url, headers, body }) =>

@@ -6,6 +6,12 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
+/** For a command without which the cluster goes on. */
+export function ignoreAbsence(error: unknown): undefined {
+  if (!(error instanceof StoreUnavailable)) throw error;
+  return undefined;
+}
+
 /**
  * The store that the gateways of a cluster share. It has keys, values and times to live, and each command is atomic. Every value
  * is text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.

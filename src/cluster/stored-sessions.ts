@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { type Keys, openBytes, sealBytes } from '../downstream/http/sealed-ids.js';
 import type { SessionRecords, SessionState } from '../downstream/http/session-records.js';
-import { type ClusterStore, StoreUnavailable } from './store.js';
+import { type ClusterStore, ignoreAbsence } from './store.js';
 
 interface StoredSessionsOptions {
   readonly store: Pick<ClusterStore, 'read' | 'write'>;
@@ -30,7 +30,7 @@ export class StoredSessions implements SessionRecords {
   async read(id: string): Promise<SessionState | 'deleted' | undefined> {
     const { store, keys } = this.#options;
     const [name, end] = namesOf(id);
-    const found = await unlessAway(Promise.all([store.read(name), store.read(end)]));
+    const found = await Promise.all([store.read(name), store.read(end)]).catch(ignoreAbsence);
     if (found?.[1] !== undefined) return 'deleted';
     const opened = found?.[0] && openBytes(keys, found[0], Buffer.from(name));
     return opened && (JSON.parse(inflateRawSync(opened).toString()) as SessionState);
@@ -45,13 +45,13 @@ export class StoredSessions implements SessionRecords {
       left = left.slice(Math.ceil(left.length / 8));
       sealed = this.#seal(name, { level, uris: left });
     }
-    void unlessAway(store.write(name, sealed, Math.ceil(limits.sessionIdleMs * IDLE_TIMES)));
+    void store.write(name, sealed, Math.ceil(limits.sessionIdleMs * IDLE_TIMES)).catch(ignoreAbsence);
   }
 
   async delete(id: string): Promise<void> {
     const { store, limits } = this.#options;
     const [, end] = namesOf(id);
-    await unlessAway(store.write(end, new Uint8Array(), limits.maxSessionAgeMs));
+    await store.write(end, new Uint8Array(), limits.maxSessionAgeMs).catch(ignoreAbsence);
   }
 
   #seal(name: string, state: SessionState): Uint8Array {
@@ -63,13 +63,4 @@ export class StoredSessions implements SessionRecords {
 function namesOf(id: string): readonly [state: string, end: string] {
   const hash = createHash('sha256').update(id).digest('base64url');
   return [`s:${hash}`, `e:${hash}`];
-}
-
-async function unlessAway<T>(command: Promise<T>): Promise<T | undefined> {
-  try {
-    return await command;
-  } catch (error) {
-    if (error instanceof StoreUnavailable) return undefined;
-    throw error;
-  }
 }

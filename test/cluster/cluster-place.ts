@@ -2,9 +2,9 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Cluster } from '../../src/cluster/cluster.js';
 import { openRedisStore } from '../../src/cluster/redis-store.js';
-import type { Keys } from '../../src/cluster/signed-request.js';
 import type { ClusterStore } from '../../src/cluster/store.js';
 import type { HttpLimits } from '../../src/downstream/http/limits.js';
+import type { Keys } from '../../src/downstream/http/sealed-ids.js';
 import type { GatewayEvent } from '../../src/observe/events/events.js';
 import { systemClock } from '../../src/observe/system-clock.js';
 import type { Clock } from '../../src/timing/clock.js';

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import {
   ANY_RECEIVER,
-  type Keys,
   MEMBERS_PATH,
   RequestSigner,
   RequestVerifier,
@@ -11,6 +10,7 @@ import {
   type ToSign,
   verifyText,
 } from '../../src/cluster/signed-request.js';
+import type { Keys } from '../../src/downstream/http/sealed-ids.js';
 import { repetitions } from '../support/repetitions.js';
 import { Seeded } from '../support/seeded.js';
 

@@ -48,7 +48,7 @@ export interface PassedRequest {
   readonly isStanding: boolean;
 }
 
-/** What the metrics say about a cluster. */
+/** The facts about a cluster in the metrics. */
 export interface ClusterFacts {
   /** Numbers of the gateways by state, with this one. */
   readonly members: Readonly<Record<string, number>>;
@@ -99,7 +99,7 @@ export interface Placement {
   close(): Promise<void>;
 }
 
-/** What this gateway serves. The keys are those of `homeKey`. */
+/** The clients of this gateway. The keys are those of `homeKey`. */
 export interface LocalClients {
   /** The users and sessions that have clients here, each with whether a call of theirs is in flight. */
   homes(): ReadonlyMap<string, boolean>;

@@ -32,7 +32,7 @@ export interface HttpTransportOptions {
   /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
   readonly requestBodies: FairMemory;
   readonly ids: SealedIds;
-  /** What the gateways of a cluster know of all sessions. Absent without a cluster. */
+  /** The records of sessions that the gateways of a cluster share. Absent without a cluster. */
   readonly records?: SessionRecords | undefined;
   readonly events: EventSink;
   /** Absent if this gateway serves alone. */
