@@ -89,6 +89,7 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
         hasView: (name) => composition.config.gateway.views.some((view) => view.name === name),
         isReady: () => gateway.isReady,
         endSubscriptions: () => gateway.endSubscriptions(),
+        principals: () => gateway.pool.principals,
         endKept: (principal) => gateway.pool.endKept(principal),
         ...ofUsers?.ofCore,
       }),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { LocalClients } from '../downstream/http/placement.js';
+import { type LocalClients, userOf } from '../downstream/http/placement.js';
 import type { EventSink } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
 import type { Members } from './members.js';
@@ -102,18 +102,18 @@ export class Homes {
    * store is away, and nothing is known about the claims.
    */
   async renew(): Promise<boolean> {
-    const { store, self, clients, clock } = this.#options;
-    const served = clients.homes();
+    const { store, self, clock } = this.#options;
+    const used = this.#used();
     const unused: string[] = [];
     for (const [key, since] of this.#own)
-      if (!served.has(key) && clock.now() - since >= UNUSED_MS) {
+      if (!used.has(key) && clock.now() - since >= UNUSED_MS) {
         this.#own.delete(key);
         unused.push(key);
       }
     try {
       if (unused.length > 0) await store.release(unused.map(nameOf), self);
-      const lost = served.size === 0 ? [] : await store.renew([...served.keys()].map(nameOf), self, CLAIM_LASTS_MS);
-      for (const key of served.keys()) if (!this.#own.has(key)) this.#own.set(key, clock.now());
+      const lost = used.size === 0 ? [] : await store.renew([...used].map(nameOf), self, CLAIM_LASTS_MS);
+      for (const key of used) if (!this.#own.has(key)) this.#own.set(key, clock.now());
       this.#end(new Set(lost.map(keyOf)));
       return true;
     } catch (error) {
@@ -127,13 +127,20 @@ export class Homes {
    * store, these are all of them.
    */
   async fence(): Promise<void> {
-    const { clients, members } = this.#options;
     this.#known.clear();
-    const isRenewed = (await this.renew()) || members.size === 1;
-    const served = clients.homes();
-    if (!isRenewed) this.#end(new Set(served.keys()));
+    const isRenewed = (await this.renew()) || this.#options.members.size === 1;
+    const used = this.#used();
+    if (!isRenewed) this.#end(used);
     // Others may have the homes that have no clients here yet.
-    for (const key of this.#own.keys()) if (!served.has(key)) this.#own.delete(key);
+    for (const key of this.#own.keys()) if (!used.has(key)) this.#own.delete(key);
+  }
+
+  /** The users and sessions with clients here, and the users whose processes are kept for the next client. */
+  #used(): ReadonlySet<string> {
+    const { clients } = this.#options;
+    const principals = clients.principals();
+    const kept = [...this.#own.keys()].filter((key) => principals.has(userOf(key) ?? ''));
+    return new Set([...clients.homes().keys(), ...kept]);
   }
 
   /** Gives away the homes without calls in flight, if another gateway accepts them. New ones go elsewhere from now on. */

@@ -141,7 +141,7 @@ export class Gateway implements GatewayPort {
     });
   }
 
-  get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'oldest' | 'isUnclaimed' | 'endKept'> {
+  get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'oldest' | 'isUnclaimed' | 'principals' | 'endKept'> {
     return this.#pool;
   }
 

@@ -116,6 +116,20 @@ describe('a user of two gateways', () => {
     expect(other.events.filter(({ kind }) => kind === 'http.refused')).toEqual([]);
   });
 
+  it('keeps the home without clients while processes are kept there', async () => {
+    const { a, b } = await two();
+    const { home, other, session } = await homeOfAnn({ a, b });
+    home.core.withProcesses.add('principal of ann');
+    expect((await home.http.send('DELETE', '/mcp', session)).status).toBe(204);
+    const holder = () => other.store.holderOf('home:user:principal of ann');
+    home.clock.pause(30_000);
+    await home.http.initialize('2025-11-25', BOB);
+    expect(await holder()).toBe(home.name);
+    home.core.withProcesses.clear();
+    home.clock.pause(30_000);
+    await expect.poll(holder).toBeUndefined();
+  });
+
   it('is another one than the next user, who may have another home', async () => {
     const { a, b } = await two();
     await homeOfAnn({ a, b });

@@ -58,6 +58,8 @@ export interface HttpSessionPort {
   isReady(): boolean;
   /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
   endSubscriptions(): void;
+  /** The principals with processes of their own, which may have no clients at the moment. */
+  principals(): ReadonlySet<string>;
   /** Ends the processes that no client uses, and that are kept for clients of this principal. */
   endKept(principal: string): void;
 }
@@ -101,15 +103,17 @@ interface HttpClientsOptions {
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
   readonly endSubscriptions: () => void;
+  readonly principals: () => ReadonlySet<string>;
   readonly endKept: (principal: string) => void;
 }
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one, `/mcp/v/<name>` a view. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { chooseEra, hasServer, hasView, isReady, endSubscriptions, endKept, endpointFor } = options;
+  const { chooseEra, hasServer, hasView, isReady, endSubscriptions, principals, endKept, endpointFor } = options;
   return {
     isReady,
     endSubscriptions,
+    principals,
     endKept,
     ...(endpointFor && { endpointFor }),
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),

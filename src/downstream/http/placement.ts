@@ -103,7 +103,9 @@ export interface Placement {
 export interface LocalClients {
   /** The users and sessions that have clients here, each with whether a call of theirs is in flight. */
   homes(): ReadonlyMap<string, boolean>;
-  /** Ends the clients of these users and sessions, because other gateways serve them. Returns the number of clients. */
+  /** The principals with processes here, which may be kept for the next client. */
+  principals(): ReadonlySet<string>;
+  /** Ends the clients of these users and sessions, and the processes of the users. Returns the number of clients. */
   end(keys: ReadonlySet<string>): number;
   /** Serves a request of another gateway. */
   serve(request: IncomingMessage, response: ServerResponse): void;
@@ -115,12 +117,19 @@ export type JoinCluster = (local: LocalClients) => Promise<Placement>;
 /** Beginning of the principals of gateways, which use servers that run on another one. No principal of a client has a colon. */
 export const GATEWAY = 'gateway:';
 
+const USER = 'user:';
+
+/** The principal of the user with this key; `undefined` for the key of a session. */
+export function userOf(key: string): string | undefined {
+  return key.startsWith(USER) ? key.slice(USER.length) : undefined;
+}
+
 /**
  * Returns the key under which a request has a home: of all clients of a user together, because they share the user's processes;
  * of one session, for holders of a token that many share. `undefined` for their requests without a session.
  */
 export function homeKey({ principal, user }: Caller, sessionId: string | undefined): string | undefined {
   if (principal.startsWith(GATEWAY)) return undefined;
-  if (user?.kind === 'user') return `user:${principal}`;
+  if (user?.kind === 'user') return `${USER}${principal}`;
   return sessionId === undefined ? undefined : `session:${createHash('sha256').update(sessionId).digest('base64url')}`;
 }

@@ -14,7 +14,7 @@ import { BearerCheck } from './guards.js';
 import type { HttpSessionPort } from './http-client.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
-import type { ClusterFacts, JoinCluster, LocalClients, Placement } from './placement.js';
+import { type ClusterFacts, type JoinCluster, type LocalClients, type Placement, userOf } from './placement.js';
 import { RequestRates } from './rate-limit.js';
 import type { SealedIds } from './sealed-ids.js';
 import type { SessionRecords } from './session-records.js';
@@ -105,9 +105,12 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
       for (const some of [sessions, sessionless]) some.addHomes(homes);
       return homes;
     },
+    principals: () => core.principals(),
     end: (keys) => {
       const moved = [...sessions.endMoved(keys), ...sessionless.endMoved(keys)];
-      for (const principal of new Set(moved.map(({ owner }) => owner.principal))) core.endKept(principal);
+      const users = [...keys].flatMap((key) => userOf(key) ?? []);
+      for (const principal of new Set([...users, ...moved.map(({ owner }) => owner.principal)]))
+        core.endKept(principal);
       return moved.length;
     },
     serve: (request, response) => app.routing(request, response),

@@ -218,6 +218,12 @@ export class BackendPool {
     return undefined;
   }
 
+  /** The principals with processes of their own. */
+  get principals(): ReadonlySet<string> {
+    const all = [...this.#servers.values()].flatMap(({ instances }) => [...instances]);
+    return new Set(all.flatMap(({ principal }) => principal ?? []));
+  }
+
   /** Ends the processes that are kept for clients of this principal, who are served elsewhere now. */
   endKept(principal: string): void {
     for (const server of this.#servers.values())

@@ -89,6 +89,13 @@ export class ScriptedCore implements HttpSessionPort {
     return this.ready;
   }
 
+  /** The principals with processes. */
+  readonly withProcesses = new Set<string>();
+
+  principals(): ReadonlySet<string> {
+    return this.withProcesses;
+  }
+
   endKept(principal: string): void {
     this.keptEndings.push(principal);
   }

@@ -37,6 +37,7 @@ export async function serveGateway(
       hasView: (name) => script.views?.has(name) ?? false,
       isReady: () => true,
       endSubscriptions: () => gateway.endSubscriptions(),
+      principals: () => gateway.pool.principals,
       endKept: (principal) => gateway.pool.endKept(principal),
     }),
     bind: {
