@@ -85,6 +85,11 @@ describe('a session of a cluster', () => {
     await first.finished;
     expect((await call(second, session, 'echo', {})).isError).toBeUndefined();
     expect(effects()).toBe('once\n');
+    const response = await fetch(new URL('/metrics', second.url), { headers: place.headers() });
+    const metrics = await response.text();
+    expect(metrics).toContain('trunkline_cluster_store_up 1\n');
+    expect(metrics).toContain('trunkline_cluster_homes 1\n');
+    expect(metrics).toContain('trunkline_cluster_hops_total{direction="out",outcome="lost"} 1\n');
   });
 });
 
