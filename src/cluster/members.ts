@@ -217,8 +217,9 @@ export class Members {
       const facts = text === undefined ? undefined : parseFacts(text);
       if (facts !== undefined) this.#seen(name, facts);
       else if (!this.#strangers.has(name)) {
+        // Whoever has the password of the store could fill the log otherwise.
+        if (this.#strangers.size === 0) this.#options.events.emit({ kind: 'cluster.stranger' });
         this.#strangers.add(name);
-        this.#options.events.emit({ kind: 'cluster.stranger' });
       }
     }
     for (const name of this.#strangers) if (!texts.has(name)) this.#strangers.delete(name);
