@@ -364,6 +364,10 @@ describe('a gateway that does not answer', () => {
     const b = await startGateway({ redis, name: 'bbbbbbbbbb', keys: [Buffer.alloc(32, 8)] });
     await expect.poll(() => a.events.filter(({ kind }) => kind === 'cluster.stranger')).toHaveLength(1);
     expect([a.cluster.size, b.cluster.size]).toEqual([1, 1]);
+    for (const name of ['cccccccccc', 'dddddddddd']) await a.store.beat(name, 'x.y', 60_000);
+    await startGateway({ redis, name: 'eeeeeeeeee' });
+    await expect.poll(() => a.cluster.size).toBe(2);
+    expect(a.events.filter(({ kind }) => kind === 'cluster.stranger')).toHaveLength(1);
   });
 });
 
@@ -450,6 +454,21 @@ describe('a gateway that ends', () => {
     await until('it is given away', () => home.core.last.closed === 1);
     expect((await home.http.post(request(2), session)).status).toBe(200);
     expect([home.core.sessions.length, other.core.sessions.length]).toEqual([1, 1]);
+  });
+});
+
+describe('a gateway whose clients have one token, beside one with users', () => {
+  it('serves them itself, also while it drains, and no user', async () => {
+    const { a, b } = await two({}, { hasUsers: false });
+    const session = await b.http.initialize();
+    const list = modern(1, 'tools/list');
+    await a.store.claim('home:user:principal of ann', b.name, 60_000);
+    expect((await a.http.post(list, headersFor(list, ANN))).status).toBe(200);
+    b.cluster.drain();
+    expect((await b.http.post(list, headersFor(list))).status).toBe(200);
+    expect((await b.http.post(request(2), session)).status).toBe(200);
+    const [ofA, ofB] = [a, b].map(({ core }) => new Set(core.callers.map(({ user }) => user?.name)));
+    expect([ofA, ofB]).toEqual([new Set(['ann']), new Set([undefined])]);
   });
 });
 

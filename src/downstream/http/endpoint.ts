@@ -30,6 +30,7 @@ import {
   NOT_SIGNED,
   NOTHING_TO_RESUME,
   ONLY_POST,
+  OTHER_USERS,
   OVERLOADED,
   refusalBody,
   UNKNOWN_SESSION,
@@ -47,6 +48,8 @@ interface EndpointOptions {
   /** Limit of the incomplete bodies of all requests together. */
   readonly requestBodies: FairMemory;
   readonly callers: CallerCheck;
+  /** Whether each caller is a user or a machine with a token of its own. */
+  readonly hasUsers: boolean;
   /** `undefined` if this gateway serves alone, and before it has joined a cluster. */
   readonly placement: () => Placement | undefined;
   readonly rates: RequestRates;
@@ -102,6 +105,10 @@ export class Endpoint {
     if (stranger !== undefined) return this.refuse(request, reply, stranger);
     // The other gateway then looks where the server runs.
     if (received?.server === 'elsewhere') return this.refuse(request, reply, UNKNOWN_SESSION);
+    // That gateway has another configuration. Its callers have passed another check.
+    const isUser = received?.caller.user !== undefined;
+    if (received !== undefined && received.server === undefined && isUser !== this.#options.hasUsers)
+      return this.refuse(request, reply, OTHER_USERS);
     const closed = received === undefined ? this.#locate(request) : undefined;
     const home = placement && closed === undefined ? await this.#homeOf(request, placement, received) : undefined;
     if (home !== undefined && received !== undefined) return this.refuse(request, reply, misdirected(home));

@@ -84,6 +84,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     limits,
     requestBodies,
     callers,
+    hasUsers: users !== undefined,
     placement: () => placement,
     rates: new RequestRates(limits),
     ids,
