@@ -413,6 +413,29 @@ describe('another program at the address of a gateway that has ended', () => {
   });
 });
 
+describe('gateways that cannot reach each other', () => {
+  it('F379: serve the requests that come to them, each once, and agree on the home again', async () => {
+    const { home, other, session, relay, back } = await withRelay();
+    await Promise.all([relay.cut(), back.cut()]);
+    const executed: unknown[] = [];
+    for (const { core } of [home, other])
+      core.onRequest = ({ id }, reply) => {
+        executed.push(id);
+        reply.answer(json({ jsonrpc: '2.0', id, result: {} }));
+      };
+    for (const [at, { http }] of [home, other, home, other, other].entries())
+      expect((await http.post(request(at + 1, 'tools/call', { name: 'x' }), session)).status).toBe(200);
+    await Promise.all([relay.open(), back.open()]);
+    for (const { cluster } of [home, other])
+      await expect.poll(() => cluster.facts.members).toMatchObject({ ready: 2, unreachable: 0 });
+    for (const { http } of [home, other])
+      expect((await http.post(request(9, 'tools/call', { name: 'x' }), session)).status).toBe(200);
+    expect(executed).toEqual([1, 2, 3, 4, 5, 9, 9]);
+    const open = () => [home, other].flatMap(({ core }) => core.sessions.filter(({ closed }) => closed === 0));
+    await expect.poll(open).toHaveLength(1);
+  });
+});
+
 describe('a gateway that ends', () => {
   it('serves no more requests of others, which serve them themselves', async () => {
     const { home, other, session } = await homeOfAnn(await two());
