@@ -57,7 +57,7 @@ export class Leases {
     const { store, self, clock } = this.#options;
     if (!(await this.#isComplete()))
       throw new StoreUnavailable(
-        'the store of the cluster was empty, and leases of other gateways may be missing for 15 s',
+        'the store of the cluster is new or has lost its data, so another gateway may still run the server for 15 s',
       );
     const askedAt = clock.now();
     this.#asked.add(name);

@@ -124,7 +124,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
     generation,
     sent,
     outcome: outcomeOf(failure),
-    retryAfterMs,
+    retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs),
     because,
   };
 }

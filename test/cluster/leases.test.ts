@@ -112,9 +112,9 @@ describe('Leases', () => {
     await redis.restart();
     await expect(other.leases.take('p')).rejects.toThrow(StoreUnavailable);
     await Promise.all([one, other].map(({ store }) => store.beat('x', '', 1_000)));
-    await expect(other.leases.take('p')).rejects.toThrow('the store of the cluster was empty');
+    await expect(other.leases.take('p')).rejects.toThrow('the store of the cluster is new or has lost its data');
     for (const _ of [1, 2, 3, 4]) await renew(one);
-    await expect(other.leases.take('p')).rejects.toThrow('the store of the cluster was empty');
+    await expect(other.leases.take('p')).rejects.toThrow('the store of the cluster is new or has lost its data');
     await renew(one);
     expect(await other.leases.take('p')).toBe('one');
     expect(one.lost).toEqual([]);

@@ -90,6 +90,13 @@ describe('the words of a failure', () => {
     expect(words).toContain(`Try again in ${text}.`);
   });
 
+  it('have whole milliseconds beside them', () => {
+    const facts = resultOf(failure({ reason: 'restarting', sent: false, retryAfterMs: 460.5 }))._meta[
+      'trunkline/failure'
+    ];
+    expect(facts).toMatchObject({ retryAfterMs: 461 });
+  });
+
   it('quote what the output of the server says about the cause', () => {
     const words = describeFailure(
       failure({ reason: 'parked', sent: false, cause: 'Its output says: "Error: no key".' }),

@@ -203,7 +203,7 @@ describe('a server with `placement: one`', () => {
     const first = await gateway();
     const client = await place.handshake(first);
     const { result } = await client.request('tools/call', { name: 'lab__echo', arguments: {} });
-    expect(result.content[0].text).toContain('because the store of the cluster was empty');
+    expect(result.content[0].text).toContain('because the store of the cluster is new or has lost its data');
     await callUntilAnswered(client);
   }, 60_000);
 });
