@@ -131,6 +131,8 @@ describe('a server with `placement: one`', () => {
     await client.call('lab__echo');
     first.process.kill('SIGKILL');
     expect(failureOf(await waiting)).toMatchObject({ sent: true, outcome: 'unknown' });
+    // A dying process still accepts connections, and breaks them.
+    await first.finished;
     const failures = await callUntilAnswered(client);
     expect(failures.map(failureOf)).toEqual(failures.map(() => expect.objectContaining({ outcome: 'not_sent' })));
     expect(labs()).not.toContain(before);
