@@ -5,7 +5,7 @@ import { HOME_HEADER, type PassedRequest } from '../downstream/http/placement.js
 import { closedSocketsNoticed } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { Clock } from '../timing/clock.js';
-import type { MemberFacts } from './members.js';
+import { type MemberFacts, NoAnswer } from './members.js';
 import {
   HOMES_PATH,
   type HopFacts,
@@ -210,11 +210,15 @@ export class UnexpectedStatus extends Error {
   }
 }
 
-/** Resolves with the text of the answer. Rejects if it is no 200, does not come in time, or is not that of a gateway with the key. */
+/**
+ * Resolves with the text of the answer. Rejects if it is no 200, or is not that of a gateway with the key, and with `NoAnswer` if
+ * it does not come in time.
+ */
 export async function readSigned({ signer, to, address, path, timeoutMs }: SignedGet): Promise<string> {
   const headers = signer.sign({ to, method: 'GET', path, headers: { host: address } });
   return await new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs);
+    let isConnected = false;
     const request = send({ ...hostAndPort(address), agent: false, path, headers, signal }, (answer) => {
       let text = '';
       answer.setEncoding('utf8');
@@ -229,7 +233,14 @@ export async function readSigned({ signer, to, address, path, timeoutMs }: Signe
         else reject(new Error('another program answers'));
       });
     });
-    request.once('error', reject);
+    request.once('socket', (socket) =>
+      socket.once('connect', () => {
+        isConnected = true;
+      }),
+    );
+    request.once('error', (error) =>
+      reject(isConnected && signal.aborted ? new NoAnswer('it does not answer') : error),
+    );
     request.end();
   });
 }

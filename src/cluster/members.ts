@@ -45,12 +45,17 @@ export interface MembersOptions {
   readonly facts: () => Omit<MemberFacts, 'beat'>;
   readonly clock: Clock;
   readonly events: EventSink;
-  /** Asks a gateway at its peer port how it is. Rejects if it does not answer in time. */
+  /** Asks a gateway at its peer port how it is. Rejects, with `NoAnswer` if the gateway accepts the connection. */
   readonly ping: (name: string, address: string) => Promise<Pick<MemberFacts, 'state' | 'load'>>;
   /** Whether requests go to this gateway, or come from it. */
   readonly isInUse: (name: string) => boolean;
   /** Reports that a gateway does not answer. */
   readonly onUnreachable: (name: string) => void;
+}
+
+/** A gateway accepts connections, and does not answer in time, because it is busy or stopped. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
 }
 
 interface Member {
@@ -70,12 +75,15 @@ interface Member {
 const BEAT_LASTS_MS = 10_000;
 /** Age of a heartbeat from which its gateway is asked. Two heartbeats are missing then. */
 const STALE_MS = 5_000;
-/** Unanswered pings after which a gateway counts as dead. */
-const PINGS = 3;
+/**
+ * Failed pings after which a gateway counts as dead. More are silent pings of one that accepts connections and sends heartbeats,
+ * because it is busy, and will answer the requests that it has.
+ */
+const [PINGS, PINGS_OF_BUSY] = [3, 7];
 const MAX_TEXT = 4_096;
 
 /**
- * The gateways of the cluster. The store says which exist. A gateway is dead if it does not answer three pings, and it is not
+ * The gateways of the cluster. The store says which exist. A gateway is dead if it does not answer several pings, and it is not
  * asked while its heartbeats come, unless requests go to it or come from it. So a store that is away changes nothing.
  */
 export class Members {
@@ -264,16 +272,17 @@ export class Members {
   }
 
   async #answers(member: Member): Promise<boolean> {
-    for (let asked = 0; asked < PINGS; asked += 1) {
+    const { clock, ping } = this.#options;
+    for (let failed = 1; ; failed += 1) {
       try {
-        const { state, load } = await this.#options.ping(member.name, member.facts.address);
+        const { state, load } = await ping(member.name, member.facts.address);
         member.facts = { ...member.facts, state, load };
         return true;
-      } catch {
-        // The next ping decides.
+      } catch (error) {
+        const isBusy = error instanceof NoAnswer && clock.now() - member.beatenAt <= STALE_MS;
+        if (failed >= (isBusy ? PINGS_OF_BUSY : PINGS)) return false;
       }
     }
-    return false;
   }
 
   #report(instance: string, change: 'joined' | 'left' | 'reachable' | 'unreachable'): void {

@@ -135,11 +135,19 @@ export class Relay {
   /** Passes no more bytes, and ends nothing. */
   freeze(): void {
     for (const socket of this.#sockets) socket.unpipe().pause();
+    this.freezeNew();
+  }
+
+  /** Passes nothing on connections that are made from now on. Returns the number of these connections. */
+  freezeNew(): () => number {
+    let frozen = 0;
     this.#server.removeAllListeners('connection');
     this.#server.on('connection', (socket) => {
+      frozen += 1;
       socket.on('error', () => {});
       this.#sockets.add(socket);
     });
+    return () => frozen;
   }
 
   /** Breaks all connections, and refuses new ones. */
