@@ -493,7 +493,7 @@ describe('a gateway that ends', () => {
 });
 
 describe('a gateway whose clients have one token, beside one with users', () => {
-  it('serves them itself, also while it drains, and no user', async () => {
+  it('F373: serves them itself, also while it drains, and no user', async () => {
     const { a, b } = await two({}, { hasUsers: false });
     const session = await b.http.initialize();
     const list = modern(1, 'tools/list');
