@@ -23,6 +23,7 @@ import type { Logger } from '../observe/logger.js';
 import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
+import { programOf } from '../supervision/launcher.js';
 import { IDENTITY, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
 import { createEraChooser } from './platform.js';
@@ -163,8 +164,9 @@ async function joinCluster(
 
 /** Identifies the entries of the servers without values of variables, which gateways may have of their own. */
 function digestOfServers({ servers }: Config): string {
-  const entries = servers.map(({ key, prefix, tools, methods, package: used }) => {
-    return { key, prefix, tools, methods, package: used?.request.shown };
+  const entries = servers.map((server) => {
+    const { key, prefix, tools, methods, package: used } = server;
+    return { key, prefix, tools, methods, package: used?.request.shown, runsOnce: programOf(server)?.soleKey };
   });
   return createHash('sha256').update(JSON.stringify(entries)).digest('base64url').slice(0, 8);
 }
