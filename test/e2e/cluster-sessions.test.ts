@@ -1,40 +1,27 @@
 // Sessions that continue at another gateway of a cluster: the built CLI, several times, and a real Redis.
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EventReader } from '../downstream/http/event-reader.js';
 import type { Message } from '../support/gateway-process.js';
-import { INITIALIZE, Place, type Running } from '../support/http-place.js';
-import { freePort, RedisPlace, type RedisProcess } from '../support/redis-place.js';
+import { INITIALIZE, type Running } from '../support/http-place.js';
+import { ProcessCluster } from '../support/process-cluster.js';
 
 const EVERYTHING = fileURLToPath(new URL('../fixtures/servers/everything.mjs', import.meta.url));
 const URI = 'test://watched-resource';
 
-let place: Place;
-let redisPlace: RedisPlace;
-let redis: RedisProcess;
+let place: ProcessCluster;
 
 beforeEach(async () => {
-  place = new Place();
-  redisPlace = new RedisPlace();
-  redis = await redisPlace.start();
-  writeFileSync(place.file('key'), `${'k'.repeat(43)}\n`, { mode: 0o600 });
+  place = await ProcessCluster.open();
 });
 
 afterEach(async () => {
   await place.dispose();
-  await redisPlace.end();
 });
 
-async function gateway(name: string): Promise<Running> {
-  const config = place.file(`${name}.yaml`);
-  const cluster = { store: redis.url, advertise: `127.0.0.1:${await freePort()}` };
-  const servers = { all: place.server(EVERYTHING) };
-  writeFileSync(config, JSON.stringify({ servers, gateway: { drain: '0s', sealKeyFile: place.file('key'), cluster } }));
-  return await place.serve({ config });
-}
+const gateway = () => place.gateway({ all: place.server(EVERYTHING) });
 
 /** Opens a session in which the client has subscribed to a resource and set a log level. */
 async function subscribed(at: Running): Promise<{ 'mcp-session-id': string }> {
@@ -48,7 +35,7 @@ async function subscribed(at: Running): Promise<{ 'mcp-session-id': string }> {
 
 describe('a session of a cluster', () => {
   it('F351: keeps its subscriptions when its gateway is killed, and is told to read the resources again', async () => {
-    const [first, second] = [await gateway('first'), await gateway('second')];
+    const [first, second] = [await gateway(), await gateway()];
     const session = await subscribed(first);
     first.process.kill('SIGKILL');
     await first.finished;
@@ -63,24 +50,24 @@ describe('a session of a cluster', () => {
   });
 
   it('F350: is unknown everywhere after its client has deleted it at any gateway', async () => {
-    const [first, second] = [await gateway('first'), await gateway('second')];
+    const [first, second] = [await gateway(), await gateway()];
     const session = await subscribed(first);
     const deleted = await place.send(second, { method: 'DELETE', headers: session });
     expect(deleted.status).toBe(204);
     first.process.kill('SIGKILL');
-    const third = await gateway('third');
+    const third = await gateway();
     for (const at of [second, third])
       expect((await place.post(at, { ...INITIALIZE, method: 'ping' }, session)).status).toBe(404);
   });
 
   it('goes on at another gateway while the store does not answer', async () => {
-    const [first, second] = [await gateway('first'), await gateway('second')];
+    const [first, second] = [await gateway(), await gateway()];
     const session = await subscribed(first);
-    redis.signal('SIGSTOP');
+    place.redis.signal('SIGSTOP');
     first.process.kill('SIGKILL');
     await first.finished;
     const answer = await place.post(second, { jsonrpc: '2.0', id: 3, method: 'ping' }, session);
     expect(await answer.json()).toMatchObject({ id: 3, result: {} });
-    redis.signal('SIGCONT');
+    place.redis.signal('SIGCONT');
   });
 });

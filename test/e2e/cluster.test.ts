@@ -1,42 +1,27 @@
 // Gateways of a cluster as processes, with a real Redis: what only the built CLI shows.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
-import { Place, type Running } from '../support/http-place.js';
+import type { Running } from '../support/http-place.js';
+import { ProcessCluster } from '../support/process-cluster.js';
 import { processesWith, until } from '../support/processes.js';
-import { freePort, RedisPlace, type RedisProcess } from '../support/redis-place.js';
+import { freePort } from '../support/redis-place.js';
 
 const HOOKS = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
 
-let place: Place;
-let redisPlace: RedisPlace;
-let redis: RedisProcess;
+let place: ProcessCluster;
 
 beforeEach(async () => {
-  place = new Place();
-  redisPlace = new RedisPlace();
-  redis = await redisPlace.start();
-  writeFileSync(place.file('key'), `${'k'.repeat(43)}\n`, { mode: 0o600 });
+  place = await ProcessCluster.open();
 });
 
 afterEach(async () => {
   await place.dispose();
-  await redisPlace.end();
 });
 
-async function configOf(name: string, peerPort: number, gateway: object = {}): Promise<string> {
-  const config = place.file(`${name}.yaml`);
-  const cluster = { store: redis.url, advertise: `127.0.0.1:${peerPort}` };
-  const shared = { drain: '0s', sealKeyFile: place.file('key'), cluster, ...gateway };
-  writeFileSync(config, JSON.stringify({ servers: { lab: place.lab() }, gateway: shared }));
-  return config;
-}
-
-async function gateway(name: string): Promise<Running> {
-  return await place.serve({ config: await configOf(name, await freePort()) });
-}
+const gateway = () => place.gateway({ lab: place.lab() });
 
 async function call(at: Running, session: object, name: string, args: object): Promise<Message> {
   const params = { name: `lab__${name}`, arguments: args };
@@ -58,7 +43,7 @@ async function callWithEffect(at: Running, session: object) {
 
 describe('a session of a cluster', () => {
   it('F366: goes on elsewhere while its gateway is stopped, and its process there ends when the gateway continues', async () => {
-    const [first, second] = [await gateway('first'), await gateway('second')];
+    const [first, second] = [await gateway(), await gateway()];
     const session = await place.initialize(first);
     await expect.poll(async () => (await call(second, session, 'echo', {})).isError).toBeUndefined();
     const { answer, effects } = await callWithEffect(second, session);
@@ -76,7 +61,7 @@ describe('a session of a cluster', () => {
   });
 
   it('F362: goes on elsewhere after its gateway was killed, and no call is executed twice', async () => {
-    const [first, second] = [await gateway('first'), await gateway('second')];
+    const [first, second] = [await gateway(), await gateway()];
     const session = await place.initialize(first);
     await expect.poll(async () => (await call(second, session, 'echo', {})).isError).toBeUndefined();
     const { answer, effects } = await callWithEffect(second, session);
@@ -95,7 +80,7 @@ describe('a session of a cluster', () => {
 
 describe('a call that waits for input', () => {
   it('goes on at its gateway when another one gets the input', async () => {
-    const [first, second] = [await gateway('first'), await gateway('second')];
+    const [first, second] = [await gateway(), await gateway()];
     const send = async (at: Running, more: object = {}): Promise<Message> => {
       const elicitation = { message: 'Sure?', requestedSchema: { type: 'object', properties: {} } };
       const _meta = {
@@ -108,11 +93,12 @@ describe('a call that waits for input', () => {
       const answer = await place.post(at, { jsonrpc: '2.0', id: 7, method: 'tools/call', params }, headers);
       return ((await answer.json()) as Message).result;
     };
+    const session = await place.initialize(first);
+    await expect.poll(async () => (await call(second, session, 'echo', {})).isError).toBeUndefined();
     const asked = await send(first);
     expect(asked.resultType).toBe('input_required');
     const [key = ''] = Object.keys(asked.inputRequests);
     const input = { inputResponses: { [key]: { action: 'accept', content: {} } }, requestState: asked.requestState };
-    // The second gateway knows the first one from its start.
     expect((await send(second, input)).content[0].text).toContain('"action":"accept"');
   });
 });
@@ -132,7 +118,7 @@ describe('the code of a cluster', () => {
     ['is loaded with', true],
     ['is not loaded without', false],
   ])('%s `gateway.cluster`', async (_, isSet) => {
-    const config = await configOf('one', await freePort(), isSet ? {} : { cluster: undefined });
+    const config = place.configOf({ lab: place.lab() }, await freePort(), isSet ? {} : { cluster: undefined });
     const log = place.file('modules.log');
     const env = { NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log };
     const running = place.start(['serve', '--config', config, '--http', '127.0.0.1:0'], undefined, env);
@@ -148,8 +134,8 @@ describe('a peer port', () => {
     const port = await freePort();
     const other = createServer().listen(port, '127.0.0.1');
     try {
-      const config = await configOf('one', port, {
-        cluster: { store: redis.url, advertise: `127.0.0.1:${port}`, listen: `127.0.0.1:${port}` },
+      const config = place.configOf({ lab: place.lab() }, port, {
+        cluster: { store: place.redis.url, advertise: `127.0.0.1:${port}`, listen: `127.0.0.1:${port}` },
       });
       const { code, stderr } = await place.run(['serve', '--config', config, '--http', '127.0.0.1:0']);
       expect(code).toBe(2);
@@ -167,7 +153,7 @@ describe('a peer port', () => {
     const { code, stderr } = await place.run([
       'serve',
       '--config',
-      await configOf('one', port),
+      place.configOf({ lab: place.lab() }, port),
       '--http',
       `127.0.0.1:${port}`,
     ]);

@@ -1,48 +1,33 @@
 // A server that one gateway of a cluster runs for all: the built CLI, several times, and a real Redis.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LAB, type Message } from '../support/gateway-process.js';
-import { Place, type RawHttpClient, type Running } from '../support/http-place.js';
+import type { RawHttpClient, Running } from '../support/http-place.js';
+import { ProcessCluster } from '../support/process-cluster.js';
 import { until } from '../support/processes.js';
-import { freePort, RedisPlace, type RedisProcess } from '../support/redis-place.js';
 
-let place: Place;
-let redisPlace: RedisPlace;
-let redis: RedisProcess;
+let place: ProcessCluster;
 
 beforeEach(async () => {
-  place = new Place();
-  redisPlace = new RedisPlace();
-  redis = await redisPlace.start();
-  writeFileSync(place.file('key'), `${'k'.repeat(43)}\n`, { mode: 0o600 });
+  place = await ProcessCluster.open();
 });
 
 afterEach(async () => {
   await place.dispose();
-  await redisPlace.end();
 });
 
 /** Makes the store one that has had its leases for long, so that no gateway waits for those of others. */
 async function ageStore(): Promise<void> {
-  await redis.ask('SET', '{trunkline}:record:leases', 'complete');
+  await place.redis.ask('SET', '{trunkline}:record:leases', 'complete');
 }
 
-let started = 0;
-
-async function gateway({
-  args = [],
-  drain = '0s',
-}: {
-  args?: readonly string[];
-  drain?: string;
-} = {}): Promise<Running> {
-  started += 1;
-  const config = place.file(`${started}.yaml`);
-  const cluster = { store: redis.url, advertise: `127.0.0.1:${await freePort()}` };
-  const servers = { lab: { ...place.lab(...args), placement: 'one' } };
-  writeFileSync(config, JSON.stringify({ servers, gateway: { drain, sealKeyFile: place.file('key'), cluster } }));
-  return await place.serve({ config });
+interface Wanted {
+  readonly args?: readonly string[];
+  readonly drain?: string;
 }
+
+const gateway = ({ args = [], drain = '0s' }: Wanted = {}) =>
+  place.gateway({ lab: { ...place.lab(...args), placement: 'one' } }, { drain });
 
 /** The processes of the server. */
 function labs(): readonly number[] {
@@ -189,13 +174,13 @@ describe('a server with `placement: one`', () => {
     const { first, second } = await two();
     const [one, other] = [await place.handshake(first), await place.handshake(second)];
     const isOnce = watchForTwo();
-    redis.signal('SIGSTOP');
+    place.redis.signal('SIGSTOP');
     await until('the process has ended', () => labs().length === 0, 20_000);
     for (const client of [one, other]) {
       const { result } = await client.request('tools/call', { name: 'lab__echo', arguments: {} });
       expect(result.content[0].text).toMatch(/cannot be reached, because the store of the cluster .* was not sent/);
     }
-    redis.signal('SIGCONT');
+    place.redis.signal('SIGCONT');
     for (const client of [one, other]) await callUntilAnswered(client);
     expect(labs()).toHaveLength(1);
     isOnce();
