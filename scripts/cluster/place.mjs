@@ -36,7 +36,8 @@ export class Place {
   instances = [];
   /** Those of the users, the same for all without users. */
   tokens = [randomBytes(32).toString('base64url')];
-  #removeFolder = () => rmSync(this.folder, { recursive: true, force: true });
+  /** Processes that were killed may still write for a moment. */
+  #removeFolder = () => rmSync(this.folder, { recursive: true, force: true, maxRetries: 10 });
   #settings;
 
   /**
