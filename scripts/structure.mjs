@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 78_900,
-  sourceFiles: 425,
+  sourceLines: 79_300,
+  sourceFiles: 421,
   tinyFiles: 10,
-  testLines: 81_000,
+  testLines: 80_700,
   callFiles: 46,
-  listFiles: 157,
+  listFiles: 155,
 };
 
 const source = filesOf('src');
