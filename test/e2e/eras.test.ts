@@ -57,6 +57,8 @@ describe.each(CELLS)(
     beforeAll(async () => {
       peer = await placeWith(server).connect(era, transport, 'all__');
       current = peer;
+      // The first list is that of the cache, which may be a second old, and so have a tool of the client before.
+      await vi.waitFor(async () => expect(await listTools(peer)).not.toContain(peer.named('test_added_tool')), 10_000);
     });
     beforeEach(() => peer.forget());
     afterEach(() => {
