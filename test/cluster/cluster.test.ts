@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { RequestSigner, signText } from '../../src/cluster/signed-request.js';
 import { json } from '../downstream/http/scripted-core.js';
 import { tokenOf } from '../downstream/http/scripted-users.js';
-import { notification, onTestEnd, readToEnd, request } from '../downstream/http/serving.js';
+import { initializeRequest, notification, onTestEnd, readToEnd, request } from '../downstream/http/serving.js';
 import { until } from '../support/processes.js';
 import type { Message } from '../support/wire.js';
 import { type Gateway, KEYS, Relay, startGateway, startRedis } from './cluster-place.js';
@@ -584,6 +584,25 @@ describe('a gateway after a pause', () => {
     expect([home.core.sessions[0]?.closed, other.core.last.isResumed]).toEqual([1, true]);
     expect(home.core.keptEndings).toEqual(['principal of ann']);
     expect(home.events).toContainEqual({ kind: 'cluster.fenced', clients: 1 });
+  });
+
+  it('ends no client in the middle of its handshake, because few clients would repeat it', async () => {
+    const { home, other, running } = await takenOver();
+    let answerInitialize = () => {};
+    home.core.onInitialize = (answer) => {
+      answerInitialize = answer;
+    };
+    await home.store.claim('home:user:principal of ann', home.name, 60_000, other.name);
+    const before = home.core.sessions.length;
+    const opening = home.http.post(initializeRequest('2025-11-25'), { ...ANN });
+    await until('it has begun', () => home.core.sessions.length > before);
+    await other.store.claim('home:user:principal of ann', other.name, 60_000, home.name);
+    home.clock.pause(20_000);
+    const list = modern(2, 'tools/list');
+    home.http.post(list, headersFor(list, BOB)).catch(() => {});
+    expect(errorOf((await running).text)).toEqual(LOST);
+    answerInitialize();
+    expect((await opening).status).toBe(200);
   });
 
   it('F366: ends all of them if the store cannot say whose homes they are', async () => {

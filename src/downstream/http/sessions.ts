@@ -75,6 +75,11 @@ abstract class PostingClient implements Due {
     return this.posts.size > 0;
   }
 
+  /** Whether the client is in the middle of its handshake. */
+  get isBeginning(): boolean {
+    return false;
+  }
+
   /** Whether a request other than a subscription is in flight. */
   get hasCalls(): boolean {
     for (const { isStanding } of this.posts) if (!isStanding) return true;
@@ -184,9 +189,13 @@ abstract class PostingClients<C extends PostingClient> {
       if (key !== undefined) homes.set(key, hasCalls || homes.get(key) === true);
   }
 
-  /** Ends the clients that are served elsewhere now. Returns them. */
+  /**
+   * Ends the clients that are served elsewhere now, and returns them. The next renewal of the homes ends those in the middle of
+   * their handshake, because most clients do not repeat a handshake that was refused.
+   */
   endMoved(keys: ReadonlySet<string>): readonly PostingClient[] {
-    const moved = [...this.clients.values()].filter(({ homeKey: key }) => key !== undefined && keys.has(key));
+    const isMoved = ({ homeKey: key, isBeginning }: C) => key !== undefined && keys.has(key) && !isBeginning;
+    const moved = [...this.clients.values()].filter(isMoved);
     for (const client of moved) this.end(client, 'moved');
     return moved;
   }
@@ -501,6 +510,10 @@ export class Session extends PostingClient {
   /** Whether the handshake has succeeded. */
   get isInitialized(): boolean {
     return this.client.revision !== undefined;
+  }
+
+  override get isBeginning(): boolean {
+    return !this.isInitialized;
   }
 
   get isListening(): boolean {
