@@ -65,8 +65,15 @@ export function watchFiles({ files, clock, onChange, onError }: WatchOptions): F
     // A change may have happened before the new watcher was ready.
     watcher.once('ready', onEvent);
   };
+  const ready = new Promise<void>((done) =>
+    watcher.once('ready', () => {
+      // A folder may have appeared before the watcher was ready.
+      follow();
+      done();
+    }),
+  );
   return {
-    ready: new Promise((done) => watcher.once('ready', () => done())),
+    ready,
     close: async () => {
       isClosed = true;
       cancel();

@@ -63,6 +63,19 @@ function replace(file: string, text: string): void {
 }
 
 describe('a watched file', () => {
+  it('is noticed although its folder appears before the watcher is ready', async () => {
+    const file = join(folder, 'sub', 'c.yaml');
+    let changes = 0;
+    const watch = watchFiles({ files: [file], clock: realClock, onChange: () => (changes += 1), onError: () => {} });
+    watches.push(watch);
+    mkdirSync(dirname(file));
+    await watch.ready;
+    await until('the new folder is watched, and the absence of the file is reported', () => changes > 0);
+    const before = changes;
+    writeFileSync(file, 'one');
+    await until('the file is noticed', () => changes > before);
+  });
+
   it('that is written in place is told of', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
     const { file, seen, untilSeen } = await following('c.yaml');
