@@ -1,6 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EventSink } from '../../observe/events/events.js';
 import type { HttpBind } from './bind.js';
 import type { HttpLimits } from './limits.js';
@@ -273,9 +274,11 @@ const IDLE_WITHIN_MS = 5_000;
 
 /** Resolves at the end of a turn of the event loop in which nothing happened, so that no connection waits to be accepted. */
 async function idleTurn(): Promise<void> {
+  // The rest of the current turn may accept nothing.
+  await nextTurn();
   const begun = performance.now();
   for (let since = begun; since - begun < IDLE_WITHIN_MS; ) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     const now = performance.now();
     if (now - since < idleTurnMs(since - begun)) return;
     since = now;
