@@ -11,7 +11,8 @@ import type { Clock } from '../../src/timing/clock.js';
 import { ScriptedCore } from '../downstream/http/scripted-core.js';
 import { ScriptedUsers } from '../downstream/http/scripted-users.js';
 import { DEFAULT_LIMITS, idsOf, onTestEnd, type Serving, serving } from '../downstream/http/serving.js';
-import { freePort, RedisPlace, type RedisProcess } from '../support/redis-place.js';
+import { freePort } from '../support/free-port.js';
+import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 
 export interface Gateway {
   readonly http: Serving;

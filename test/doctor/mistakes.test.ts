@@ -1,11 +1,11 @@
 import { chmodSync, mkdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { checkClientStart, startAsClient } from '../../src/doctor/client-start.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkFolders, checkNetwork, checkNode } from '../../src/doctor/machine.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
 import type { Code } from '../../src/errors/codes.js';
+import { freePort } from '../support/free-port.js';
 import { failed, home, useHome } from './doctor-home.js';
 
 useHome();
@@ -29,14 +29,6 @@ function reports(code: Code, says: RegExp, make: () => unknown): void {
 
 function command(script: string) {
   return { kind: 'command', command: process.execPath, args: ['-e', script], env: {} } as const;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 describe('the doctor names', () => {

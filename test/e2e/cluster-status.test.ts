@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.js';
 import { type Finished, Place, type Running } from '../support/http-place.js';
-import { freePort, RedisPlace, type RedisProcess } from '../support/redis-place.js';
+import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 
 const KEY = 'k'.repeat(43);
 

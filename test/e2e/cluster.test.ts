@@ -3,11 +3,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.js';
 import type { Message } from '../support/gateway-process.js';
 import type { Running } from '../support/http-place.js';
 import { ProcessCluster } from '../support/process-cluster.js';
 import { processesWith, until } from '../support/processes.js';
-import { freePort } from '../support/redis-place.js';
 
 const HOOKS = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
 

@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.js';
 import type { Message } from '../support/gateway-process.js';
 import { Place } from '../support/http-place.js';
-import { freePort } from '../support/redis-place.js';
 
 const { panels, templating }: Message = JSON.parse(
   readFileSync(join(import.meta.dirname, '../../deploy/grafana/trunkline.json'), 'utf8'),

@@ -1,25 +1,16 @@
 // The metrics of the built program, by all ways to read them.
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import * as http from 'node:http';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.js';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { Place } from '../support/http-place.js';
 import { sharedPlace } from '../support/hub-place.js';
 
 const run = promisify(execFile);
 const WITHIN = { timeout: 10_000 };
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 type Where = { readonly port: number } | { readonly socketPath: string };
 

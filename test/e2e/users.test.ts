@@ -1,11 +1,10 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { startIssuer } from '../fixtures/servers/protected.mjs';
+import { freePort } from '../support/free-port.js';
 import { INITIALIZE, Place, RawHttpClient, type Running } from '../support/http-place.js';
 import { sha256 } from '../support/sha256.js';
 
@@ -177,14 +176,6 @@ describe('the gateway does not start', () => {
     expect(stderr).toContain(message);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe('users of an identity provider', () => {
   it('log in with a client that only knows the URL, and get the view of their group', async () => {

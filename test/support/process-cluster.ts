@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
+import { freePort } from './free-port.js';
 import { Place, type Running } from './http-place.js';
-import { freePort, RedisPlace, type RedisProcess } from './redis-place.js';
+import { RedisPlace, type RedisProcess } from './redis-place.js';
 
 /** Gateways of one cluster, as processes of the built CLI, and the real Redis that they share. */
 export class ProcessCluster extends Place {
