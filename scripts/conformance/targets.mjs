@@ -133,13 +133,11 @@ function signalGroup(child, signal) {
   }
 }
 
-/** A port of 127.0.0.1 on which nothing listens. */
+/** A port on which nothing listens, below those that the system gives to connections, which could take it meanwhile. */
 export function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
+  return new Promise((resolve) => {
+    const port = 12_000 + Math.floor(Math.random() * 20_000);
+    const server = createServer().once('error', () => resolve(freePort()));
+    server.listen(port, '0.0.0.0', () => server.close(() => resolve(port)));
   });
 }
