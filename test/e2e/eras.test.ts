@@ -39,7 +39,7 @@ const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: T
   ['modern', 'HTTP', 'auto', [requests]],
 ];
 
-const places = new Map<Era, SdkPlace>();
+const places = new Map<string, SdkPlace>();
 /** One for each era of the servers; it speaks the same. */
 const directClients = new Map<Era, Promise<SdkClient>>();
 /** Records of clients without Trunkline, by the era and the script. */
@@ -55,9 +55,9 @@ describe.each(CELLS)(
     /** The client that runs the script. */
     let current: SdkClient;
     beforeAll(async () => {
-      peer = await placeWith(server).connect(era, transport, 'all__');
+      peer = await placeWith(server, transport).connect(era, transport, 'all__');
       current = peer;
-      // The first list is that of the cache, which may be a second old, and so have a tool of the client before.
+      // Over stdio, the first list is that of the cache, which may be a second old, and so have a tool of the client before.
       await vi.waitFor(async () => expect(await listTools(peer)).not.toContain(peer.named('test_added_tool')), 10_000);
     });
     beforeEach(() => peer.forget());
@@ -110,10 +110,11 @@ describe('with a server of both eras', () => {
   });
 });
 
-/** One for all clients: over HTTP, they share the gateway. */
-function placeWith(server: Era): SdkPlace {
-  const place = places.get(server) ?? new SdkPlace({ all: { program: fixture(SERVERS[server]) } });
-  places.set(server, place);
+/** One for all clients of a transport: over HTTP, they share the gateway, and its first list is not a cached one. */
+function placeWith(server: Era, transport: TransportName): SdkPlace {
+  const name = `${server} ${transport}`;
+  const place = places.get(name) ?? new SdkPlace({ all: { program: fixture(SERVERS[server]) } });
+  places.set(name, place);
   return place;
 }
 
@@ -128,7 +129,8 @@ function inEraOf({ client }: SdkClient, record: ClientRecord): ClientRecord {
 
 /** A client that starts the server itself. */
 function directClient(era: Era): Promise<SdkClient> {
-  const client = directClients.get(era) ?? placeWith(era).connectDirectly(era, { program: fixture(SERVERS[era]) });
+  const client =
+    directClients.get(era) ?? placeWith(era, 'stdio').connectDirectly(era, { program: fixture(SERVERS[era]) });
   directClients.set(era, client);
   return client;
 }
