@@ -14,11 +14,11 @@ const TINY_LINES = 25;
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
   sourceLines: 79_300,
-  sourceFiles: 421,
-  tinyFiles: 10,
+  sourceFiles: 420,
+  tinyFiles: 9,
   testLines: 80_700,
   callFiles: 46,
-  listFiles: 155,
+  listFiles: 154,
 };
 
 const source = filesOf('src');

@@ -348,7 +348,7 @@ export function compose(options: ComposeOptions): Composition {
         hasManyConnections,
         targets,
         openVault: async () => {
-          const { openVault } = await import('./open-vault.js');
+          const { openVault } = await import('./open-stores.js');
           return await openVault(config, options.clusterStore);
         },
         confinement: { config: () => activeConfig.config, ...(options.trial && { trial: options.trial }) },

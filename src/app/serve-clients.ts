@@ -24,7 +24,6 @@ import {
 import { type Composition, codeFor, compose } from './compose.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { LocalClients } from './local-clients.js';
-import { openClusterStore } from './open-cluster-store.js';
 import type { Platform } from './platform.js';
 import { logConfig, readConfigFile, requireView } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
@@ -60,7 +59,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isGone() === true) return EXIT.ok;
   const { sealKeyFile, secretFolder } = config.gateway;
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
-  const cluster = clientSide.http && (await openClusterStore(config));
+  const cluster = clientSide.http && (await openStore(config));
   let http: ServedHttp | undefined;
   const composition = compose({
     config,
@@ -135,6 +134,13 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       return EXIT.ok;
     },
   });
+}
+
+/** Opens the store of the cluster, if the configuration has one. */
+async function openStore({ gateway: { cluster, secretFolder } }: Config) {
+  if (cluster === undefined) return undefined;
+  const { openClusterStore } = await import('./open-stores.js');
+  return await openClusterStore(cluster, secretFolder);
 }
 
 /** Opens the HTTP server. Its code is loaded on demand, because it is most of the code and most clients do not need it. */

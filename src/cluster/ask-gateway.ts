@@ -36,7 +36,6 @@ export async function askGateway({ listen: { host, port }, keys }: AskOptions): 
   } catch (error) {
     if (error instanceof UnexpectedStatus && error.status === 401) return { kind: 'other-key', address };
     if (errorCode(error) === 'ECONNREFUSED') return { kind: 'absent', address };
-    const isLate = error instanceof Error && /^(?:Abort|Timeout)Error$/.test(error.name);
-    return { kind: 'silent', address, because: isLate ? 'no answer within 3 s' : errorMessage(error) };
+    return { kind: 'silent', address, because: errorMessage(error) };
   }
 }

@@ -238,9 +238,11 @@ export async function readSigned({ signer, to, address, path, timeoutMs }: Signe
         isConnected = true;
       }),
     );
-    request.once('error', (error) =>
-      reject(isConnected && signal.aborted ? new NoAnswer('it does not answer') : error),
-    );
+    request.once('error', (error) => {
+      const within = `within ${timeoutMs / 1_000} s`;
+      if (!signal.aborted) reject(error);
+      else reject(isConnected ? new NoAnswer(`no answer ${within}`) : new Error(`no connection ${within}`));
+    });
     request.end();
   });
 }

@@ -225,7 +225,7 @@ export class Members {
       const facts = text === undefined ? undefined : parseFacts(text);
       if (facts !== undefined) this.#seen(name, facts);
       else if (!this.#strangers.has(name)) {
-        // Whoever has the password of the store could fill the log otherwise.
+        // One event for all, because a thief of the store's password can add many.
         if (this.#strangers.size === 0) this.#options.events.emit({ kind: 'cluster.stranger' });
         this.#strangers.add(name);
       }

@@ -17,6 +17,7 @@ import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 export interface Gateway {
   readonly http: Serving;
   readonly core: ScriptedCore;
+  readonly users: ScriptedUsers;
   readonly cluster: Cluster;
   readonly store: ClusterStore;
   readonly name: string;
@@ -81,7 +82,7 @@ export async function startGateway({ redis, name, ...more }: GatewayOptions): Pr
     },
   });
   if (joined === undefined) throw new Error('The gateway has not joined');
-  return { http, core, cluster: joined, store, name, peerPort, clock, events };
+  return { http, core, users, cluster: joined, store, name, peerPort, clock, events };
 }
 
 /** A connection between gateways that can be cut, as a network is. */

@@ -234,6 +234,19 @@ describe('a request that is passed on', () => {
     expect((await other.http.send('GET', '/mcp', { ...session, accept: 'text/event-stream' })).status).toBe(409);
   });
 
+  it('ends a stream with the token of its client, which opens the next one with a new token', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    other.users.tokenEndsAt = other.http.clock.now() + 60_000;
+    const stream = await other.http.listen(session);
+    await until('the stream is there', () => home.core.last.stream !== undefined);
+    other.http.clock.advance(60_000);
+    await stream.rest();
+    expect(stream.response.complete).toBe(true);
+    await until('its home has noticed', () => home.core.last.stream === undefined);
+    other.users.tokenEndsAt = undefined;
+    expect((await other.http.begin('GET', '/mcp', session)).statusCode).toBe(200);
+  });
+
   it('resumes a stream from the event that the client saw last', async () => {
     const { home, other, session } = await homeOfAnn(await two());
     const replies = home.core.hold(json(notification('notifications/progress')));

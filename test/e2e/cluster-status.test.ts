@@ -82,6 +82,16 @@ describe('trunkline cluster status', { timeout: 60_000 }, () => {
     );
   });
 
+  it('says that the gateway does not answer while its process is stopped', async () => {
+    const [gateway] = gateways;
+    gateway?.process.kill('SIGSTOP');
+    const { code, stderr } = await statusOf(configOf(ports[0] ?? 0));
+    gateway?.process.kill('SIGCONT');
+    expect(code).toBe(1);
+    expect(stderr).toContain('does not answer: no answer within 3 s');
+    await expect.poll(async () => (await membersAt(ports[0] ?? 0)).length).toBe(2);
+  });
+
   it('says that the configuration has no cluster, or lacks a variable of the gateway', async () => {
     const [config = ''] = [place.file('alone.yaml')];
     const servers = { lab: place.lab() };

@@ -105,7 +105,7 @@ export class Endpoint {
     if (stranger !== undefined) return this.refuse(request, reply, stranger);
     // The other gateway then looks where the server runs.
     if (received?.server === 'elsewhere') return this.refuse(request, reply, UNKNOWN_SESSION);
-    // That gateway has another configuration. Its callers have passed another check.
+    // A gateway with another configuration has checked its callers in another way.
     const isUser = received?.caller.user !== undefined;
     if (received !== undefined && received.server === undefined && isUser !== this.#options.hasUsers)
       return this.refuse(request, reply, OTHER_USERS);

@@ -1,5 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { openVault } from '../../../app/open-vault.js';
+import { openVault } from '../../../app/open-stores.js';
 import { readConfig } from '../../../app/read-config.js';
 import { LoginError, type LoginRecord, unreadable } from '../../../auth/vault.js';
 import { errorMessage } from '../../../errors/error-text.js';

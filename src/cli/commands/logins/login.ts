@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { openVault } from '../../../app/open-vault.js';
+import { openVault } from '../../../app/open-stores.js';
 import { readConfig } from '../../../app/read-config.js';
 import { scopesIn } from '../../../auth/challenge.js';
 import type { LoginOptions, PendingDeviceLogin, PendingLogin } from '../../../auth/login.js';

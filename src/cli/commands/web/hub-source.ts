@@ -173,7 +173,7 @@ class PageLogins {
     const [{ loginSpec }, { beginLogin }, { openVault }] = await Promise.all([
       import('../logins/login.js'),
       import('../../../auth/login.js'),
-      import('../../../app/open-vault.js'),
+      import('../../../app/open-stores.js'),
     ]);
     const { spec, config } = await loginSpec(this.#settings, server);
     if (spec.login.grant === 'client_credentials')

@@ -1,9 +1,22 @@
 import type { Vault } from '../auth/vault.js';
 import type { ClusterStore } from '../cluster/store.js';
+import type { ClusterConfig } from '../config/file/check-file.js';
 import type { Config } from '../config/resolve/config.js';
+import { UsageError } from '../errors/usage-error.js';
 import { createSeals, readSealKeys } from '../state/seal.js';
 import { loginFolder } from '../state/user-files.js';
-import { openClusterStore } from './open-cluster-store.js';
+
+/** Opens the store of a cluster. Throws a `UsageError`. */
+export async function openClusterStore(
+  cluster: NonNullable<Config['gateway']['cluster']>,
+  secretFolder: string | undefined,
+): Promise<{ readonly config: ClusterConfig; readonly store: ClusterStore }> {
+  if ('fault' in cluster)
+    throw new UsageError(cluster.fault, 'set the variable, or correct `gateway.cluster` in the configuration');
+  const { openRedisStore } = await import('../cluster/redis-store.js');
+  const { store: location, name, storeUser: user, storePasswordFile: passwordFile, storeCaFile: caFile } = cluster;
+  return { config: cluster, store: await openRedisStore({ location, name, user, passwordFile, secretFolder, caFile }) };
+}
 
 /**
  * Opens the vault of a configuration: the store of its cluster, or a folder of this user if there is no cluster. `shared` is
@@ -21,17 +34,19 @@ export async function openVault(config: Pick<Config, 'gateway'>, shared?: Cluste
     keys ??= createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) }).keysFor('logins');
     return keys;
   };
-  return new StoreVault({ ...(shared === undefined ? ownStore(config) : { open: async () => shared }), readKeys });
+  return new StoreVault({
+    ...(shared === undefined ? ownStore(() => openClusterStore(cluster, secretFolder)) : { open: async () => shared }),
+    readKeys,
+  });
 }
 
 /** The store of a process that is no member. It connects when it is asked, because this process has no heartbeat. */
-function ownStore(config: Pick<Config, 'gateway'>) {
+function ownStore(openStore: () => ReturnType<typeof openClusterStore>) {
   let opened: ReturnType<typeof openClusterStore> | undefined;
   return {
     open: async () => {
-      opened ??= openClusterStore(config);
-      const { store } = (await opened) ?? {};
-      if (store === undefined) throw new Error('The configuration has no cluster');
+      opened ??= openStore();
+      const { store } = await opened;
       if (!store.isUp) await store.connect();
       return store;
     },
