@@ -6,40 +6,19 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 // A test that is not about the hub has servers of its own, which end with it.
 process.env.TRUNKLINE_HUB = 'off';
 
-// Five projects: unit tests, tests of the HTTP transport, tests with real processes, tests of commands, and tests of the page in a
-// browser. Each test of the last three
-// marks its processes with the name of its own folder, so that it finds what is left of them while other tests run.
+// The folder of a test says what it tests, and the ending of its name what it needs: `.system.test.ts` needs a program of the system
+// that `scripts/system-programs.mjs` lists, such as Redis or a browser. All other tests need Node alone.
+// Tests of the projects after `http` start processes, and mark them with the name of their own folder, so that each finds what is left
+// of its processes while other tests run.
 // Five files run at once on two processors, since most files wait for processes most of the time.
 // The files of unit tests share the workers and their modules, because a new process takes longer than most of these
 // files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
 // loaded, which happens once in a worker. The files of the other projects have processes of their own.
-/** Tests that run the program dozens of times: for its commands, or with clients and servers of both eras. `npm test` has three minutes, so they run on their own. */
-const COMMANDS = [
-  'approve',
-  'change-lock',
-  'cli',
-  'cli-serve',
-  'clients',
-  'cluster-status',
-  'completion',
-  'packages',
-  'tasks-sdk',
-  'doctor',
-  'eras',
-  'edit-commands',
-  'examples',
-  'hub-commands',
-  'hub-places',
-  'init',
-  'logins',
-  'package-commands',
-  'page-source',
-  'recording',
-  'sandbox',
-  'sandbox-escapes',
-  'sole-servers',
-  'users',
-].map((name) => `test/e2e/${name}.test.ts`);
+const SYSTEM = 'test/**/*.system.test.ts';
+const HTTP = ['test/downstream/http/**/*.test.ts'];
+const PROCESS = ['process', 'e2e', 'faults'].map((name) => `test/${name}/**/*.test.ts`);
+/** The program run dozens of times, for its commands, or with clients and servers of both eras. */
+const COMMANDS = ['test/commands/**/*.test.ts'];
 
 /** The default of 1 s is too short on a busy machine. */
 const expect = { poll: { timeout: 15_000, interval: 20 } };
@@ -52,51 +31,31 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
+          exclude: [...HTTP, ...PROCESS, ...COMMANDS, SYSTEM],
           isolate: false,
-          exclude: ['downstream/http', 'cluster', 'process', 'e2e', 'faults', 'browser'].map(
-            (name) => `test/${name}/**`,
-          ),
           // Property tests need this on a busy machine.
           expect,
           testTimeout: 30_000,
         },
       },
+      { test: { name: 'http', include: HTTP, expect, testTimeout: 30_000 } },
       {
         test: {
-          name: 'http',
-          include: ['test/downstream/http/**/*.test.ts'],
-          expect,
-          testTimeout: 30_000,
-        },
-      },
-      {
-        test: {
-          name: 'process',
-          include: ['cluster', 'process', 'e2e', 'faults'].map((name) => `test/${name}/**/*.test.ts`),
-          exclude: COMMANDS,
-          expect,
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          ...{ name: 'process', include: PROCESS, exclude: [SYSTEM] },
+          ...{ expect, testTimeout: 30_000, hookTimeout: 30_000 },
         },
       },
       {
         test: {
           name: 'commands',
           include: COMMANDS,
+          exclude: [SYSTEM],
           expect,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
       },
-      {
-        test: {
-          name: 'browser',
-          include: ['test/browser/**/*.test.ts'],
-          expect,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
+      { test: { name: 'system', include: [SYSTEM], expect, testTimeout: 60_000, hookTimeout: 60_000 } },
     ],
   },
 });

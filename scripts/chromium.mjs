@@ -14,7 +14,7 @@ const ARGS = [
 ];
 
 /** Path of the browser. Throws a sentence that says what to install. */
-function findBrowser() {
+export function findBrowser() {
   const { TRUNKLINE_BROWSER: chosen, PATH = '' } = process.env;
   const candidates = chosen ? [chosen] : PATH.split(delimiter).map((folder) => join(folder, PROGRAM));
   const found = candidates.find(isProgram);

@@ -1,26 +1,15 @@
-import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { unsafeCharacters } from '../../src/json/printable.js';
-import { CLI, Workplace } from '../cli/cli-run.js';
-import { FAULTY } from '../support/in-process-gateway.js';
-
-/** An escape, a link, a reversed text, a zero-width space and tag characters. */
-const HOSTILE =
-  '\u001b[31mred \u001b]8;;https://evil.test\u0007link \u009b \u202egnp zero\u200bwidth \u{e0041}\u{e0042}';
+import { Workplace } from '../cli/cli-run.js';
+import { configureHostile, HOSTILE, unsafe } from './hostile-words.js';
 
 let place: Workplace;
 beforeEach(() => {
   place = new Workplace();
-  place.configure({ f: { command: 'node', args: [FAULTY, 'list=escapes', 'reveal', HOSTILE, `run=${place.folder}`] } });
+  configureHostile(place);
 });
 afterEach(() => place.dispose());
-
-/** Harmful characters of a text, except for line ends and tabs. */
-function unsafe(text: string): string[] {
-  return text.replace(/[\t\r\n]/g, ' ').match(unsafeCharacters()) ?? [];
-}
 
 describe('a server whose every word is hostile', () => {
   it('F56: has tools with hidden characters in their names quarantined, and tools with hidden characters in descriptions reported', async () => {
@@ -70,21 +59,5 @@ describe('a server whose every word is hostile', () => {
     const [{ tools }] = JSON.parse(status.stdout).structuredContent.servers;
     expect(tools.quarantined).toHaveLength(5);
     expect(tools.hiding).toEqual(['f__described']);
-  });
-
-  it.runIf(existsSync('/usr/bin/script'))('F56: is shown escaped by `call` on a terminal', async () => {
-    const command = `'${process.execPath}' '${CLI}' call f__answer "$NONCE"`;
-    const child = spawn('script', ['-qec', command, '/dev/null'], {
-      cwd: place.folder,
-      env: { ...process.env, HOME: place.folder, NONCE: JSON.stringify({ nonce: HOSTILE }) },
-    });
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    await new Promise((resolve) => child.once('close', resolve));
-    expect(output).toContain('\\u{1b}[31mred');
-    // The line that shows the progress is erased with this sequence.
-    expect(unsafe(output.replaceAll('\u001b[K', ''))).toEqual([]);
   });
 });

@@ -1,217 +1,21 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { FolderVault } from '../../src/auth/folder-vault.js';
-import { beginLogin } from '../../src/auth/login.js';
-import { OAuthAccess } from '../../src/auth/oauth-access.js';
-import { StoreVault } from '../../src/auth/store-vault.js';
-import { type LockedLogin, LoginError, type LoginId, type Vault } from '../../src/auth/vault.js';
-import { openRedisStore } from '../../src/cluster/redis-store.js';
-import { systemClock } from '../../src/observe/system-clock.js';
-import { startProtected } from '../fixtures/servers/protected.mjs';
-import { sampleSpec } from '../supervision/sample-spec.js';
-import { FakeClock } from '../support/fake-clock.js';
-import { until } from '../support/processes.js';
-import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
+import { type LockedLogin, LoginError, type LoginId } from '../../src/auth/vault.js';
+import { describeRenewals, loggedIn } from './renewals.js';
 
-const BROWSER = fileURLToPath(new URL('../fixtures/cli/browser.mjs', import.meta.url));
 const NO_KEYCHAIN = {
   title: '',
   read: async () => ({ fault: 'none' }),
   store: async () => 'none',
   remove: async () => 'none',
 };
-const run = promisify(execFile);
+const inFolder = async (folder: string) => new FolderVault(join(folder, 'auth'), NO_KEYCHAIN);
 
-const servers = new RedisPlace();
-let redis: RedisProcess;
-beforeAll(async () => {
-  redis = await servers.start();
-});
-afterAll(() => servers.end());
-
-let folder: string;
-beforeEach(() => {
-  // The time of the authorization server and of the logins, which a test moves. Timers are real.
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
-  // The path of a socket is short.
-  folder = mkdtempSync('/tmp/tlr-');
-});
-afterEach(() => {
-  vi.useRealTimers();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const PLACES = ['folder', 'store'] as const;
-
-/** A login at a server, and the access of one or more processes to it. */
-async function loggedIn(place: (typeof PLACES)[number], lifetimeSeconds = 3_600) {
-  const server = await startProtected({ lifetimeSeconds });
-  onTestFinished(async () => void (await server.close()));
-  const { key, timeouts, restart } = sampleSpec();
-  const login = { server: 'files', configFile: join(folder, 'trunkline.yaml'), grant: 'authorization_code' as const };
-  const remote = { kind: 'remote' as const, transport: 'http' as const, headers: {} };
-  const spec = { key, timeouts, restart, ...remote, url: server.url, login };
-  /** Opens the vault as another process does. */
-  const openVault = async (): Promise<Vault> => {
-    if (place === 'folder') return new FolderVault(join(folder, 'auth'), NO_KEYCHAIN);
-    const opened = await openRedisStore({
-      location: { addresses: [{ host: '127.0.0.1', port: redis.port }], isTls: false, database: 0 },
-      name: folder,
-    });
-    onTestFinished(() => opened.close());
-    await opened.connect();
-    return new StoreVault({ open: async () => opened, readKeys: async () => [Buffer.alloc(32, 7)] });
-  };
-  const vault = await openVault();
-  const pending = await beginLogin({ spec, vault, clock: systemClock });
-  await run(process.execPath, [BROWSER, pending.url]);
-  const { identity, tokens } = await pending.finished;
-  const first = tokens?.access_token ?? '';
-  const request = { method: 'POST', url: new URL(server.url) };
-  const clock = new FakeClock();
-  const access = async (withVault?: Vault) => {
-    const opened = new OAuthAccess({
-      spec,
-      vault: withVault ?? (await openVault()),
-      clock,
-      keepSecret: () => () => {},
-    });
-    return {
-      use: () => opened.use(),
-      reread: () => opened.reread(),
-      token: async () => {
-        const headers = await opened.headers(request);
-        return 'authorization' in headers ? headers.authorization?.replace('Bearer ', '') : headers;
-      },
-      rejected: (token: string) =>
-        opened.rejected({ status: 401, authenticate: ['Bearer'] }, { authorization: `Bearer ${token}` }, request),
-    };
-  };
-  const refreshes = () => server.to('/token').filter(({ form }) => form.includes('grant_type=refresh_token')).length;
-  const id = { ...login, url: server.url };
-  const record = () => vault.read(id);
-  /** Moves all clocks, and lets what falls due end. */
-  const pass = async (ms: number, renewals: number) => {
-    vi.setSystemTime(Date.now() + ms);
-    clock.advance(ms);
-    await until(`${renewals} renewals`, () => refreshes() === renewals);
-    // A renewal has the lock until its end.
-    await vault.locked(id, AbortSignal.timeout(10_000), async () => {});
-  };
-  return { server, access, clock, first, identity, refreshes, record, pass };
-}
-
-const EXPIRED = {
-  blocked: 'login_required',
-  because: expect.stringMatching(/has expired or was revoked; `trunkline login files --config .*` logs in$/),
-};
-
-describe.each(PLACES)('a login in a %s', (place) => {
-  it.each([
-    [3_600, 60],
-    [301, 60],
-    [300, 60],
-    [100, 20],
-    [10, 2],
-  ])('whose tokens live %i s is renewed %i s before their end', async (lifetime, before) => {
-    const { access, clock, first, refreshes, record, pass, identity } = await loggedIn(place, lifetime);
-    const own = await access();
-    const release = own.use();
-    await until('the renewal is planned', () => clock.pending > 0);
-    await pass((lifetime - before) * 1_000 - 1, 0);
-    expect(await own.token()).toBe(first);
-    await pass(1, 1);
-    const stored = await record();
-    expect([await own.token(), identity]).toEqual([stored?.tokens?.access_token, stored?.identity]);
-    expect(stored?.tokens?.access_token).not.toBe(first);
-    release();
-    expect([clock.pending, refreshes()]).toEqual([0, 1]);
-  });
-
-  it('F239: is renewed once for all requests and processes whose token the server refuses', async () => {
-    const { access, first, refreshes } = await loggedIn(place);
-    const all = [await access(), await access(), await access()];
-    for (const one of all) expect(await one.token()).toBe(first);
-    const verdicts = await Promise.all([...all, ...all].map((one) => one.rejected(first)));
-    expect([new Set(verdicts), refreshes()]).toEqual([new Set(['again']), 1]);
-    expect(new Set(await Promise.all(all.map((one) => one.token()))).size).toBe(1);
-  });
-
-  it('stays when the server refuses one token after the other', async () => {
-    const { access, first, refreshes, record } = await loggedIn(place);
-    const own = await access();
-    expect(await own.rejected(first)).toBe('again');
-    const second = (await own.token()) as string;
-    expect(await own.rejected(second)).toMatchObject({
-      blocked: 'login_required',
-      because: expect.stringContaining('does not accept a token that was renewed'),
-    });
-    expect([refreshes(), (await record())?.tokens?.access_token]).toEqual([1, second]);
-    vi.setSystemTime(Date.now() + 60_000);
-    expect(await own.rejected(second)).toBe('again');
-  });
-
-  it.each([
-    ['503', (response: ServerResponse) => response.writeHead(503).end('<html>')],
-    ['429', (response: ServerResponse) => response.writeHead(429).end()],
-    ['an error without a code', (response: ServerResponse) => response.writeHead(400).end('no JSON')],
-    ['server_error', (response: ServerResponse) => response.writeHead(400).end('{"error":"server_error"}')],
-    ['a page', (response: ServerResponse) => response.writeHead(200).end('<html>Log in to the hotel</html>')],
-    ['a redirect', (response: ServerResponse) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
-    [
-      'a token that fits no header',
-      (response: ServerResponse) => response.end('{"access_token":"a\\nb","token_type":"Bearer"}'),
-    ],
-    ['no answer', (response: ServerResponse) => response.destroy()],
-  ])('F238: survives a renewal that is answered with %s', async (_, answer) => {
-    const { server, access, clock, first, refreshes, record, pass } = await loggedIn(place, 100);
-    const own = await access();
-    onTestFinished(own.use());
-    await until('the renewal is planned', () => clock.pending > 0);
-    server.before = ({ path }, response) => {
-      if (path === '/token') answer(response);
-      return path === '/token';
-    };
-    await pass(80_000, 1);
-    expect(await own.token()).toBe(first);
-    vi.setSystemTime(Date.now() + 20_000);
-    await expect(own.token()).rejects.toMatchObject({ name: 'RequestError', sent: false });
-    expect((await record())?.tokens).toMatchObject({ access_token: first, refresh_token: expect.any(String) });
-    server.before = () => false;
-    expect(await own.token()).toBe((await record())?.tokens?.access_token);
-    expect(refreshes()).toBe(3);
-  });
-
-  it('that is not renewed serves until its end, and then says how to log in', async () => {
-    const { server, access, first, pass, clock } = await loggedIn(place, 100);
-    await server.revokeLogin(first);
-    const own = await access();
-    onTestFinished(own.use());
-    await until('the renewal is planned', () => clock.pending > 0);
-    await pass(80_000, 1);
-    expect(await own.token()).toBe(first);
-    expect(await own.rejected(first)).toEqual(EXPIRED);
-    expect(await own.token()).toEqual(EXPIRED);
-    expect(await (await access()).token()).toEqual(EXPIRED);
-  });
-
-  it('is renewed once when it ends, for 50 calls of each of three processes', async () => {
-    const { server, access, first, refreshes } = await loggedIn(place, 100);
-    const all = [await access(), await access(), await access()];
-    for (const one of all) expect(await one.token()).toBe(first);
-    vi.setSystemTime(Date.now() + 100_000);
-    const tokens = await Promise.all(all.flatMap((one) => Array.from({ length: 50 }, () => one.token())));
-    expect([new Set(tokens).size, tokens.includes(first), refreshes(), server.reused]).toEqual([1, false, 1, 0]);
-  });
-});
+describeRenewals('a login in a folder', inFolder);
 
 it('F242: a login uses no refresh token whose answer it could not store', async () => {
-  const { access, first, refreshes } = await loggedIn('folder');
+  const { folder, access, first, refreshes } = await loggedIn(inFolder);
   const fails = async () => {
     throw new LoginError('the login cannot be stored');
   };
@@ -227,17 +31,4 @@ it('F242: a login uses no refresh token whose answer it could not store', async 
   });
   expect(refreshes()).toBe(0);
   expect(await (await access()).rejected(first)).toBe('again');
-});
-
-it('a token serves at once while the store does not answer the question whether it has changed', async () => {
-  const { access, first } = await loggedIn('store');
-  const own = await access();
-  expect(await own.token()).toBe(first);
-  redis.signal('SIGSTOP');
-  onTestFinished(() => redis.signal('SIGCONT'));
-  const order: unknown[] = [];
-  const rereading = own.reread().then((isChanged) => order.push(isChanged));
-  await own.token().then((token) => order.push(token));
-  await rereading;
-  expect(order).toEqual([first, false]);
 });

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
-import { CAN_CONFINE } from '../support/confinement.js';
 import { GatewayProcess, LAB, type StartOptions } from '../support/gateway-process.js';
 import { guardiansOf, processesWith, until } from '../support/processes.js';
 
@@ -37,7 +36,7 @@ const FORBIDDEN = [
   ...['sh', '-c', 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', 'sh'],
 ];
 
-describe.runIf(CAN_CONFINE)('a confined server', () => {
+describe('a confined server', () => {
   it('F335: answers byte for byte as it does unconfined', async () => {
     const gateway = await start({ servers: { one: {}, two: { sandbox: true } } });
     await gateway.listTools();
@@ -163,7 +162,7 @@ describe.runIf(CAN_CONFINE)('a confined server', () => {
   });
 });
 
-describe.runIf(CAN_CONFINE)('`trunkline sandbox`', () => {
+describe('`trunkline sandbox`', () => {
   it('shows what is open and why, and what the entry names and stays closed', async () => {
     const place = workplace({});
     mkdirSync(join(place.folder, 'notes'));

@@ -175,24 +175,4 @@ describe('trunkline approve', () => {
     expect([code, stdout.includes('is approved')]).toEqual([1, false]);
     expect(stderr).toContain('f: cannot store the decision: ');
   });
-
-  it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and saves a no', async () => {
-    const command = `'${process.execPath}' '${CLI}' approve`;
-    const env = { ...process.env, HOME: place.folder };
-    const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: place.folder, env });
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    await until('it asks', () => output.includes('Approve edit of f?'));
-    child.stdin.write('y');
-    await until('it asks again', () => output.includes('Approve change of f?'));
-    child.stdin.write('\r');
-    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
-    expect(output).toContain('f: edit is approved');
-    expect(output).toContain('f: change is not approved');
-    const { stdout } = await place.run(['tools', 'f']);
-    expect(stdout).toMatch(/^f__edit +f/m);
-    expect(stdout).toMatch(/^change +f +new, not approved yet$/m);
-  });
 });
