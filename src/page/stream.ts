@@ -164,10 +164,15 @@ function nextPaint(): Promise<void> {
   });
 }
 
-/** Resolves after this time, or when the signal ends it. */
+/** Resolves after this time, or when the signal ends it. Leaves no listener on the signal, which lasts as long as the stream. */
 function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-    signal?.addEventListener('abort', () => resolve());
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', end);
   });
 }

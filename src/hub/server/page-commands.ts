@@ -137,14 +137,16 @@ function instancesOf({ gateway: { pool } }: ServedGateway): readonly Backend[] {
   return [...pool.keys].flatMap((key) => pool.of(key));
 }
 
-/** Waits, at most until the signal. */
+/** Waits, at most until the signal. Leaves no listener on the signal, which lasts as long as the page. */
 async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => {
-    const cancel = clock.schedule(ms, resolve);
-    signal.addEventListener('abort', () => {
+    const end = () => {
       cancel();
+      signal.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const cancel = clock.schedule(ms, end);
+    signal.addEventListener('abort', end);
   });
 }

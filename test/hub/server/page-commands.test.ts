@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { reportView } from '../../../src/gateway/status/tool-report.js';
@@ -48,7 +49,8 @@ function follow(commands: ControlCommands) {
   const calls = () => events.filter((event) => event.kind === 'calls');
   const rows = () => calls().flatMap((event) => event.calls);
   const states = () => events.filter((event) => event.kind === 'state');
-  return { calls, rows, states, close };
+  const listeners = () => getEventListeners(closed.signal, 'abort').length;
+  return { calls, rows, states, listeners, close };
 }
 
 // The end of the gateway fails if a timer is left.
@@ -69,6 +71,25 @@ describe('the command `page`', () => {
     expect(composition.platform.events.wants('config.read')).toBe(true);
     await close();
     expect(composition.platform.events.wants('config.read')).toBe(false);
+  });
+
+  it('listens for the end of its connection as often after many changes as after one', async () => {
+    const gateway = InProcessGateway.start({ servers: { one: lab } });
+    await gateway.untilState('one', 'ready');
+    const { states, listeners, close } = follow(hubOf(gateway));
+    const change = async () => {
+      const before = states().length;
+      gateway.composition.platform.events.emit({ kind: 'config.read' });
+      await until('the change is told', () => states().length > before);
+    };
+    await change();
+    const counts = [listeners()];
+    for (let times = 0; times < 2; times += 1) {
+      await change();
+      counts.push(listeners());
+    }
+    expect(counts).toEqual(counts.map(() => counts[0]));
+    await close();
   });
 });
 
