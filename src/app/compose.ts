@@ -31,7 +31,7 @@ import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
-import type { CatalogueCache } from '../state/catalogue-cache.js';
+import type { CatalogueStore } from '../state/catalogue-cache.js';
 import { createSeals, type SharedKeys } from '../state/seal.js';
 import { programOf, type StopLadder } from '../supervision/launcher.js';
 import type { Tracing } from '../tracing/tracing.js';
@@ -66,7 +66,7 @@ export interface ComposeOptions {
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
-  readonly catalogues?: CatalogueCache;
+  readonly catalogues?: CatalogueStore | undefined;
   /** A trial of confined servers, which finds out what they need. */
   readonly trial?: ConfinementOptions['trial'];
   /** The view of the client, if there is only one. Servers outside of the view do not start. */

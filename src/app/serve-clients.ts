@@ -9,18 +9,11 @@ import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';
-import { CatalogueCache } from '../state/catalogue-cache.js';
+import { type CatalogueCache, openCatalogues } from '../state/catalogue-cache.js';
 import { ConfigCache } from '../state/config-cache.js';
 import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
 import { readSealKeys, readSealSecret, type SealSecret } from '../state/seal.js';
-import {
-  approvalFolders,
-  catalogueFolder,
-  checkedFolder,
-  instructionsFolder,
-  packageFolders,
-  runFolder,
-} from '../state/user-files.js';
+import { approvalFolders, checkedFolder, instructionsFolder, packageFolders, runFolder } from '../state/user-files.js';
 import { type Composition, codeFor, compose } from './compose.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { LocalClients } from './local-clients.js';
@@ -188,10 +181,6 @@ interface Caches {
   readonly instructions?: CacheFolder;
 }
 
-/** Size limit of a catalogue, the same as that of a list. */
-const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
-/** Number of cached catalogues: enough for ten clients with 25 servers each. */
-const MAX_CATALOGUES = 256;
 const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 const MAX_CONFIGS = 16;
 /** Number of cached instructions: one file for each configuration and kind of client. */
@@ -203,13 +192,6 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }
   const onFault = (err: unknown) =>
     logger.warn({ err }, 'the cache cannot be written, so the next start will be slower');
   const common = { onIgnored, onFault };
-  const catalogues = new CacheFolder({
-    ...common,
-    clock,
-    folder: catalogueFolder(),
-    maxFileBytes: MAX_CATALOGUE_BYTES,
-    maxFiles: MAX_CATALOGUES,
-  });
   const checked = new CacheFolder({
     ...common,
     folder: checkedFolder(),
@@ -226,7 +208,7 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }
     secret,
     onSealed,
     instructions,
-    catalogues: new CatalogueCache({ folder: catalogues, secret, onCached: onSealed, onIgnored, scan }),
+    catalogues: openCatalogues({ ...common, secret, onCached: onSealed, scan, clock }),
     checkedFiles: new ConfigCache({ folder: checked, secret, onCached: onSealed }),
   };
 }

@@ -13,7 +13,7 @@ import type { KnownSecrets } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { PackagePaths } from '../packages/package-store.js';
-import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
+import type { CatalogueCacheEntry, CatalogueServer, CatalogueStore } from '../state/catalogue-cache.js';
 import { programOf, type ServerSpec, type StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { ServerEra } from '../upstream/server-era.js';
@@ -31,7 +31,7 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   /** Where missing packages are installed. Absent if none are installed. */
   readonly packages?: Omit<PackagePaths, 'configFile'>;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
-  readonly catalogues: CatalogueCache | undefined;
+  readonly catalogues: CatalogueStore | undefined;
   readonly servesHttp: boolean;
   readonly hasUsers: boolean;
 }
@@ -160,7 +160,7 @@ export class SupervisedBackends {
     listenerFor: ListenerFor,
     origin: Origin | undefined,
   ): RunningBackend {
-    const { logger, secrets, platform, activeConfig, catalogues } = this.#options;
+    const { logger, secrets, platform, activeConfig } = this.#options;
     const server = activeConfig.serverFor(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const forgetSecrets = secrets.knowWhile(secretSourcesOf(server));
@@ -176,7 +176,7 @@ export class SupervisedBackends {
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
       ...{ server, origin, backend, profile, log, forgetSecrets, ...server.frames },
-      era: new ServerEra(server.era, catalogues?.eraOf(server, this.#withPackage)),
+      era: new ServerEra(server.era, this.#cachedEraOf(server)),
       limits: () => instance.server.limits,
       cacheEntry: () => undefined,
       isRetired: false,
@@ -238,8 +238,7 @@ export class SupervisedBackends {
 
   /** Whether the configuration or an earlier run says that the server speaks a revision without sessions. */
   isKnownModern(server: ServerConfig): boolean {
-    const { catalogues } = this.#options;
-    const era = server.era === 'auto' ? catalogues?.eraOf(server, this.#withPackage)?.find()?.era : server.era;
+    const era = server.era === 'auto' ? this.#cachedEraOf(server)?.find()?.era : server.era;
     return era === 'modern';
   }
 
@@ -275,13 +274,30 @@ export class SupervisedBackends {
     const { catalogues, logger } = this.#options;
     if (catalogues === undefined) return false;
     const { backend } = instance;
-    instance.cacheEntry = () => catalogues.of(instance.server, this.#withPackage(child), profile);
-    const cached = instance.cacheEntry()?.find();
+    instance.cacheEntry = () => catalogues.of(this.#cachedAs(instance.server), this.#withPackage(child), profile);
+    const entry = instance.cacheEntry();
+    const cached = entry?.find();
     if (cached === 'missed') backend.expectLate();
-    if (cached === undefined || cached === 'missed') return false;
-    const fault = await backend.loadCached(cached);
+    const isOwn = cached !== undefined && cached !== 'missed';
+    const shown = isOwn ? cached : entry?.findForAll();
+    if (shown === undefined) return false;
+    const fault = await backend.loadCached(shown, { isOfOthers: !isOwn });
     if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'not used of the last run');
-    return fault === undefined;
+    return isOwn && fault === undefined;
+  }
+
+  #cachedEraOf(server: ServerConfig) {
+    const { child } = server;
+    if (child === undefined) return undefined;
+    return this.#options.catalogues?.eraOf(
+      () => this.#cachedAs(server),
+      () => this.#withPackage(child),
+    );
+  }
+
+  /** The server for the cache, with the version of a package that was installed after the configuration was read. */
+  #cachedAs({ key, package: used }: ServerConfig): CatalogueServer {
+    return { key, version: this.#installer.versionOf(used) };
   }
 
   async #end(id: string): Promise<void> {

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { ServerConfig } from '../config/resolve/config.js';
 import { readRegularFileSync } from '../files/whole-file.js';
 import {
   type CachedCatalogue,
@@ -13,8 +12,10 @@ import { isRecord, parseJson } from '../json/json-value.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
 import { type ClientProfile, profileKey } from '../mcp/handshake.js';
 import type { ServerSpec } from '../supervision/launcher.js';
+import type { Clock } from '../timing/clock.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
-import type { CacheFolder } from './cache-folder.js';
+import { CacheFolder } from './cache-folder.js';
+import { catalogueFolder } from './user-files.js';
 
 interface CatalogueCacheOptions {
   readonly folder: CacheFolder;
@@ -26,10 +27,19 @@ interface CatalogueCacheOptions {
   readonly scan: ScanEnvelope;
 }
 
+/** A server whose catalogue is cached. */
+export interface CatalogueServer {
+  readonly key: string;
+  /** The exact version of its package. Absent for a server without one, and if it is not installed. */
+  readonly version?: string | undefined;
+}
+
 /** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
   /** `missed` if no catalogue is cached because the start of the last run failed or took long. */
   find(): CachedCatalogue | 'missed' | undefined;
+  /** The catalogue that a command has read from the same program. Another client may get another one from it. */
+  findForAll(): CachedCatalogue | undefined;
   put(content: CatalogueContent): void;
   /** Records a start that failed or takes long, in place of a cached catalogue. */
   putMissed(): void;
@@ -43,10 +53,14 @@ export class CatalogueCache {
     this.#options = options;
   }
 
-  of(server: ServerConfig, child: ServerSpec, profile: ClientProfile): CatalogueCacheEntry {
+  of(server: CatalogueServer, child: ServerSpec, profile: ClientProfile): CatalogueCacheEntry {
     const name = this.#nameOf(server, child, profile);
     return {
       find: () => this.#find(name),
+      findForAll: () => {
+        const found = this.#find(this.#nameForAll(server, child));
+        return found === 'missed' ? undefined : found;
+      },
       put: ({ initializeResult, lists }) => {
         // Copied, because the lists of the next process enter the same map.
         const content = { initializeResult, lists: new Map(lists) };
@@ -56,12 +70,33 @@ export class CatalogueCache {
     };
   }
 
-  /** The cached era of a server, for all clients. `complete` adds packages that were installed in the meantime. */
-  eraOf(server: ServerConfig, complete: (child: ServerSpec) => ServerSpec): EraVerdicts | undefined {
-    const { child } = server;
+  /**
+   * The cache for a command, which starts servers to see whether they work. It finds nothing, and leaves what it reads to the
+   * clients that come later: to clients that the server cannot tell from the command, and as a substitute to all others.
+   */
+  forCommand(): CatalogueStore {
+    return {
+      of: (server, child, profile) => ({
+        find: () => undefined,
+        findForAll: () => undefined,
+        put: (content) => {
+          this.of(server, child, profile).put(content);
+          this.#put(this.#nameForAll(server, child), () => serializeCatalogue(content));
+        },
+        putMissed: () => {},
+      }),
+      eraOf: (...which) => {
+        const verdicts = this.eraOf(...which);
+        return { find: () => undefined, put: (found) => verdicts.put(found), forget: () => verdicts.forget() };
+      },
+      settled: () => this.settled(),
+    };
+  }
+
+  /** The cached era of a server, for all clients. The functions return the server as it is when a file is read or written. */
+  eraOf(server: () => CatalogueServer, child: () => ServerSpec): EraVerdicts {
     const { folder, secret, onCached } = this.#options;
-    if (child === undefined) return undefined;
-    const name = () => fileNameOf(server, 'era', programOf(server, complete(child)), secret);
+    const name = () => fileNameOf(server(), 'era', programOf(server(), child()), secret);
     return cachedVerdicts({ folder, onCached, name });
   }
 
@@ -93,30 +128,57 @@ export class CatalogueCache {
    * The file of a catalogue, by the program of the server and by the client's revision, capabilities, name and user, because
    * catalogues may depend on them. The client's version is left out, so that an updated client finds the catalogue, too.
    */
-  #nameOf(server: ServerConfig, child: ServerSpec, profile: ClientProfile): string {
+  #nameOf(server: CatalogueServer, child: ServerSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo, principal = '' } = profile;
     const client = { capabilities, clientInfo: { name: clientInfo.name }, ...(protocolVersion && { protocolVersion }) };
     const what = [...programOf(server, child), profileKey(client, principal)];
     return fileNameOf(server, 'catalogue', what, this.#options.secret);
   }
+
+  #nameForAll(server: CatalogueServer, child: ServerSpec): string {
+    return fileNameOf(server, 'catalogue', [...programOf(server, child), 'all clients'], this.#options.secret);
+  }
 }
+
+/** Size limit of a catalogue, the same as that of a list. */
+const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
+/** Number of cached catalogues: enough for ten clients with 25 servers each. */
+const MAX_CATALOGUES = 256;
+
+interface OpenCataloguesOptions extends Omit<CatalogueCacheOptions, 'folder'> {
+  /** Called for the first failed write. */
+  readonly onFault: (error: unknown) => void;
+  /** With a clock, writes are delayed, because a starting client needs the processor first. */
+  readonly clock?: Clock;
+}
+
+/** Opens the catalogues of this user. */
+export function openCatalogues({ clock, onFault, ...rest }: OpenCataloguesOptions): CatalogueCache {
+  const limits = { maxFileBytes: MAX_CATALOGUE_BYTES, maxFiles: MAX_CATALOGUES };
+  const { onIgnored } = rest;
+  const folder = new CacheFolder({ ...limits, folder: catalogueFolder(), onIgnored, onFault, ...(clock && { clock }) });
+  return new CatalogueCache({ ...rest, folder });
+}
+
+/** Where the catalogues of servers are stored, and found again. */
+export type CatalogueStore = Pick<CatalogueCache, 'of' | 'eraOf' | 'settled'>;
 
 /** Content of the file of a missed start. */
 const MISSED = Buffer.from('{"missed":true}\n');
 
 /** Identifies the program of a server and its version. */
-function programOf(server: ServerConfig, child: ServerSpec): readonly unknown[] {
+function programOf(server: CatalogueServer, child: ServerSpec): readonly unknown[] {
   if (child.kind === 'remote')
     return [child.url, child.transport, Object.entries(child.headers).sort(), child.headersCommand];
   const { command, args, cwd, env, missing } = child;
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
   // If a package is not installed yet, the arguments do not name its program.
-  const version = missing === undefined ? (server.package?.found?.version ?? null) : [missing.name, missing.version];
+  const version = missing === undefined ? (server.version ?? null) : [missing.name, missing.version];
   return [command, args, cwd, variables, version, filesOf(command, args, cwd)];
 }
 
 /** The name of the cache file for `what` about a server. It contains an HMAC, because `what` may contain secrets. */
-function fileNameOf({ key }: ServerConfig, kind: 'catalogue' | 'era', what: unknown, secret: string): string {
+function fileNameOf({ key }: CatalogueServer, kind: 'catalogue' | 'era', what: unknown, secret: string): string {
   const fingerprint = createHmac('sha256', secret)
     .update(`trunkline ${kind}\0${JSON.stringify(what)}`)
     .digest('hex');

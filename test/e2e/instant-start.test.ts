@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
+import { Workplace } from '../cli/cli-run.js';
+import { GatewayProcess, LAB, type Message, type StartOptions } from '../support/gateway-process.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
@@ -75,6 +76,20 @@ describe('the second run', () => {
     expect(names(await second.listTools())).toContain('lab__echo');
     for (const server of ['hangs', 'unlisted'])
       expect(await second.status(server)).toMatchObject({ state: 'starting' });
+  });
+});
+
+describe('the first run after `trunkline check`', () => {
+  it('lists the tools of a server that is not ready yet, as the command has read them', async () => {
+    const place = new Workplace();
+    place.env.XDG_DATA_HOME = join(place.folder, 'data');
+    const slow = { command: 'node', args: [LAB, 'slow=1000', `run=${place.folder}`] };
+    place.configure({ slow });
+    expect(await place.run(['check'])).toMatchObject({ code: 0 });
+    const { folder } = place;
+    const gateway = await GatewayProcess.start({ servers: { slow }, gateway: { startupWait: '0s' }, folder });
+    running.push(gateway);
+    expect(names(await gateway.listTools())).toContain('slow__echo');
   });
 });
 

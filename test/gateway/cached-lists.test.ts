@@ -111,6 +111,20 @@ describe('a list from the last run', () => {
     expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(['a__x', 'b__y']);
   });
 
+  it('is waited for as if there were none, and used after that, if it was read for another client', async () => {
+    const { connect, server, clock } = scriptGateway({
+      servers: { a: { tools: ['x', 'new'] } },
+      startupWaitMs: 3_000,
+    });
+    await server('a').backend.loadCached(cachedOf('x'), { isOfOthers: true });
+    const client = connect().greet();
+    client.request(1, 'tools/list');
+    clock.advance(2_999);
+    expect(client.answerTo(1)).toBeUndefined();
+    clock.advance(1);
+    expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(['a__x']);
+  });
+
   it('is merged once with those of all servers that show theirs at once, and in the order of the configuration', async () => {
     const keys = ['a', 'b', 'c', 'd'];
     const counts: number[] = [];

@@ -155,6 +155,32 @@ describe('the catalogue of the last run', () => {
   });
 });
 
+describe('the catalogue that a command leaves', () => {
+  it('is found by the clients that the server takes for the command, and as a substitute by all others', async () => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    const command = catalogues.forCommand().of(server, child, PROFILE);
+    command.put(OFFERED);
+    await catalogues.settled();
+    expect(command.find()).toBeUndefined();
+    expect(catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    const other = catalogues.of(server, child, { ...PROFILE, clientInfo: { name: 'other' } });
+    expect(other.find()).toBeUndefined();
+    expect(other.findForAll()).toMatchObject({ capabilities: { tools: {} } });
+    const changed = catalogues.of(server, { ...child, args: ['canary-1', 'more'] }, PROFILE);
+    expect(changed.findForAll()).toBeUndefined();
+  });
+
+  it('is not replaced when the command cannot start the server', async () => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).put(OFFERED);
+    catalogues.forCommand().of(server, child, PROFILE).putMissed();
+    await catalogues.settled();
+    expect(catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+  });
+});
+
 const HOUR_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * HOUR_MS;
 

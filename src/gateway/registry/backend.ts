@@ -171,11 +171,15 @@ export class Backend implements ListedServer {
     return this.#options.isTrusted === true && this.lists.tools.repeatable.has(originalName);
   }
 
-  /** Shows the lists of an earlier run until a process is ready. Resolves with the reason if they cannot be used. */
-  async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
+  /**
+   * Shows the lists of an earlier run until a process is ready. With `isOfOthers`, another client has got them, so the first
+   * list waits for the server all the same. Resolves with the reason if they cannot be used.
+   */
+  async loadCached(catalogue: CachedCatalogue, { isOfOthers = false } = {}): Promise<string | undefined> {
     const fault = await this.lists.loadCached(catalogue);
     if (fault !== undefined) return fault;
     this.firstStart.catalogue = catalogue;
+    this.firstStart.isOfOthers = isOfOthers;
     this.#listener?.listsChanged();
     this.#listener?.startSettled();
     return undefined;
@@ -412,6 +416,8 @@ export class IdleTimer {
 /** The start of a server until a process is ready. Uses the record of the last run, and writes one for the next. */
 export class FirstStart {
   catalogue: CachedCatalogue | undefined;
+  /** Whether the catalogue was read for another client, and may be another one for this client. */
+  isOfOthers = false;
   /** Whether no list waits for the server, because the last run or a list of this run went on without it. */
   isLate = false;
   readonly #onStartMissed: (() => void) | undefined;
@@ -423,7 +429,7 @@ export class FirstStart {
   }
 
   get isEnough(): boolean {
-    return this.catalogue !== undefined || this.isLate;
+    return this.#isKnown || this.isLate;
   }
 
   /**
@@ -431,8 +437,12 @@ export class FirstStart {
    * them.
    */
   get startOrder(): number {
-    if (this.catalogue !== undefined) return 2;
+    if (this.#isKnown) return 2;
     return this.isLate ? 1 : 0;
+  }
+
+  get #isKnown(): boolean {
+    return this.catalogue !== undefined && !this.isOfOthers;
   }
 
   /**
@@ -456,7 +466,7 @@ export class FirstStart {
 
   #record(): void {
     // A cached catalogue is worth more than the record of one start.
-    if (this.#isOver || this.catalogue !== undefined) return;
+    if (this.#isOver || this.#isKnown) return;
     this.#isOver = true;
     this.#onStartMissed?.();
   }

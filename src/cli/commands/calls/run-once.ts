@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { type ComposeOptions, type Composition, codeFor, compose } from '../../../app/compose.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
+import { createPlatform, type Platform } from '../../../app/platform.js';
 import { readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
@@ -10,6 +11,9 @@ import { UsageError } from '../../../errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { cureOfRemote, findNetworkTrouble } from '../../../gateway/status/status-advice.js';
 import { hintFor } from '../../../json/suggest.js';
+import type { Logger } from '../../../observe/logger.js';
+import { type CatalogueStore, openCatalogues } from '../../../state/catalogue-cache.js';
+import { readSealSecret } from '../../../state/seal.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
 import type { ChildSpec, RemoteSpec } from '../../../supervision/launcher.js';
 import type { ChildSnapshot } from '../../../supervision/transition.js';
@@ -45,6 +49,7 @@ export async function runOnce(
   { isReview = false, isQuiet = false, trial }: RunOnceOptions = {},
 ): Promise<number> {
   const log = openQuietLog(settings);
+  const platform = createPlatform();
   const whole = await readConfig(settings);
   for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   requireView(whole, settings.view);
@@ -57,7 +62,9 @@ export async function runOnce(
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
   // Clients of a view may get cut results. The command alone gets all as it is.
   const { LargeResults } = settings.view === undefined ? {} : await codeFor(config, {});
-  const more = { ...(trial && { trial }), ...(LargeResults && { code: { LargeResults } }) };
+  // In a trial, a confined server may lack what it needs, so its lists are not those of a client.
+  const catalogues = trial === undefined ? await cataloguesToLeave(platform, log.logger) : undefined;
+  const more = { platform, catalogues, ...(trial && { trial }), ...(LargeResults && { code: { LargeResults } }) };
   const composition = composeOnce(config, log, packageFolders(), isReview, more);
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
     starts.moved(instance, snapshot);
@@ -80,6 +87,15 @@ export async function runOnce(
   });
 }
 
+/** Where a command leaves the lists that it reads, so that the first client gets them at once. Absent if they cannot be protected. */
+async function cataloguesToLeave({ scan }: Platform, logger: Logger): Promise<CatalogueStore | undefined> {
+  const { secret, isLasting, onSealed } = await readSealSecret(logger);
+  if (!isLasting) return undefined;
+  const onFault = (err: unknown) => logger.warn({ err }, 'the lists cannot be left for the first client');
+  const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'a cached file is ignored');
+  return openCatalogues({ secret, onCached: onSealed, onIgnored, onFault, scan }).forCommand();
+}
+
 /** Opens the log of a command. It has records only if the options ask for them, because the command explains failures. */
 export function openQuietLog(settings: GlobalOptions): OpenLog {
   const log = openLog(settings);
@@ -93,7 +109,7 @@ export function composeOnce(
   log: OpenLog,
   packages?: ReturnType<typeof packageFolders>,
   isReview = false,
-  more: Pick<ComposeOptions, 'trial' | 'code'> = {},
+  more: Pick<ComposeOptions, 'platform' | 'catalogues' | 'trial' | 'code'> = {},
 ): Composition {
   const approvals = approvalFolders(isReview ? 'review' : 'once');
   const rest = {
