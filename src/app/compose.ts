@@ -39,7 +39,7 @@ import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
 import type { ConfinementOptions } from './confined-servers.js';
 import { createPlatform, LOCAL_USER, type Platform } from './platform.js';
-import type { ServerProcesses } from './server-processes.js';
+import type { ServerProcesses, ServerProcessesOptions } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
 export interface ComposeOptions {
@@ -63,6 +63,8 @@ export interface ComposeOptions {
   readonly sharedKeys?: SharedKeys | undefined;
   /** The store of the cluster if this process is a member. */
   readonly clusterStore?: ClusterStore | undefined;
+  /** For servers that a test plays in memory. */
+  readonly openStdio?: ServerProcessesOptions['openStdio'];
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
@@ -354,6 +356,7 @@ export function compose(options: ComposeOptions): Composition {
         confinement: { config: () => activeConfig.config, ...(options.trial && { trial: options.trial }) },
         onLoginChange: restart,
         soleServers,
+        openStdio: options.openStdio,
       });
       instances.startWith(processes);
       // One turn reads a call that came meanwhile, so that its server starts before the others.

@@ -47,11 +47,11 @@ interface ConfinedDialerOptions extends ConfinementOptions, Pick<ConfineOptions,
 
 /** Starts servers confined, or not at all. Loads the code with the first of them, because most gateways have none. */
 export class ConfinedDialer implements Dialer<ChildSpec> {
-  readonly #stdio: StdioDialer;
+  readonly #stdio: Pick<StdioDialer, 'dial'>;
   readonly #options: ConfinedDialerOptions;
   readonly #refusals = new Refusals();
 
-  constructor(stdio: StdioDialer, options: ConfinedDialerOptions) {
+  constructor(stdio: Pick<StdioDialer, 'dial'>, options: ConfinedDialerOptions) {
     this.#stdio = stdio;
     this.#options = options;
   }

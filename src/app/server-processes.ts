@@ -37,6 +37,8 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   readonly confinement: ConfinementOptions;
   /** The servers that run on one gateway of the cluster only. Absent without a cluster. */
   readonly soleServers?: SoleServers | undefined;
+  /** Makes the dialer for servers with a command. Absent if their commands are to be run. */
+  readonly openStdio?: ((options: StdioDialerOptions) => Pick<StdioDialer, 'dial'>) | undefined;
 }
 
 /** Starts, guards and measures the processes of all servers. Loaded after the first answers to a client. */
@@ -67,7 +69,8 @@ export class ServerProcesses {
       onInternalError,
       floods: new FloodQueue(clock),
     };
-    const stdio = new StdioDialer({
+    const { openStdio = (dialerOptions) => new StdioDialer(dialerOptions) } = options;
+    const stdio = openStdio({
       ...shared,
       ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
     });

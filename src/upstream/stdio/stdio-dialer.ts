@@ -101,11 +101,12 @@ export class StdioDialer implements Dialer<ChildSpec> {
     family.started(spawned);
     const { pid } = spawned;
     const unwatch = pid === undefined ? () => {} : resources.add({ pid, limits, onExceeded: giveUp });
-    const { child, bridge, flood, drain } = this.#join(spawned, target, listener, {
+    const { pipes, bridge, flood, drain } = joinPipes(spawned, target, listener, this.#options, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
       pipeClosed: closedPipes.closed,
     });
+    const child = { ...spawned, ...pipes };
     let opened: UpstreamConnection | undefined;
     const livenessProbe = new LivenessProbe({
       clock,
@@ -137,68 +138,6 @@ export class StdioDialer implements Dialer<ChildSpec> {
     };
   }
 
-  /** Joins the pipes of a process to a new bridge. Must run in the tick of the spawn, or the first output is lost. */
-  #join(
-    spawned: SpawnedChild,
-    { spec, generation, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget<ChildSpec>,
-    listener: UpstreamListener,
-    {
-      pipeClosed,
-      ...health
-    }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
-  ): {
-    readonly child: SpawnedChild;
-    readonly bridge: StdioBridge;
-    readonly flood: FloodBound;
-    /** Reads the rest of the output without pauses. */
-    readonly drain: () => void;
-  } {
-    const { clock, scan, unfinishedLines, bufferPool } = this.#options;
-    const { backpressure, messages, hasManyConnections, onInternalError } = this.#options;
-    const connection = { number: messages.nextConnection(), server: spec.key, generation };
-    const stdin = watchReader(spawned.stdin);
-    stdin.on('error', () => pipeClosed('stdin'));
-    const flood = new FloodBound(this.#options.floods, () => health.violated(ENDLESS));
-    const bridge = new StdioBridge({
-      clock,
-      scan,
-      // With many connections, one write has the requests of one turn of the event loop. A single client does not wait.
-      output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
-      maxFrameBytes,
-      maxUnwrittenBytes,
-      unfinishedLines,
-      isPaused: () => stdout.isPaused(),
-      bufferPool,
-      flood,
-      feed: { messages, connection },
-      events: {
-        ...health,
-        fault: onInternalError,
-        request: (request) => listener.request(request),
-        notification: (notification) => listener.notification(notification),
-        junk: (line, reason) => log.addJunk(line, reason),
-      },
-    });
-    const turns = new TurnReader(bridge, {
-      stream: () => stdoutHold,
-      clock,
-      pace: flood.pace(() => bridge.wasUseful),
-    });
-    const stdout = readInto(spawned.stdout, turns);
-    stdout.on('error', () => pipeClosed('stdout'));
-    stdout.once('end', () => pipeClosed('stdout'));
-    const stdoutHold = backpressure.add(stdout, spec.key);
-    const logTurns = new TurnReader(log.stderr, { stream: () => stderr, clock, pace: flood.pace(() => false) });
-    const stderr = readInto(spawned.stderr, logTurns);
-    stderr.on('error', () => {});
-    stderr.once('close', () => log.end());
-    const drain = () => {
-      turns.drain();
-      logTurns.drain();
-    };
-    return { child: { ...spawned, stdin, stdout, stderr }, bridge, flood, drain };
-  }
-
   async #open(bridge: StdioBridge, target: DialTarget<ChildSpec>, listener: UpstreamListener): Promise<DialOutcome> {
     const { generation, spec, profile: known, era } = target;
     const profile = await known;
@@ -222,6 +161,85 @@ export class StdioDialer implements Dialer<ChildSpec> {
       bridge.close('exited');
     });
   }
+}
+
+/** The pipes of a server, as its process has them. */
+type ServerPipes = Pick<SpawnedChild, 'stdin' | 'stdout' | 'stderr'>;
+
+type JoinOptions = Pick<
+  StdioDialerOptions,
+  | 'clock'
+  | 'scan'
+  | 'unfinishedLines'
+  | 'bufferPool'
+  | 'backpressure'
+  | 'messages'
+  | 'hasManyConnections'
+  | 'onInternalError'
+  | 'floods'
+>;
+
+interface Joined {
+  /** The pipes to use from now on. */
+  readonly pipes: ServerPipes;
+  readonly bridge: StdioBridge;
+  readonly flood: FloodBound;
+  /** Reads the rest of the output without pauses. */
+  readonly drain: () => void;
+}
+
+/** Joins the pipes of a server to a new bridge. Call it in the tick of the spawn, or the first output is lost. */
+export function joinPipes(
+  spawned: ServerPipes,
+  { spec, generation, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget<ChildSpec>,
+  listener: Pick<UpstreamListener, 'request' | 'notification'>,
+  options: JoinOptions,
+  { pipeClosed, ...health }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
+): Joined {
+  const { clock, scan, unfinishedLines, bufferPool } = options;
+  const { backpressure, messages, hasManyConnections, onInternalError } = options;
+  const connection = { number: messages.nextConnection(), server: spec.key, generation };
+  const stdin = watchReader(spawned.stdin);
+  stdin.on('error', () => pipeClosed('stdin'));
+  const flood = new FloodBound(options.floods, () => health.violated(ENDLESS));
+  const bridge = new StdioBridge({
+    clock,
+    scan,
+    // With many connections, one write has the requests of one turn of the event loop. A single client does not wait.
+    output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
+    maxFrameBytes,
+    maxUnwrittenBytes,
+    unfinishedLines,
+    isPaused: () => stdout.isPaused(),
+    bufferPool,
+    flood,
+    feed: { messages, connection },
+    events: {
+      ...health,
+      fault: onInternalError,
+      request: (request) => listener.request(request),
+      notification: (notification) => listener.notification(notification),
+      junk: (line, reason) => log.addJunk(line, reason),
+    },
+  });
+  const turns = new TurnReader(bridge, {
+    stream: () => stdoutHold,
+    clock,
+    pace: flood.pace(() => bridge.wasUseful),
+  });
+  const stdout = readInto(spawned.stdout, turns);
+  stdout.on('error', () => pipeClosed('stdout'));
+  stdout.once('end', () => pipeClosed('stdout'));
+  const stdoutHold = backpressure.add(stdout, spec.key);
+  const logTurns = new TurnReader(log.stderr, { stream: () => stderr, clock, pace: flood.pace(() => false) });
+  const stderr = readInto(spawned.stderr, logTurns);
+  stderr.on('error', () => {});
+  stderr.once('close', () => log.end());
+  const drain = () => {
+    turns.drain();
+    logTurns.drain();
+  };
+  return { pipes: { stdin, stdout, stderr }, bridge, flood, drain };
 }
 
 function describeFlood(pausedMs: number): string {

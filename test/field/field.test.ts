@@ -1,0 +1,60 @@
+// Each row of the table: a quirk of the field with the official SDK directly, and through Trunkline. `npm run field` prints it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Field } from './legs.js';
+import { judge, type Row, SOUND, type Verdict } from './row.js';
+import { ENTRIES } from './rows/entries.js';
+import { HTTP } from './rows/http.js';
+import { STRAY } from './rows/stray.js';
+
+/** The rows, by subject. */
+const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
+  'entries of lists': ENTRIES,
+  'stray messages': STRAY,
+  'servers behind a URL': HTTP,
+};
+
+const printed: string[] = [];
+
+for (const [subject, rows] of Object.entries(SUBJECTS)) {
+  describe(subject, () => {
+    const field = new Field(rows);
+    const outcomes = new Map<Row, Promise<{ direct: string; through: string }>>();
+    beforeAll(async () => {
+      await field.start();
+      // All rows at once, because most of them wait for others.
+      for (const row of rows) {
+        const outcome = Promise.all([field.direct(row), field.through(row)]);
+        outcomes.set(
+          row,
+          outcome.then(([direct, through]) => ({ direct, through })),
+        );
+      }
+      await Promise.allSettled(outcomes.values());
+    }, 60_000);
+    afterAll(() => field.end());
+
+    it.each(rows.map((row) => [nameOf(row), row] as const))('%s', async (_, row) => {
+      const outcome = (await outcomes.get(row)) ?? { direct: '', through: '' };
+      const verdict = judge({ ...row, ...outcome });
+      print(row, outcome, verdict);
+      const { direct = SOUND, through = direct } = row;
+      expect(outcome.direct).toBe(direct);
+      if (typeof through === 'string') expect(outcome.through).toBe(through);
+      else expect(outcome.through).toMatch(through);
+      expect(verdict).not.toBe('worse');
+      if (row.status !== undefined) expect(await field.status(row)).toMatch(row.status);
+    });
+  });
+}
+
+afterAll(() => {
+  if (process.env.TRUNKLINE_FIELD === 'print') process.stdout.write(`${printed.join('\n')}\n`);
+});
+
+function nameOf({ quirk, sdk }: Row): string {
+  return sdk === 2 ? `${quirk} (SDK 2.x)` : quirk;
+}
+
+function print(row: Row, { direct, through }: { direct: string; through: string }, verdict: Verdict): void {
+  printed.push([nameOf(row), direct, through, verdict, row.right].join(' | '));
+}
