@@ -7,6 +7,8 @@ import { KnownSecrets } from '../observe/redact.js';
 export interface GlobalOptions {
   /** `--config`. When absent, the default places are searched. */
   readonly config: string | undefined;
+  /** Whether the current folder is one of the default places. The default is true. */
+  readonly searchesFolder?: boolean;
   /** How often `-v` was given. */
   readonly verbosity: number;
   readonly logFile: string | undefined;

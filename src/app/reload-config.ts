@@ -65,8 +65,9 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     void stop();
   };
   const { env, platform } = process;
-  const configFiles =
-    file === undefined ? candidateFiles({ env, cwd: process.cwd(), home: homedir(), platform }) : [file];
+  const { searchesFolder } = settings;
+  const place = { env, cwd: process.cwd(), home: homedir(), platform };
+  const configFiles = file === undefined ? candidateFiles({ ...place, searchesFolder }) : [file];
   let watched: readonly string[] = [...configFiles, ...envFiles];
   const follow = (named: readonly string[]) => {
     const files = [...configFiles, ...named];

@@ -43,6 +43,8 @@ async function run(args: string[]): Promise<number> {
   const { values, command } = line;
   const settings: GlobalOptions = {
     config: values.config,
+    // A client may have opened a stranger's repository, whose configuration would run commands.
+    searchesFolder: process.stdin.isTTY === true,
     verbosity: values.verbose?.length ?? 0,
     logFile: values['log-file'],
     view: values.view,

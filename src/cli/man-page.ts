@@ -33,7 +33,7 @@ export function manPage(program: CliCommand): string {
     ...item('TRUNKLINE_CONFIG', 'the configuration, if --config names none'),
     ...item('NO_COLOR, FORCE_COLOR', 'turn colors off, or on everywhere'),
     '.SH FILES',
-    ...item('trunkline.yaml', 'the configuration, in the current folder'),
+    ...item('trunkline.yaml', 'the configuration, in the current folder; not for a server that a client starts'),
     ...item('~/.config/trunkline/trunkline.yaml', 'the configuration of the user, on Linux and macOS'),
     ...item('%APPDATA%\\trunkline\\trunkline.yaml', 'the same on Windows'),
     '.SH SEE ALSO',

@@ -16,7 +16,7 @@ export function createProgram(): CliCommand {
     .description(
       `Trunkline is one MCP server in front of all your others: it runs your stdio MCP servers as supervised processes and offers their tools as one list. Without a command, it serves an MCP client over stdin and stdout.
 
-Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG, or trunkline.yaml in the current folder, or trunkline.yaml in your configuration folder.`,
+Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG, or trunkline.yaml in the current folder, or trunkline.yaml in your configuration folder. Serving searches the current folder only if stdin is a terminal, because a client may open a folder whose configuration a stranger has written.`,
     )
     .option('-c, --config <FILE>', 'use this configuration')
     .option('-v, --verbose', 'log events to stderr; -vv logs everything', (_, earlier: number) => earlier + 1, 0)

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, isAbsolute, join, resolve, win32 } from 'node:path';
 import type { FoundCommand, FoundRemote, FoundServer, FoundServers } from '../clients/files/found-server.js';
-import { identityOf, isOurselves } from '../clients/files/own-entry.js';
+import { configIn, identityOf, isOurselves } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { readJsonFile, realPath } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
@@ -15,17 +15,21 @@ export async function checkClients(
   found: FoundServers,
   registrations: readonly Registration[],
   machine: Machine,
+  register: Register,
 ): Promise<Finding[]> {
   const unreadable = found.unreadable.map(({ place, because }) => {
     return finding('TL-CLIENT-FILE', `${place.title} has a file that cannot be used: ${because}`, [place.file]);
   });
   if (registrations.length === 0)
     return [...unreadable, finding('TL-CLIENT-NONE', 'no client has Trunkline registered'), ...checkCleartext(found)];
-  const each = await Promise.all(registrations.map(async (one) => await checkRegistration(one, machine)));
+  const each = await Promise.all(registrations.map(async (one) => await checkRegistration(one, machine, register)));
   return [...unreadable, ...each.flat(), ...checkTwice(registrations, machine), ...checkCleartext(found)];
 }
 
-async function checkRegistration(registration: Registration, machine: Machine): Promise<Finding[]> {
+/** Registers Trunkline with a client again, so that its entry names a configuration. */
+export type Register = (client: string) => Promise<void>;
+
+async function checkRegistration(registration: Registration, machine: Machine, register: Register): Promise<Finding[]> {
   const { server } = registration;
   const title = titleOf(registration);
   const evidence = [server.place.file];
@@ -34,16 +38,16 @@ async function checkRegistration(registration: Registration, machine: Machine): 
   const found =
     run.kind === 'remote'
       ? await checkAddress(run, title, server.place.file)
-      : checkCommand(run, registration, machine);
+      : checkCommand(run, registration, machine, register);
   return found.length > 0 ? found : [finding('TL-CLIENT-OK', `${title} has Trunkline registered`, evidence)];
 }
 
-function checkCommand(run: FoundCommand, registration: Registration, machine: Machine): Finding[] {
+function checkCommand(run: FoundCommand, registration: Registration, machine: Machine, register: Register): Finding[] {
   const { program, version, server } = registration;
   const title = titleOf(registration);
   const found: Finding[] = [];
   const { file } = server.place;
-  const config = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  const config = configIn(run);
   const remedy = remedyFor(server, config);
   const isMissing = (path: string | undefined) => path !== undefined && isAbsolutePath(path) && !existsSync(path);
   const missing = [run.command, program].find(isMissing);
@@ -59,6 +63,17 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
   const why = whyVanishing(run.command);
   if (why !== undefined)
     found.push(finding('TL-NODE-VANISHING', `${title} runs a Node that may vanish: ${why}`, [run.command]));
+  if (config === undefined) {
+    const text = `${title} names no configuration, so the entry depends on the default`;
+    const apply = () => register(server.place.client);
+    const done = `registered Trunkline with its configuration in ${file}; restart ${server.place.title}`;
+    found.push(
+      finding('TL-CLIENT-NO-CONFIG', text, [file], {
+        remedy,
+        repair: remedy === undefined ? undefined : { done, apply },
+      }),
+    );
+  }
   if (config !== undefined && isMissing(config))
     found.push(finding('TL-CLIENT-CONFIG', `${title} passes a configuration that does not exist`, [config, file]));
   if (missing === undefined && version !== undefined && version !== machine.version) {
@@ -194,12 +209,6 @@ export function titleOf({ server: { place, name } }: Registration): string {
   return `${place.title} (${place.scope}, as ${name})`;
 }
 
-/** The value of an option of Trunkline in the arguments of an entry. */
-export function optionIn({ args }: FoundCommand, long: string, short: string): string | undefined {
-  const at = args.findIndex((arg) => arg === long || arg === short);
-  return at >= 0 ? args[at + 1] : args.find((arg) => arg.startsWith(`${long}=`))?.slice(long.length + 1);
-}
-
 const OWN_PROGRAM = /[\\/](?:cli\.js|trunkline(?:\.cmd|\.exe)?)$/i;
 
 /** The file of the program itself, whether it exists or not. */
@@ -310,7 +319,7 @@ function canTakeOut(
 /** `undefined` if it depends on the folder in which the client starts Trunkline. */
 function configOf({ run }: FoundServer, userConfigFile: string): string | undefined {
   if (run.kind === 'remote') return undefined;
-  const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  const named = configIn(run);
   if (!named) return userConfigFile;
   return isAbsolute(named) ? resolve(named) : undefined;
 }

@@ -253,6 +253,10 @@ const CLIENT_CODES = {
     'A client passes a configuration file that does not exist.',
     'Correct the path after `--config` in the file of the client.',
   ),
+  'TL-CLIENT-NO-CONFIG': warn(
+    'A client passes no configuration, so a variable or another default decides which one it gets.',
+    'Register Trunkline again, with the path of its configuration: `trunkline connect CLIENT`.',
+  ),
   'TL-CLIENT-VERSION': warn(
     'A client runs another copy of Trunkline than this one.',
     'Register this one: `trunkline connect CLIENT`. All clients should run the same version.',

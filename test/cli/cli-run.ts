@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,10 @@ export interface Finished {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
+}
+
+function isServing([first]: readonly string[]): boolean {
+  return first === undefined || first === 'serve' || first.startsWith('-');
 }
 
 /** A folder of its own for one test, in which the built CLI runs. */
@@ -58,7 +62,11 @@ export class Workplace {
     via: readonly string[] = [],
   ): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
     const { TRUNKLINE_CONFIG: _, FORCE_COLOR: _forced, NO_COLOR: _none, ...inherited } = process.env;
-    const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none'), ...this.env };
+    const config = join(this.folder, 'trunkline.yaml');
+    // A server whose stdin is no terminal does not search its folder, so clients name the configuration.
+    const named = isServing(args) && existsSync(config) ? { TRUNKLINE_CONFIG: config } : {};
+    const folders = { HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none') };
+    const env = { ...inherited, ...named, ...folders, ...this.env };
     const [program = '', ...words] = [...via, process.execPath, this.cli, ...args];
     const child = spawn(program, words, { cwd: this.folder, env });
     const stdout: Buffer[] = [];

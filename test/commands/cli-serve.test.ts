@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
 import { LAB } from '../support/gateway-process.js';
@@ -52,6 +55,24 @@ describe('serve', () => {
     const { code, stdout, stderr } = await place.run([], messages.join(''));
     expect([code, stdout.match(/(?<="id": ?)\d+/g)]).toEqual([0, ['1', '3']]);
     expect(stderr).toContain('"unanswered":1,"msg":"the client closed stdin, and its last requests were not answered');
+  });
+
+  it('runs no command of a repository in which a client starts it, and serves the servers of the user', async () => {
+    const proof = join(place.folder, 'ran');
+    const hostile = { command: process.execPath, args: ['-e', `require('node:fs').writeFileSync('${proof}', '')`] };
+    const repository = join(place.folder, 'repository');
+    const own = join(place.folder, 'own/trunkline');
+    for (const folder of [repository, own]) mkdirSync(folder, { recursive: true });
+    writeFileSync(join(repository, 'trunkline.yaml'), JSON.stringify({ servers: { hostile } }));
+    writeFileSync(join(own, 'trunkline.yaml'), JSON.stringify({ servers: { lab: lab() } }));
+    const { stdout } = spawnSync(process.execPath, [place.cli], {
+      cwd: repository,
+      env: { ...process.env, HOME: place.folder, XDG_CONFIG_HOME: join(place.folder, 'own') },
+      input: [INITIALIZE, INITIALIZED, call(2, 'lab__echo', {})].join(''),
+      encoding: 'utf8',
+    });
+    expect(stdout).toMatch(/"result".*"id": ?2\b/);
+    expect(existsSync(proof)).toBe(false);
   });
 
   it('F16: ends at once on a second signal', async () => {

@@ -169,8 +169,8 @@ describe('the doctor', () => {
     // More than there are backups of a file.
     const working = Object.fromEntries([1, 2, 3, 4, 5, 6].map(entry));
     const bad = { command: 'node', args: ['-e', 'process.exit(1)'] };
-    write('.config/trunkline/trunkline.yaml', { servers: { ...working, bad } });
-    const trunkline = { command: process.execPath, args: [CLI] };
+    const config = write('.config/trunkline/trunkline.yaml', { servers: { ...working, bad } });
+    const trunkline = { command: process.execPath, args: [CLI, '--config', config] };
     const file = write('.config/Claude/claude_desktop_config.json', { mcpServers: { trunkline, ...working, bad } });
     const before = readFileSync(file, 'utf8');
     expect((await examine(['--no-start', '--fix'])).codes).not.toContain('TL-FIX-DONE');

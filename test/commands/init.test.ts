@@ -45,7 +45,8 @@ describe('trunkline init', () => {
       /disabled in .*trunkline\.yaml\. The reasons are above\.\nCorrect an entry there, then enable and try/,
     );
     expect(`${stdout}${stderr}`).not.toContain(SECRET);
-    const own = { command: process.execPath, args: [CLI] };
+    const args = [CLI, '--config', join(work.folder, '.config/trunkline/trunkline.yaml')];
+    const own = { command: process.execPath, args };
     const { mcpServers, theme } = JSON.parse(readFileSync(desktop, 'utf8'));
     expect([Object.keys(mcpServers).sort(), mcpServers.trunkline, theme]).toEqual([
       ['broken', 'trunkline'],

@@ -71,6 +71,9 @@ describe('the clients', () => {
     /passes a configuration that does not exist/,
     async () => await registered({}, ['--config', home.path('none.yaml')]),
   );
+  reports('no configuration', 'TL-CLIENT-NO-CONFIG', /names no configuration/, () =>
+    home.register({ trunkline: { command: process.execPath, args: [home.install()] } }),
+  );
   reports('another version', 'TL-CLIENT-VERSION', /runs Trunkline 1\.9\.0; this is 2\.0\.0/, () =>
     home.register({ trunkline: { command: process.execPath, args: [home.install('1.9.0', 'old/trunkline')] } }),
   );
@@ -104,7 +107,8 @@ describe('the clients', () => {
   });
   reports('a denied command, by the administrator of Claude Code', 'TL-CLIENT-DENIED', /forbid Trunkline/, async () => {
     await claudeCode();
-    const rule = { serverCommand: [process.execPath, home.path('lib/trunkline/dist/cli.js')] };
+    const { command, args } = home.entry();
+    const rule = { serverCommand: [command, ...args] };
     home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ deniedMcpServers: [rule] }));
   });
   reports('a list of allowed servers without Trunkline', 'TL-CLIENT-DENIED', /forbid Trunkline/, async () => {
@@ -295,6 +299,13 @@ describe('the clients', () => {
     expect(await registered({ command: 'node' }, ['--config', config])).toMatchObject([
       { code: 'TL-CLIENT-RELATIVE', remedy: `trunkline connect claude-desktop --config ${config}` },
     ]);
+  });
+
+  it('get the path of their configuration by --fix', async () => {
+    home.register({ trunkline: { command: process.execPath, args: [home.install()] } });
+    const findings = await repair(await home.checkClients());
+    expect(home.registered).toEqual(['claude-desktop']);
+    expect(findings.map(({ code }) => code)).toContain('TL-FIX-DONE');
   });
 
   it('are told how to remove a server that exists twice', async () => {

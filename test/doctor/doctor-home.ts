@@ -1,4 +1,4 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import { beforeEach } from 'vitest';
 import { findServers } from '../../src/clients/files/find-servers.js';
 import { ConfigError } from '../../src/config/file/config-error.js';
@@ -31,6 +31,8 @@ export class DoctorHome extends ClientHome {
   readonly env: Record<string, string> = {};
   /** The servers that a repair has taken out of clients. */
   readonly takenOut: string[] = [];
+  /** Clients with which Trunkline was registered again. */
+  readonly registered: string[] = [];
 
   /** This copy of Trunkline, as if it were installed here. */
   get program(): string {
@@ -53,9 +55,11 @@ export class DoctorHome extends ClientHome {
     return this.write(`${folder}/dist/cli.js`, '');
   }
 
-  /** The entry of a client that runs this copy of Trunkline, which is installed. */
+  /** The entry of a client that runs this copy of Trunkline, which is installed. The configuration exists by default. */
   entry(...args: readonly string[]) {
-    return { command: process.execPath, args: [this.install(), ...args] };
+    const config = this.path('trunkline.yaml');
+    if (args.length === 0 && !existsSync(config)) this.configure({});
+    return { command: process.execPath, args: [this.install(), ...(args.length > 0 ? args : ['--config', config])] };
   }
 
   /** Writes the configuration; a text is written as it is. */
@@ -134,7 +138,7 @@ export class DoctorHome extends ClientHome {
       }
     })();
     return [
-      ...(await checkClients(found, registrations, machine)),
+      ...(await checkClients(found, registrations, machine, async (client) => void this.registered.push(client))),
       ...checkDuplicates(found, registrations, {
         ...{ servers, configFile: this.path('trunkline.yaml'), userConfigFile: this.path('trunkline.yaml') },
         works: (key) => key !== 'broken',

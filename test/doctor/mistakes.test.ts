@@ -144,10 +144,9 @@ describe('the doctor names', () => {
   reports('TL-SERVER-OLD-RUNTIME', /server `s`/, () => failed('exited', ["SyntaxError: Unexpected token '??='"]));
 
   it('nothing on a machine where all is well', async () => {
-    const args = [home.install()];
     mkdirSync(home.path('files'));
     home.configure({ a: { command: 'node', args: [home.path('files')] } });
-    home.register({ trunkline: { command: process.execPath, args } });
+    home.register({ trunkline: home.entry() });
     const findings = await home.examine();
     expect(findings.map(({ code }) => code)).toEqual(['TL-CONFIG-OK', 'TL-CLIENT-OK']);
   });

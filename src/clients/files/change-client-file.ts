@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { FileRefusal } from '../../files/edit/parse-text.js';
 import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
@@ -17,7 +19,7 @@ import {
 import { isInstalled, locationIn, programOf, targetFile, targetLocation, userFiles } from './client-locations.js';
 import { type Client, clientNamed } from './client-table.js';
 import type { ClientLocation, ClientSystem, Entry, FoundServer } from './found-server.js';
-import { isOurselves, OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
+import { configIn, isOurselves, OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
 import { entryIn, readEntry, withEntry, withoutEntry } from './read-servers.js';
 
 /** The plan for one file of a client: a change, or the reason for none. */
@@ -51,11 +53,18 @@ interface PlanOptions {
   readonly cliPath: string;
 }
 
-/** Plans to register Trunkline with a client. `isNamed`: the user has named the client, and not just all of them. */
+interface ConnectOptions extends PlanOptions {
+  /** Whether the user has named the client, and not just all of them. */
+  readonly isNamed: boolean;
+  /** Whether an entry keeps its own configuration, if the path is absolute and the file exists. */
+  readonly keepsConfig: boolean;
+}
+
+/** Plans to register Trunkline with a client. */
 export async function planConnect(
   client: Client,
   own: Pick<OwnCommand, 'command' | 'args'>,
-  { system, cliPath, isNamed }: PlanOptions & { readonly isNamed: boolean },
+  { system, cliPath, isNamed, keepsConfig }: ConnectOptions,
 ): Promise<Plan[]> {
   if (!isInstalled(client, system) && !(client.isCreatedByUsers === true && isNamed)) {
     return [{ kind: 'refused', client, because: `${client.title} is not installed here` }];
@@ -72,7 +81,9 @@ export async function planConnect(
     }
     const place = targetLocation(client, file, text);
     const existing = ownIn(text, place, cliPath);
-    const fresh = ownEntry(client.shape, own);
+    const kept = keepsConfig && existing !== undefined ? configOf(existing, place) : undefined;
+    const args = kept === undefined ? own.args : own.args.with(-1, kept);
+    const fresh = ownEntry(client.shape, { ...own, args });
     if (existing !== undefined && isSame(existing, place, fresh)) return 'Trunkline is already registered there';
     const entry = existing === undefined ? fresh : { ...enabled(existing), ...fresh };
     const content = withEntry(text, place, OWN_NAME, entry);
@@ -162,6 +173,13 @@ function isSame(existing: Entry, place: ClientLocation, fresh: Entry): boolean {
   const [one, other] = [existing, fresh].map((entry) => readEntry(place, OWN_NAME, entry));
   if (one?.run.kind !== 'command' || other?.run.kind !== 'command' || one.isDisabled) return false;
   return one.run.command === other.run.command && isDeepStrictEqual(one.run.args, other.run.args);
+}
+
+/** The existing configuration file that an entry names with an absolute path. */
+function configOf(entry: Entry, place: ClientLocation): string | undefined {
+  const found = readEntry(place, OWN_NAME, entry);
+  const config = found?.run.kind === 'command' ? configIn(found.run) : undefined;
+  return config !== undefined && isAbsolute(config) && existsSync(config) ? config : undefined;
 }
 
 function enabled(entry: Entry): Entry {

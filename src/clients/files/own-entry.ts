@@ -3,7 +3,7 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 import { readJsonFile, realPath } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import type { Shape } from './client-table.js';
-import type { Entry, FoundServer } from './found-server.js';
+import type { Entry, FoundCommand, FoundServer } from './found-server.js';
 
 /** The name under which Trunkline is registered. */
 export const OWN_NAME = 'trunkline';
@@ -11,22 +11,34 @@ export const OWN_NAME = 'trunkline';
 /** The command that clients start, and a warning if its program may disappear. */
 export interface OwnCommand {
   readonly command: string;
+  /** The last one is the path of the configuration. */
   readonly args: readonly string[];
   /** A sentence for the user if the program may be gone one day. */
   readonly warning?: string;
 }
 
 /**
- * The command to register: the Node.js that runs, Trunkline's program as it was started, and the absolute path of the
- * configuration, if clients need it. Clients have another `PATH` and another folder than a shell, so all paths are absolute. Never a
- * script of Windows (`.cmd`): some clients lose the arguments of one.
+ * The command to register: the Node.js that runs, Trunkline's program as it was started, and the path of the configuration.
+ * Clients have another `PATH` and another folder than a shell, so all paths are absolute. Never a script of Windows (`.cmd`):
+ * some clients lose the arguments of one.
  */
-export function ownCommand(execPath: string, cliPath: string, config: string | undefined): OwnCommand {
+export function ownCommand(execPath: string, cliPath: string, config: string): OwnCommand {
   const program = realpathSync(cliPath);
-  const args = config === undefined ? [program] : [program, '--config', config];
+  const args = [program, '--config', config];
   const { command, isStable } = stableNode(execPath);
   const warning = warningFor(command, isStable, program);
   return warning === undefined ? { command, args } : { command, args, warning };
+}
+
+/** The value of an option of Trunkline in the arguments of an entry. */
+function optionIn({ args }: FoundCommand, long: string, short: string): string | undefined {
+  const at = args.findIndex((arg) => arg === long || arg === short);
+  return at >= 0 ? args[at + 1] : args.find((arg) => arg.startsWith(`${long}=`))?.slice(long.length + 1);
+}
+
+/** The configuration that an entry names, in its arguments or its variables. */
+export function configIn(run: FoundCommand): string | undefined {
+  return optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
 }
 
 /** The entry that a client of this shape expects. */

@@ -11,6 +11,11 @@ export interface FindConfigOptions {
   flag: string | undefined;
   env: Variables;
   cwd: string;
+  /**
+   * Whether `cwd` is searched for a file. The default is true. False for a server that a client starts, because the client may
+   * have opened a stranger's repository, and a configuration runs commands.
+   */
+  searchesFolder?: boolean | undefined;
   home: string;
   platform: NodeJS.Platform;
   /** The path of the running program, for advice. Default: the command `trunkline`. */
@@ -32,9 +37,11 @@ function initAdvice(program = 'trunkline'): string {
  * The absolute path of the configuration file to use.
  *
  * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without a name, the current
- * folder is searched before the configuration folder of the user. Throws a `ConfigError` that lists the searched paths.
+ * folder is searched before the configuration folder of the user, if `searchesFolder`. Throws a `ConfigError` that lists the
+ * searched paths.
  */
-export function findConfigFile({ flag, env, cwd, home, platform, program }: FindConfigOptions): string {
+export function findConfigFile(options: FindConfigOptions): string {
+  const { flag, env, cwd, platform, program } = options;
   const path = platform === 'win32' ? win32 : posix;
   for (const [source, named] of [
     ['--config', flag],
@@ -63,13 +70,16 @@ export function findConfigFile({ flag, env, cwd, home, platform, program }: Find
     ]);
   }
 
-  const candidates = candidateFiles({ cwd, env, home, platform });
+  const candidates = candidateFiles(options);
   const found = candidates.find(isFile);
   if (found !== undefined) return found;
+  const ignored = options.searchesFolder === false ? filesIn(cwd, platform).find(isFile) : undefined;
+  const unused = ignored === undefined ? '' : `\n  not ${ignored}, because stdin is no terminal`;
+  const other = ignored === undefined ? '--config FILE or TRUNKLINE_CONFIG' : `--config ${ignored}`;
   throw new ConfigError('config-not-found', undefined, [
     {
-      message: `no configuration file found; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}`,
-      hint: `create one: ${initAdvice(program)}; or name a file with --config FILE or TRUNKLINE_CONFIG`,
+      message: `no configuration file found; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}${unused}`,
+      hint: `create one: ${initAdvice(program)}; or name a file with ${other}`,
     },
   ]);
 }
@@ -79,10 +89,19 @@ function isFile(path: string): boolean {
 }
 
 /** The paths to try when neither `--config` nor `TRUNKLINE_CONFIG` is given, in order of preference. */
-export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOptions, 'flag'>): string[] {
-  const path = platform === 'win32' ? win32 : posix;
-  const folders = [cwd, ...userFolders(env, home, platform)];
-  return folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
+export function candidateFiles({
+  cwd,
+  searchesFolder = true,
+  env,
+  home,
+  platform,
+}: Omit<FindConfigOptions, 'flag'>): string[] {
+  const folders = [...(searchesFolder ? [cwd] : []), ...userFolders(env, home, platform)];
+  return folders.flatMap((folder) => filesIn(folder, platform));
+}
+
+function filesIn(folder: string, platform: NodeJS.Platform): string[] {
+  return FILE_NAMES.map((name) => (platform === 'win32' ? win32 : posix).join(folder, name));
 }
 
 /** The file to create for a user without a configuration file. */
@@ -186,17 +205,27 @@ export function checksumOf(text: string): number {
  */
 export class ConfigLocation {
   readonly #flag: string | undefined;
+  readonly #searchesFolder: boolean;
   #file: string | undefined;
 
-  constructor({ config }: { readonly config: string | undefined }) {
+  constructor({ config, searchesFolder = true }: LocationOptions) {
     this.#flag = config;
+    this.#searchesFolder = searchesFolder;
   }
 
   /** The absolute path. Throws a `ConfigError` if there is no file. */
   get file(): string {
     const { env, platform, argv } = process;
     const [, program] = argv;
-    this.#file ??= findConfigFile({ flag: this.#flag, env, cwd: process.cwd(), home: homedir(), platform, program });
+    const place = { env, cwd: process.cwd(), home: homedir(), platform };
+    this.#file ??= findConfigFile({ ...place, flag: this.#flag, searchesFolder: this.#searchesFolder, program });
     return this.#file;
   }
+}
+
+interface LocationOptions {
+  /** Value of `--config`. */
+  readonly config: string | undefined;
+  /** See `FindConfigOptions`. */
+  readonly searchesFolder?: boolean | undefined;
 }

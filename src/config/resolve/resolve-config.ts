@@ -619,7 +619,7 @@ function configOf(args: readonly string[], { cwd, env }: Parameters<typeof check
   if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
   // Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
   const { platform } = process;
-  return candidateFiles({ cwd, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
+  return candidateFiles({ cwd, searchesFolder: false, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
 }
 
 function isFile(path: string): boolean {

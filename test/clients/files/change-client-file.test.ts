@@ -63,9 +63,11 @@ async function change(
 const noProgram: RunProgram = () => Promise.reject(new Error('no program was expected'));
 
 function plansFor(name: string, system = home.system(), isNamed = true): Promise<Plan[]> {
-  const own = { command: '/usr/bin/node', args: [cliPath] };
-  return planConnect(named(name), own, { system, cliPath, isNamed });
+  const own = { command: '/usr/bin/node', args: ownArgs() };
+  return planConnect(named(name), own, { system, cliPath, isNamed, keepsConfig: true });
 }
+
+const ownArgs = (config = '/home/ada/trunkline.yaml') => [cliPath, '--config', config];
 
 function named(name: string): Client {
   const client = clientNamed(name);
@@ -97,7 +99,7 @@ describe('connecting a client', () => {
     const ours = servers.filter(({ name }) => name === 'trunkline');
     expect(servers.length).toBe(2 * files.length);
     expect(ours.map(({ place, run }) => [place.client, run.kind === 'command' && [run.command, ...run.args]])).toEqual(
-      files.map(({ client }) => [client, ['/usr/bin/node', cliPath]]),
+      files.map(({ client }) => [client, ['/usr/bin/node', ...ownArgs()]]),
     );
     for (const { path, content: before } of files) {
       expect(statSync(path).mode & 0o777).toBe(0o664);
@@ -125,7 +127,7 @@ describe('connecting a client', () => {
     const before = JSON.stringify({ mcpServers: { trunkline: old } });
     home.write('.cursor/mcp.json', before);
     expect(await change(await plansFor('cursor'))).toEqual(['replace']);
-    const entry = { command: '/usr/bin/node', args: [cliPath], env: { KEY: 'v' }, disabled: false };
+    const entry = { command: '/usr/bin/node', args: ownArgs(), env: { KEY: 'v' }, disabled: false };
     expect(JSON.parse(content('.cursor/mcp.json'))).toEqual({ mcpServers: { trunkline: entry } });
     expect(await undo(['cursor'])).toEqual(['restored']);
     expect(content('.cursor/mcp.json')).toBe(before);
@@ -161,6 +163,24 @@ describe('connecting a client', () => {
     expect(await change(await plansFor('cursor'))).toEqual(['add']);
     expect(lstatSync(home.path('.cursor/mcp.json')).isSymbolicLink()).toBe(true);
     expect(content('dotfiles/mcp.json')).toContain('trunkline');
+  });
+
+  it.each([
+    ['keeps the configuration that its entry names', (existing: string) => ['--config', existing], 'mine.yaml'],
+    ['names a configuration where its entry has none', () => [], '/home/ada/trunkline.yaml'],
+    [
+      'replaces a configuration that is gone',
+      (existing: string) => [`--config=${existing}.old`],
+      '/home/ada/trunkline.yaml',
+    ],
+    ['replaces a configuration that depends on the folder', () => ['-c', 'mine.yaml'], '/home/ada/trunkline.yaml'],
+  ])('again %s', async (_, argsFor, config) => {
+    const mine = home.write('mine.yaml', '');
+    const entry = { command: '/opt/node', args: [cliPath, ...argsFor(mine)] };
+    home.write('.cursor/mcp.json', JSON.stringify({ mcpServers: { trunkline: entry } }));
+    expect(await change(await plansFor('cursor'))).toEqual(['replace']);
+    const { args } = JSON.parse(content('.cursor/mcp.json')).mcpServers.trunkline;
+    expect(args).toEqual(ownArgs(config === 'mine.yaml' ? mine : config));
   });
 
   it('keeps the last five backups', async () => {
@@ -371,7 +391,7 @@ describe("a client's own program", () => {
     const file = home.write('.claude.json', '{"sessions": 0}');
     const { runProgram, calls, system } = playClaude(file);
     await change(await plansFor('claude-code', system), { system, runProgram });
-    const entry = JSON.stringify({ type: 'stdio', command: '/usr/bin/node', args: [cliPath] });
+    const entry = JSON.stringify({ type: 'stdio', command: '/usr/bin/node', args: ownArgs() });
     expect(calls).toEqual([['mcp', 'add-json', 'trunkline', entry, '--scope', 'user']]);
     expect(content('.claude.json')).toContain('"sessions":1');
     expect(await undo()).toEqual(['restored']);

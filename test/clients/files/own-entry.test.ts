@@ -45,9 +45,9 @@ describe('the registered command', () => {
     const execPath = home.write(file, '');
     const cliPath = home.write('lib/cli.js', '');
     link(from, to);
-    expect(ownCommand(execPath, cliPath, undefined)).toEqual({
+    expect(ownCommand(execPath, cliPath, '/etc/t.yaml')).toEqual({
       command: home.path(`${from}/bin/node`),
-      args: [cliPath],
+      args: [cliPath, '--config', '/etc/t.yaml'],
     });
   });
 
@@ -55,7 +55,7 @@ describe('the registered command', () => {
     const execPath = home.write('.nvm/versions/node/v22.1.0/bin/node', '');
     home.write('.nvm/versions/node/v20.0.0/bin/node', '');
     link('.nvm/current', '.nvm/versions/node/v20.0.0');
-    const { command, warning } = ownCommand(execPath, home.write('cli.js', ''), undefined);
+    const { command, warning } = ownCommand(execPath, home.write('cli.js', ''), '/etc/t.yaml');
     expect(command).toBe(execPath);
     expect(warning).toContain('is gone when you remove this version of Node.js');
   });
@@ -63,14 +63,14 @@ describe('the registered command', () => {
   it('never names the folder that fnm makes for one shell', () => {
     home.write('fnm/node-versions/v22/installation/bin/node', '');
     const execPath = link('run/fnm_multishells/12_3/bin/node', 'fnm/node-versions/v22/installation/bin/node');
-    const { command } = ownCommand(execPath, home.write('cli.js', ''), undefined);
+    const { command } = ownCommand(execPath, home.write('cli.js', ''), '/etc/t.yaml');
     expect(command).toBe(home.path('fnm/node-versions/v22/installation/bin/node'));
   });
 
   it('warns of a program in the cache of npx', () => {
     const execPath = home.write('usr/bin/node', '');
     const cliPath = home.write('.npm/_npx/a1/node_modules/trunkline/dist/cli.js', '');
-    expect(ownCommand(execPath, cliPath, undefined).warning).toContain('the cache of npx');
+    expect(ownCommand(execPath, cliPath, '/etc/t.yaml').warning).toContain('the cache of npx');
   });
 });
 

@@ -50,6 +50,14 @@ describe.skipIf(process.platform === 'win32')('findConfigFile', () => {
     expect(found(everywhere, { env: { TRUNKLINE_CONFIG: '' } })).toBe('project/trunkline.yaml');
   });
 
+  test('does not search the current folder for a server that a client starts', () => {
+    expect(found(everywhere, { searchesFolder: false })).toBe(ofUser);
+    expect(found(everywhere, { searchesFolder: false, flag: 'flag.yaml' })).toBe('project/flag.yaml');
+    const { root, find } = rootWith('project/trunkline.yaml');
+    const here = join(root, 'project/trunkline.yaml');
+    expect(() => find({ searchesFolder: false })).toThrow(`not ${here}, because stdin is no terminal`);
+  });
+
   test('never replaces a file asked for by name', () => {
     const { root, find } = rootWith(...everywhere);
     expect(() => find({ flag: 'gone.yaml' })).toThrow(

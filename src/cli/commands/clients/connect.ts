@@ -18,7 +18,7 @@ import { isInstalled, thisSystem } from '../../../clients/files/client-locations
 import { CLIENTS, type Client, clientNamed } from '../../../clients/files/client-table.js';
 import type { FoundServer } from '../../../clients/files/found-server.js';
 import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
-import { findConfigFile } from '../../../config/file/find-config.js';
+import { candidateFiles, findConfigFile, userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { hintFor } from '../../../json/suggest.js';
@@ -33,19 +33,19 @@ type ConnectInvocation = Invocation<{ all: boolean; dryRun: boolean }>;
 export async function connect({ settings, words, options, isJson }: ConnectInvocation): Promise<number> {
   const { all: isAll = false, dryRun: isDryRun = false } = options;
   const clients = chosenClients('connect', words, isAll);
-  const config = chosenConfig(settings.config);
-  const own = ownCommand(process.execPath, programPath(), config);
+  const own = ownCommand(process.execPath, programPath(), configForClients(settings.config));
   const code = await withChangeLock(
     async () => {
+      const keepsConfig = settings.config === undefined;
       const plans = await planAll(clients, (client) => {
-        return planConnect(client, own, { ...context(), isNamed: !isAll });
+        return planConnect(client, own, { ...context(), isNamed: !isAll, keepsConfig });
       });
       const wanted = isAll ? plans.filter(({ kind, client }) => kind !== 'refused' || isInstalledHere(client)) : plans;
       return await carryOutAll(wanted, own, { isDryRun, isJson });
     },
     { isDryRun },
   );
-  if (!isJson) for (const remark of remarksOn(own, config)) tell(remark);
+  if (!isJson) for (const remark of remarksOn(own, settings.config)) tell(remark);
   return code;
 }
 
@@ -114,23 +114,25 @@ export function clientsNamed(names: readonly string[]): readonly Client[] {
   });
 }
 
-/** The absolute path of `--config`. Throws a `ConfigError` if there is no such file. */
-function chosenConfig(flag: string | undefined): string | undefined {
-  if (flag === undefined) return undefined;
+/**
+ * The absolute path of the configuration to register: that of `--config`, of TRUNKLINE_CONFIG, or of the user. Never one in the
+ * current folder, which may be a stranger's repository. Throws a `ConfigError` if a named file does not exist.
+ */
+function configForClients(flag: string | undefined): string {
   const { env, platform } = process;
-  return findConfigFile({ flag, env, cwd: process.cwd(), home: homedir(), platform });
+  const place = { env, cwd: process.cwd(), home: homedir(), platform };
+  const isNamed = Boolean(flag || env.TRUNKLINE_CONFIG);
+  const isThere = isNamed || candidateFiles({ ...place, searchesFolder: false }).some((file) => existsSync(file));
+  return isThere ? findConfigFile({ ...place, flag, searchesFolder: false }) : userConfigFile(place);
 }
 
-/** Returns remarks. A client starts Trunkline without this folder and shell, so it may find another configuration. */
-function remarksOn({ warning }: OwnCommand, config: string | undefined): string[] {
+/** Returns remarks, one of them about a configuration in the current folder, which clients do not use. */
+function remarksOn({ warning }: OwnCommand, flag: string | undefined): string[] {
   const remarks = warning === undefined ? [] : [`warning: ${warning}`];
-  if (config !== undefined) return remarks;
-  const variable = process.env.TRUNKLINE_CONFIG;
+  if (flag !== undefined || process.env.TRUNKLINE_CONFIG) return remarks;
   const here = ['trunkline.yaml', 'trunkline.yml'].map((name) => resolve(name)).find((file) => existsSync(file));
-  const used = variable ? resolve(variable) : here;
-  if (used === undefined) return remarks;
-  const note = `note: clients will not use ${used}, but the configuration in your configuration folder`;
-  return [...remarks, `${note}; to use this one, add \`--config ${used}\``];
+  if (here === undefined) return remarks;
+  return [...remarks, `note: clients will not use ${here}; if they should, add \`--config ${here}\``];
 }
 
 function undoneText(change: Change, undone: Undone): string {
@@ -165,19 +167,21 @@ async function planAll(clients: readonly Client[], plan: (client: Client) => Pro
 }
 
 /**
- * Registers Trunkline with clients, and removes these entries from them. One undo takes both back. Without `config`, the
- * clients use the configuration of the user. Returns the exit code.
+ * Registers Trunkline with clients, and removes these entries from them. One undo takes both back. The clients use `config`, an
+ * absolute path. Returns the exit code.
  */
 export async function registerAndTakeOut(
   clients: readonly Client[],
   taken: readonly FoundServer[],
-  config: string | undefined,
+  config: string,
   { isJson, emit }: { readonly isJson: boolean; readonly emit: EmitJson },
 ): Promise<number> {
   return await withChangeLock(async () => {
     const own = ownCommand(process.execPath, programPath(), config);
     const options = { isDryRun: false, isJson, emit, run: new Date().toISOString(), tellsRestart: false };
-    const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...context(), isNamed: true }));
+    const toAdd = await planAll(clients, (client) =>
+      planConnect(client, own, { ...context(), isNamed: true, keepsConfig: false }),
+    );
     const registered = await carryOutAll(toAdd, own, options);
     if (own.warning !== undefined) tell(`warning: ${own.warning}`);
     // A client without Trunkline keeps its servers.
@@ -189,15 +193,28 @@ export async function registerAndTakeOut(
   });
 }
 
+/** Registers Trunkline with a client anew, with the configuration of the user. Throws if the file cannot be changed. */
+export async function registerAgain(name: string): Promise<void> {
+  const own = ownCommand(process.execPath, programPath(), configForClients(undefined));
+  await withChangeLock(async () => {
+    const options = { ...context(), isNamed: true, keepsConfig: true };
+    await carryOutSilently(await planAll(clientsNamed([name]), (client) => planConnect(client, own, options)));
+  });
+}
+
 /** Removes servers from their clients. One undo takes back all changes of one `run`. Throws if a file cannot be changed. */
 export async function takeOutOfClients(servers: readonly FoundServer[], run: string): Promise<void> {
   await withChangeLock(async () => {
-    for (const plan of await planTakeOut(servers, thisSystem())) {
-      if (!isChange(plan)) throw new FileRefusal(plan.because);
-      const { isRecorded } = await carryOut(plan, context(run));
-      if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
-    }
+    await carryOutSilently(await planTakeOut(servers, thisSystem()), run);
   });
+}
+
+async function carryOutSilently(plans: readonly Plan[], run?: string): Promise<void> {
+  for (const plan of plans) {
+    if (!isChange(plan)) throw new FileRefusal(plan.because);
+    const { isRecorded } = await carryOut(plan, context(run));
+    if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
+  }
 }
 
 /** Carries out the plans one after the other, and reports each. Returns the exit code. The caller holds the change lock. */

@@ -1,10 +1,8 @@
-import { homedir } from 'node:os';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
 import { editConfig, entriesIn, openConfig, saveConfig } from '../../../config/edit/edit-config.js';
-import { userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { isRecord } from '../../../json/json-value.js';
 import { confinement } from '../../../sandbox/availability.js';
@@ -81,11 +79,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   const written = await withChangeLock(() => disableBroken(prepared, broken));
   const taken = plan.filter((each) => isTaken(each, clients, [...sound, ...loggedIn])).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
-  const { env, platform } = process;
-  // Clients find the configuration of the user without a flag.
-  const config =
-    target.config.file === userConfigFile({ env, home: homedir(), platform }) ? undefined : target.config.file;
-  const registered = await registerAndTakeOut(clients, taken, config, report.step('connect'));
+  const registered = await registerAndTakeOut(clients, taken, target.config.file, report.step('connect'));
   const unknown = open.filter((key) => !loggedIn.includes(key));
   tellEnd(written, broken);
   if (unknown.length > 0) tell(`\n${OPEN_LOGINS}\n${unknown.map((key) => `  trunkline login ${key}`).join('\n')}`);

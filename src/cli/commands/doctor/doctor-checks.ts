@@ -6,6 +6,7 @@ import type { Composition } from '../../../app/compose.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import type { FoundCommand, FoundServer, FoundServers } from '../../../clients/files/found-server.js';
+import { configIn } from '../../../clients/files/own-entry.js';
 import { gatewayOf, runningGateway } from '../../../clients/import/gateways.js';
 import { CannotImport, toRun } from '../../../clients/import/run.js';
 import { ConfigError } from '../../../config/file/config-error.js';
@@ -17,7 +18,6 @@ import {
   checkClients,
   checkDuplicates,
   checkGateways,
-  optionIn,
   type Registration,
   type Taken,
   titleOf,
@@ -75,7 +75,7 @@ import { LocalClient } from '../../local-client.js';
 import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once.js';
 import { readToolUse } from '../calls/tool-use.js';
 import { listAllTools, reportAll } from '../calls/tools.js';
-import { takeOutOfClients } from '../clients/connect.js';
+import { registerAgain, takeOutOfClients } from '../clients/connect.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
 import type { DoctorHub } from './doctor-hub.js';
@@ -102,7 +102,7 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
     ...(config instanceof ConfigError
       ? { 'the configuration': () => checkBrokenConfig(config) }
       : configChecks(facts, config)),
-    'the clients': () => checkClients(clients, registrations, machine),
+    'the clients': () => checkClients(clients, registrations, machine, registerAgain),
     'gateways of clients': () => checkGateways(clients, registrations, gatewayNameOf),
     'settings and logs of clients': () => checkTraps(registrations, machine, now),
     ...processChecks(facts, now),
@@ -419,6 +419,6 @@ const ROOT = process.platform === 'win32' ? 'C:\\' : '/';
 /** The command may attach to a running hub, but must not start one, because that hub would outlive the doctor. */
 function sharesHub(run: FoundCommand, { hub, config }: DoctorFacts): boolean {
   if (hub?.state.kind !== 'running' || config instanceof ConfigError) return false;
-  const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  const named = configIn(run);
   return named !== undefined && resolve(ROOT, named) === config.file;
 }
