@@ -203,6 +203,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'files/edit',
       'config/file',
       'config/resolve',
+      'config/edit',
       'clients/files',
       'packages',
       'process',

@@ -439,7 +439,7 @@ function addClients(program: CliCommand): void {
     .command('init')
     .summary('set up everything: import, install, try, register')
     .description(
-      'Sets Trunkline up in one command: finds the MCP clients on this machine and their servers, shows what it would do and asks, imports the servers, installs their packages, starts each one once, registers Trunkline with the clients, and removes from the clients the servers that work. A server that does not start stays in its client and is disabled in the configuration. `trunkline undo` takes the changes of the clients back.',
+      'Sets Trunkline up in one command: finds the MCP clients on this machine and their servers, shows what it would do and asks, imports the servers, installs their packages, starts each one once, registers Trunkline with the clients, and removes from the clients the servers that work. A server that does not start stays in its client and is disabled in the configuration, with the reason in a comment; the next `trunkline init` tries it again. `trunkline undo` takes the changes of the clients back.',
     )
     .option('--client <CLIENT>', 'register Trunkline with this client only; repeatable', collect)
     .option('--sandbox', 'confine the imported servers, without asking')

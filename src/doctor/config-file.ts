@@ -1,5 +1,6 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { disabledByInit } from '../config/edit/edit-config.js';
 import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config/file/config-error.js';
 import { candidateFiles } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
@@ -32,7 +33,7 @@ export type ConfigSource = '--config' | 'TRUNKLINE_CONFIG' | 'the usual places';
 
 /** Checks a usable configuration: its file, its warnings, and its servers that cannot run. */
 export function checkConfig(config: Config, source: ConfigSource, machine: Machine): Finding[] {
-  const { file, servers, warnings } = config;
+  const { file, servers, disabled, warnings } = config;
   const found = [...checkShadowed(file, source, machine), ...checkModes(file, machine)];
   for (const warning of warnings) {
     const [text = '', ...hint] = warning.split('\n');
@@ -46,10 +47,23 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
     const evidence = [`${file}:${line}:${column}`];
     found.push(finding(code, `server \`${key}\` cannot run: ${message}`, evidence, { remedy: sentence(hint) }));
   }
-  if (servers.length === 0) found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', [file]));
-  const text = `the configuration comes from ${source} and has ${plural(servers.length, 'server')}`;
+  found.push(...checkDisabled(config));
+  const off = disabled.length === 0 ? '' : `, and ${disabled.length} disabled: ${disabled.join(', ')}`;
+  const text = `the configuration comes from ${source} and has ${plural(servers.length, 'server')}${off}`;
   const ok = finding('TL-CONFIG-OK', text, [file]);
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
+}
+
+/** A server that its user has disabled is no fault, unless no other is left. */
+function checkDisabled({ file, servers, disabled }: Config): Finding[] {
+  const byInit = disabled.length === 0 ? new Map<string, string>() : disabledByInit(readFileSync(file, 'utf8'));
+  if (byInit.size > 0) {
+    const reasons = [...byInit].map(([key, reason]) => `${key}: ${reason}`);
+    const text = `\`trunkline init\` has disabled ${plural(byInit.size, 'server')} that did not start`;
+    return [finding('TL-CONFIG-DISABLED', text, reasons)];
+  }
+  if (servers.length > 0 || disabled.length === 0) return [];
+  return [finding('TL-CONFIG-DISABLED', `all servers are disabled: ${disabled.join(', ')}`, [file])];
 }
 
 /** Only a file named by a flag was chosen deliberately; any other choice can surprise the user. */

@@ -129,7 +129,10 @@ const CONFIG_CODES = {
     'Correct the line that is named. `trunkline schema` prints what is allowed.',
   ),
   'TL-CONFIG-WARNING': warn('A setting is accepted and is probably a mistake.', 'Correct the line that is named.'),
-  'TL-CONFIG-EMPTY': warn('The configuration has no servers.', 'Add one below `servers`.'),
+  'TL-CONFIG-DISABLED': warn(
+    'All servers of the configuration are disabled, or `trunkline init` has disabled some that did not start.',
+    '`trunkline enable NAME` enables one. `trunkline init` tries again those that it has disabled.',
+  ),
   'TL-CONFIG-SHADOWED': warn(
     'A second configuration file exists and is not used.',
     'Remove one of the files, or name the right one with `--config FILE`.',

@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { LAB } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
+import { Registry } from '../support/registry.js';
 
 const DESKTOP = '.config/Claude/claude_desktop_config.json';
 const SECRET = 'sk-live-0123456789abcdefghij';
@@ -42,7 +43,7 @@ describe('trunkline init', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('broken: did not start, so the clients keep their own entries');
     expect(stderr).toMatch(
-      /disabled in .*trunkline\.yaml\. The reasons are above\.\nCorrect an entry there, then enable and try/,
+      /disabled in .*trunkline\.yaml\. The reasons are above\.\nThe next `trunkline init` tries again/,
     );
     expect(`${stdout}${stderr}`).not.toContain(SECRET);
     const args = [CLI, '--config', join(work.folder, '.config/trunkline/trunkline.yaml')];
@@ -66,6 +67,7 @@ describe('trunkline init', () => {
     // The client runs it, so Trunkline does not.
     const { servers } = parse(config);
     expect([servers.works.disabled, servers.broken.disabled]).toEqual([undefined, true]);
+    expect(config).toMatch(/\n {4}disabled: true # trunkline init tries it again: it ended with exit code 1 before /);
     const disabled = imported.servers.flatMap(({ key, disabled }: { key: string; disabled: boolean }) =>
       disabled ? [key] : [],
     );
@@ -78,6 +80,34 @@ describe('trunkline init', () => {
     );
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(readFileSync(cursor, 'utf8')).toBe(cursorText);
+  });
+
+  it('tries again what an earlier run has disabled, and takes it over if it works now', async () => {
+    Object.assign(work.env, { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' });
+    const tool = { command: 'npx', args: ['-y', 'tool'] };
+    const broken = { command: process.execPath, args: ['/nowhere/server.js'] };
+    const cursor = work.write('.cursor/mcp.json', JSON.stringify({ mcpServers: { tool, broken } }));
+    const config = () => readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
+    await work.run(['init', '--yes']);
+    expect(config()).toMatch(/\n {4}disabled: true # trunkline init tries it again: tool could not be installed: .*\n/);
+    const { stdout } = await work.run(['doctor', '--no-start', '--offline']);
+    expect(stdout).toMatch(
+      /TL-CONFIG-DISABLED +`trunkline init` has disabled 2 servers that did not start\n +\| tool: tool could not/,
+    );
+    expect(await work.run(['check', 'tool'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('enable tool'),
+    });
+
+    const registry = await Registry.open();
+    registry.publish('tool', { version: '1.0.0' });
+    Object.assign(work.env, registry.environment(work.folder));
+    const { stderr } = await work.run(['init', '--yes']);
+    await registry.close();
+    expect(stderr).toContain('tries again what did not start when it was imported: tool, broken.');
+    const { servers } = parse(config());
+    expect([servers.tool, servers.broken.disabled]).toEqual([{ package: 'tool' }, true]);
+    expect(Object.keys(JSON.parse(readFileSync(cursor, 'utf8')).mcpServers).sort()).toEqual(['broken', 'trunkline']);
   });
 
   it('takes a server over that was mended and enabled, and leaves one enabled that was configured before', async () => {

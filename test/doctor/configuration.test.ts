@@ -56,7 +56,9 @@ describe('the configuration', () => {
   reports('TL-CONFIG-WARNING', /timeout is longer than maxTimeout/, () =>
     home.configure({ a: { command: 'node', timeout: '2h', maxTimeout: '1h' } }),
   );
-  reports('TL-CONFIG-EMPTY', /has no servers/, () => home.configure({ a: { command: 'node', disabled: true } }));
+  reports('TL-CONFIG-DISABLED', /all servers are disabled: a$/, () =>
+    home.configure({ a: { command: 'node', disabled: true } }),
+  );
   reports('TL-CONFIG-WRITABLE', /other users can write .*trunkline\.yaml/, () =>
     home.configure({ a: { command: 'node' } }, 0o666),
   );

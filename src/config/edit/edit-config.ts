@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { errorCode } from '../../errors/error-text.js';
 import { type Path, valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
-import { hasComment } from '../../files/edit/edit-yaml.js';
+import { commentBehind } from '../../files/edit/edit-yaml.js';
 import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
 import { createFileSync, replaceFileSync } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
@@ -17,7 +17,13 @@ export type NewEntry = Readonly<Record<string, unknown>>;
 export type ConfigEdit =
   | { readonly kind: 'add'; readonly key: string; readonly entry: NewEntry; readonly comment?: string | undefined }
   | { readonly kind: 'remove'; readonly key: string }
-  | { readonly kind: 'disable'; readonly key: string; readonly isDisabled: boolean }
+  | {
+      readonly kind: 'disable';
+      readonly key: string;
+      readonly isDisabled: boolean;
+      /** The reason of `trunkline init`, which tries the server again. Written as a comment, where the format has comments. */
+      readonly because?: string;
+    }
   | {
       readonly kind: 'tools';
       readonly key: string;
@@ -46,7 +52,7 @@ export function editConfig(text: string, file: string, edit: ConfigEdit): string
       case 'remove':
         return withoutValue(format, text, path);
       case 'disable':
-        return disabled(format, text, [...path, 'disabled'], valueAt(value, path), edit.isDisabled);
+        return disabled(format, text, [...path, 'disabled'], valueAt(value, path), edit);
       case 'tools':
         return (['allow', 'deny'] as const).reduce((before, name) => {
           const list = edit[name];
@@ -109,11 +115,37 @@ function requireServer(key: string, value: unknown, file: string): void {
   ]);
 }
 
-/** Sets or removes `disabled: true`. A line with a comment stays, with `false`, because the comment may give the reason. */
-function disabled(format: Format, text: string, path: Path, entry: unknown, isDisabled: boolean): string {
+/**
+ * Sets or removes `disabled: true`. A line with a comment of the user stays, with `false`, because the comment may give the
+ * reason.
+ */
+function disabled(
+  format: Format,
+  text: string,
+  path: Path,
+  entry: unknown,
+  { isDisabled, because }: Extract<ConfigEdit, { kind: 'disable' }>,
+): string {
   if (isRecord(entry) && (entry.disabled ?? false) === isDisabled) return text;
-  if (isDisabled) return withValue(format, text, path, true);
-  return hasComment(text, path) ? withValue(format, text, path, false) : withoutValue(format, text, path);
+  const comment = because === undefined ? undefined : INIT_COMMENT + because;
+  if (isDisabled) return withValue(format, text, path, true, { comment });
+  const present = format === 'yaml' ? commentBehind(text, path) : undefined;
+  const isOfUser = present !== undefined && !present.startsWith(INIT_COMMENT);
+  return isOfUser ? withValue(format, text, path, false) : withoutValue(format, text, path);
+}
+
+/** The start of the comment behind `disabled: true` in an entry that `trunkline init` has disabled. */
+const INIT_COMMENT = 'trunkline init tries it again: ';
+
+/** The servers that `trunkline init` has disabled, with its reasons. Empty for a text with mistakes, and for JSON. */
+export function disabledByInit(text: string): ReadonlyMap<string, string> {
+  const root = rootKey(valueIn(text));
+  const found = Object.entries(entriesIn(text)).flatMap(([key, entry]): [string, string][] => {
+    if (!isRecord(entry) || entry.disabled !== true) return [];
+    const comment = commentBehind(text, [root, key, 'disabled']);
+    return comment?.startsWith(INIT_COMMENT) ? [[key, comment.slice(INIT_COMMENT.length)]] : [];
+  });
+  return new Map(found);
 }
 
 /** A configuration file as it was read for an edit. */

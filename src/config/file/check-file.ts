@@ -30,6 +30,8 @@ import { parseYaml, type YamlSource } from './yaml-source.js';
 export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly CheckedServer[];
+  /** The keys of the servers that are `disabled`. */
+  readonly disabled: readonly string[];
   /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
   /** The words of the commands that print secrets, by the names of the secrets. */
@@ -153,7 +155,8 @@ function checkText(text: string, file: string): CheckedFile {
   const root = serversKey(source, file);
   const data = check(source, root, file);
   const { defaults: { env: shared = {}, envFile } = {} } = data;
-  const entries = Object.entries(data[root] ?? {}).filter(([, { settings }]) => settings.disabled !== true);
+  const all = Object.entries(data[root] ?? {});
+  const entries = all.filter(([, { settings }]) => settings.disabled !== true);
   const [first, ...rest] = viewFaults(data, root).map(({ path, message, hint }) => ({
     message: `${formatPath(path)}: ${message}`,
     hint,
@@ -170,6 +173,7 @@ function checkText(text: string, file: string): CheckedFile {
   const gateway = toCheckedGateway(data);
   return {
     servers,
+    disabled: all.flatMap(([key, { settings }]) => (settings.disabled === true ? [key] : [])),
     sharedVariables: Object.keys(shared),
     secretCommands: data.secretCommand ?? {},
     gateway,

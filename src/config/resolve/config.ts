@@ -14,6 +14,8 @@ export interface Config {
   readonly stamp?: Stamp;
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly ServerConfig[];
+  /** The keys of the servers that are `disabled`. */
+  readonly disabled: readonly string[];
   readonly gateway: GatewayConfig;
   /** Warnings about accepted settings that are probably mistakes, each as `FILE:LINE:COL: message`. */
   readonly warnings: readonly string[];

@@ -82,6 +82,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   return {
     file,
     servers: checked.servers.map((server) => resolveFor(origin, server)),
+    disabled: checked.disabled,
     gateway: {
       ...gateway,
       ...(record !== undefined && { record: near(record) }),
@@ -518,6 +519,7 @@ export function emptyConfig(file: string | undefined): Config {
   return {
     file: file === undefined ? '' : resolve(file),
     servers: [],
+    disabled: [],
     gateway: {
       ...settingsOf(GATEWAY_SETTINGS),
       ...{ views: [], clientViews: [], startupWaitMs: 0, idleStopMs: 0, startLimit: MIN_START_LIMIT },

@@ -75,10 +75,10 @@ export function removeFromYaml(text: string, path: readonly string[]): string {
   return text.slice(0, isOpen ? start - lineBreak(text).length : start) + text.slice(end);
 }
 
-/** Whether a comment stands on the line behind a value. */
-export function hasComment(text: string, path: readonly string[]): boolean {
+/** The comment on the line behind a value; `undefined` if there is none. */
+export function commentBehind(text: string, path: readonly string[]): string | undefined {
   const node = parse(text).getIn(path, true);
-  return isScalar(node) && typeof node.comment === 'string';
+  return isScalar(node) && typeof node.comment === 'string' ? node.comment.trim() : undefined;
 }
 
 type Collection = YAMLMap | YAMLSeq;

@@ -133,8 +133,11 @@ export async function runCommand(
 }
 
 /** Returns the servers with these keys, or all servers without names. */
-export function chooseServers({ servers }: Config, names: readonly string[]): readonly ServerConfig[] {
+export function chooseServers({ servers, disabled }: Config, names: readonly string[]): readonly ServerConfig[] {
   const keys = servers.map(({ key }) => key);
+  const off = names.find((name) => disabled.includes(name));
+  if (off !== undefined)
+    throw new UsageError(`the server \`${off}\` is disabled in the configuration`, `run: trunkline enable ${off}`);
   const chosen = chooseFrom(keys, names);
   return servers.filter(({ key }) => chosen.includes(key));
 }

@@ -147,7 +147,7 @@ async function agrees(count: number, { config }: EditableConfig): Promise<boolea
 }
 
 function tellWritten(added: readonly PlannedServer[], target: EditableConfig): void {
-  tell(`Added ${plural(added.length, 'server')} to ${target.config.file}.`);
+  if (added.length > 0) tell(`Added ${plural(added.length, 'server')} to ${target.config.file}.`);
   for (const { key, entry = {}, unset = [] } of added) {
     if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} ${whereToSet(entry, target)}`);
   }

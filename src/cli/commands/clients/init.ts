@@ -2,8 +2,9 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
-import { editConfig, entriesIn, openConfig, saveConfig } from '../../../config/edit/edit-config.js';
+import { disabledByInit, editConfig, entriesIn, openConfig, saveConfig } from '../../../config/edit/edit-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { confinement } from '../../../sandbox/availability.js';
 import { withChangeLock } from '../../../state/process-lock.js';
@@ -28,7 +29,7 @@ interface InitOptions {
 /**
  * `trunkline init`: imports the servers of all clients, installs and tries them, registers Trunkline with the clients, and
  * removes from the clients the servers that work. Servers that do not work here stay in the clients, where they may work.
- * They are disabled in the configuration, so that no client has them twice.
+ * They are disabled in the configuration, so that no client has them twice, and the next run tries them again.
  */
 export async function init({ settings, options, isJson }: Invocation<InitOptions>): Promise<number> {
   const { client: names = [], dryRun: isDryRun = false, yes: isYes = false } = options;
@@ -40,7 +41,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
   }
   const report = new InitReport(isJson);
-  const found = await prepareImport(settings, options);
+  const found = withRetries(await prepareImport(settings, options));
   const known = found.plan.some(({ verdict }) => verdict === 'same');
   reportPlan(found);
   if (found.added.length === 0 && !known && found.target.config.text === undefined) {
@@ -52,9 +53,10 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   if (clients === undefined) return cancelled();
   const isConfined = options.sandbox ?? (await wantsConfinement(found, questions));
   if (isConfined === undefined) return cancelled();
-  const prepared = isConfined && !options.sandbox ? await prepareImport(settings, { sandbox: true }) : found;
-  const { plan, target, added } = prepared;
-  tellIntention(added.length, clients);
+  const prepared =
+    isConfined && !options.sandbox ? withRetries(await prepareImport(settings, { sandbox: true })) : found;
+  const { plan, target, added, retried } = prepared;
+  tellIntention(prepared, clients);
   const chosen = clients.map(({ client }) => client);
   if (isDryRun) {
     await report.print({ dryRun: true, clients: chosen, import: toJson(prepared, false) });
@@ -62,9 +64,10 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   }
   if (questions !== undefined && !(await questions.confirm('Do this?', { byDefault: true }))) return cancelled();
 
-  if (added.length > 0) await writeImport(prepared);
+  if (added.length + retried.length > 0) await writeImport(prepared);
   const configured = { ...settings, config: target.config.file };
-  const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
+  const ofAdded = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
+  const enabled = [...ofAdded, ...retried];
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
   // Starting a server whose package failed installs it again, and reports the failure.
   const step = { ...report.step('install'), reportsFaults: false };
@@ -73,10 +76,11 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
-  const { exitCode, sound, open, broken } = await tryServers(configured, [], report.step('check'));
+  const tried = await tryServers(configured, [], report.step('check'));
+  const { exitCode, sound, open, broken } = tried;
   if (isInterrupted(exitCode)) return exitCode;
   const loggedIn = await offerLogins(configured, open, questions);
-  const written = await withChangeLock(() => disableBroken(prepared, broken));
+  const written = await withChangeLock(() => disableBroken(prepared, tried));
   const taken = plan.filter((each) => isTaken(each, clients, [...sound, ...loggedIn])).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const registered = await registerAndTakeOut(clients, taken, target.config.file, report.step('connect'));
@@ -106,21 +110,50 @@ async function offerLogins(
   return loggedIn;
 }
 
+/** An import, with the keys of the servers that an earlier run has disabled, and that this run enables and tries again. */
+interface Retrying extends PreparedImport {
+  readonly retried: readonly string[];
+}
+
+function withRetries(prepared: PreparedImport): Retrying {
+  const { file, text = '' } = prepared.target.config;
+  const disabled = disabledByInit(text);
+  const wanted = prepared.plan.filter(({ verdict, found }) => verdict === 'same' && !found.isDisabled);
+  const retried = [...disabled.keys()].filter((key) => wanted.some((each) => each.key === key));
+  const edited = retried.reduce((before, key) => {
+    return editConfig(before, file, { kind: 'disable', key, isDisabled: false });
+  }, prepared.edited);
+  return { ...prepared, edited, retried };
+}
+
 /**
- * Disables the imported servers that did not start, and returns the changed import. A server that was in the configuration
+ * Disables the servers that did not start, and returns the changed import. A server that was enabled in the configuration
  * before stays enabled, because other clients may use it through Trunkline.
  */
-function disableBroken(prepared: PreparedImport, broken: readonly string[]): PreparedImport {
+function disableBroken(prepared: Retrying, { broken, reasons }: Tried): PreparedImport {
   const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
-  if (!prepared.added.some(isBroken)) return prepared;
+  const added = prepared.added.filter(isBroken).map(({ key = '' }) => key);
+  const failed = [...added, ...prepared.retried.filter((key) => broken.includes(key))];
+  if (failed.length === 0) return prepared;
   const config = openConfig(prepared.target.config.file);
-  const edited = prepared.added.filter(isBroken).reduce((text, { key = '' }) => {
-    return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true });
+  const edited = failed.reduce((text, key) => {
+    const because = shortened(reasons.get(key) ?? 'it did not start');
+    return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true, because });
   }, config.text ?? '');
   saveConfig(config, edited);
   const disabled = ({ entry, ...rest }: PlannedServer) => ({ ...rest, entry: { ...entry, disabled: true } });
   const plan = prepared.plan.map((each) => (isBroken(each) ? disabled(each) : each));
   return { ...prepared, plan, edited };
+}
+
+type Tried = Pick<Awaited<ReturnType<typeof tryServers>>, 'broken' | 'reasons'>;
+
+const MAX_REASON = 160;
+
+/** The first line of a reason, for a comment. */
+function shortened(reason: string): string {
+  const [line = ''] = reason.split('\n');
+  return line.length > MAX_REASON ? `${line.slice(0, MAX_REASON)}…` : line;
 }
 
 /** Whether a signal has ended a command. */
@@ -156,12 +189,14 @@ async function chooseClients(
   return await questions.choose('Register Trunkline with which clients? (space: choose, enter: go on)', choices);
 }
 
-function tellIntention(added: number, clients: readonly Client[]): void {
+function tellIntention({ added, retried }: Retrying, clients: readonly Client[]): void {
+  if (retried.length > 0)
+    tell(`\nTrunkline tries again what did not start when it was imported: ${retried.join(', ')}.`);
   const names = clients.map(({ title }) => title).join(', ');
   tell(
     clients.length === 0
       ? '\nNo client was found on this machine, so Trunkline would be registered nowhere. `trunkline connect CLIENT` registers it later.'
-      : `\nTrunkline imports ${added} ${added === 1 ? 'server' : 'servers'}, starts each one once, registers itself with ${names}, and removes from these clients the servers that work. \`trunkline undo\` takes the changes of the clients back.`,
+      : `\nTrunkline imports ${plural(added.length, 'server')}, starts each one once, registers itself with ${names}, and removes from these clients the servers that work. \`trunkline undo\` takes the changes of the clients back.`,
   );
 }
 
@@ -173,8 +208,12 @@ function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly 
   return isOurs && isChosen && isOfUser && sound.includes(key);
 }
 
+/** Advice on servers that this command has not disabled, or whose file has no comments. */
 const AFTER_MENDING =
   'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
+
+const AFTER_FAULT =
+  'The next `trunkline init` tries again, for example with a network. If an entry is wrong, correct it there first.';
 
 const SHARED =
   ' They share these servers in one background process: `trunkline ps` shows it, and `trunkline stop` ends it.';
@@ -185,14 +224,18 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
   const isOff = (key: string) => isRecord(present[key]) && present[key].disabled === true;
   const keysOf = (verdicts: readonly PlannedServer[]) => [...new Set(verdicts.flatMap(({ key }) => key ?? []))];
   const failed = keysOf(plan).filter((key) => broken.includes(key));
-  const disabled = failed.filter(isOff);
+  const off = failed.filter(isOff);
+  const byInit = disabledByInit(edited);
   const enabled = failed.filter((key) => !isOff(key));
   const untried = keysOf(plan.filter(({ verdict, found }) => verdict === 'same' && !found.isDisabled)).filter(
     (key) => isOff(key) && !broken.includes(key),
   );
-  if (disabled.length > 0) {
+  for (const isNoted of [true, false]) {
+    const disabled = off.filter((key) => byInit.has(key) === isNoted);
+    if (disabled.length === 0) continue;
+    const next = isNoted ? AFTER_FAULT : AFTER_MENDING;
     tell(
-      `\n${disabled.join(', ')}: did not start, so the clients keep their own entries, and Trunkline does not run ${disabled.length === 1 ? 'it' : 'them'}: disabled in ${file}. The reasons are above.\n${AFTER_MENDING} To give one up: \`trunkline remove NAME\`.`,
+      `\n${disabled.join(', ')}: did not start, so the clients keep their own entries, and Trunkline does not run ${disabled.length === 1 ? 'it' : 'them'}: disabled in ${file}. The reasons are above.\n${next} To give one up: \`trunkline remove NAME\`.`,
     );
   }
   if (enabled.length > 0) {

@@ -16,7 +16,7 @@ export async function check({ settings, words, isJson }: Invocation): Promise<nu
 
 /**
  * Starts every server, or the named ones, once, and reports the result. `sound` holds the servers that start and list their
- * tools, `open` those that wait for a login, `broken` the others.
+ * tools, `open` those that wait for a login, `broken` the others. `reasons` says why, by key, for those that are not sound.
  */
 export async function tryServers(
   settings: GlobalOptions,
@@ -26,6 +26,7 @@ export async function tryServers(
   const sound: string[] = [];
   const open: string[] = [];
   const broken: string[] = [];
+  const reasons = new Map<string, string>();
   const exitCode = await runOnce(
     settings,
     (config) => chooseServers(config, names),
@@ -43,11 +44,13 @@ export async function tryServers(
           report.state === 'blocked' && server.child?.kind === 'remote' && server.child.login !== undefined;
         const isSound = diagnosis === undefined && unlisted === undefined;
         (isSound ? sound : waitsForLogin ? open : broken).push(server.key);
+        const fault = diagnosis ?? unlisted;
+        if (fault !== undefined) reasons.set(server.key, [fault.reason, fault.trouble ?? []].flat().join('; '));
       }
       return broken.length + open.length === 0 ? EXIT.ok : EXIT.failed;
     },
   );
-  return { exitCode, sound, open, broken };
+  return { exitCode, sound, open, broken, reasons };
 }
 
 export interface Result extends TriedServer {
