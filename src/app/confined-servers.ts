@@ -50,6 +50,8 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
   readonly #stdio: Pick<StdioDialer, 'dial'>;
   readonly #options: ConfinedDialerOptions;
   readonly #refusals = new Refusals();
+  /** The latest sentences about each server that could have opened places for itself. */
+  readonly #distrusted = new Map<string, readonly string[]>();
 
   constructor(stdio: Pick<StdioDialer, 'dial'>, options: ConfinedDialerOptions) {
     this.#stdio = stdio;
@@ -59,7 +61,12 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
   /** Sentences about what the sandbox refuses to a server. */
   remarksOn(spec: ConfinedSpec): readonly string[] {
     const remark = proxyRemark(spec, spec.sandbox.network.length > 0);
-    return [...(remark === undefined ? [] : [remark]), ...this.#refusals.of(spec.sandbox).map(describeRefusal)];
+    const distrusted = this.#distrusted.get(spec.key) ?? [];
+    return [
+      ...(remark === undefined ? [] : [remark]),
+      ...distrusted,
+      ...this.#refusals.of(spec.sandbox).map(describeRefusal),
+    ];
   }
 
   /** A sentence about the connections that were refused to a server since a time; `undefined` if none was. */
@@ -104,11 +111,18 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     if (!isConfined(spec)) throw new Error(`The server "${spec.key}" is not to be confined`);
     const { config, environment, trial } = this.#options;
     const { confineLaunch } = await import('../sandbox/confined-launch.js');
-    return await confineLaunch(spec, {
+    const confined = await confineLaunch(spec, {
       ...{ environment, ...(trial && { trial }) },
       places: confinementPlaces(config(), environment),
       onRefused: (target, reason) => this.#refused(spec, log, target, reason),
     });
+    const distrusted = confined.kind === 'ready' ? confined.policy.distrusted : [];
+    this.#distrusted.set(spec.key, distrusted);
+    for (const remark of distrusted) {
+      this.#options.logger.warn({ server: spec.key, remark }, 'the sandbox keeps a place closed');
+      log.add(remark);
+    }
+    return confined;
   }
 
   /** Tells of a name to which the sandbox refuses a server connections: in the log, and in the output of the server. */

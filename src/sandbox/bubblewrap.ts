@@ -9,7 +9,24 @@ export interface Surroundings {
   readonly system: SystemFolders;
   /** Whether a closed path is a folder. */
   readonly isFolder: (path: string) => boolean;
+  /** The files of `HIDDEN_FILES` that this machine has. */
+  readonly hidden: readonly string[];
 }
+
+/** Files of `/proc` that tell about the machine and not about the processes of the server: keys, timers, the kernel. */
+export const HIDDEN_FILES: readonly string[] = [
+  ...[
+    'keys',
+    'key-users',
+    'timer_list',
+    'sched_debug',
+    'latency_stats',
+    'kcore',
+    'kallsyms',
+    'modules',
+    'sysrq-trigger',
+  ],
+].map((name) => `/proc/${name}`);
 
 /** The program within the sandbox. */
 interface Confined {
@@ -17,37 +34,46 @@ interface Confined {
   readonly cwd: string;
   /** Descriptor from which bubblewrap reads the filter for system calls. */
   readonly filterDescriptor: number;
+  /** Descriptor from which bubblewrap reads its other arguments, because `/proc/1/cmdline` shows those of its command line. */
+  readonly argumentsDescriptor: number;
   /** The program and its arguments. */
   readonly words: readonly string[];
   /** Folder that takes what is written outside of all openings. Without it, nothing can be written there. */
   readonly scratch?: string | undefined;
 }
 
+/** What bubblewrap is started with. */
+interface BubblewrapCommand {
+  readonly args: string[];
+  /** The text for `argumentsDescriptor`. */
+  readonly input: string;
+}
+
 /**
- * The arguments of bubblewrap for a confined program. The root of its file system is empty and read-only; folders of the
+ * The command of bubblewrap for a confined program. The root of its file system is empty and read-only; folders of the
  * system and the openings of the policy are mounted into it. Everything else does not exist there, not even as a name.
  *
  * Capabilities are dropped even for root. `/proc` is read-only because root may write to files in `/proc/sys` without any
  * capability, and because a process could change the memory of bubblewrap, which runs beside it without the filter.
  */
-export function bubblewrapArguments(confined: Confined, { system, isFolder }: Surroundings): string[] {
-  const { policy, cwd, filterDescriptor, words, scratch } = confined;
+export function bubblewrapCommand(confined: Confined, { system, isFolder, hidden }: Surroundings): BubblewrapCommand {
+  const { policy, cwd, filterDescriptor, argumentsDescriptor, words, scratch } = confined;
   const emptied = policy.closed.filter(isFolder);
-  return [
+  const settings = [
     ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
     ...['--cap-drop', 'ALL'],
     ...(scratch === undefined ? [] : ['--bind', scratch, '/']),
     ...SYSTEM_FOLDERS.flatMap((path) => systemFolder(path, system[path])),
     ...SYSTEM_FILES.flatMap((path) => ['--ro-bind-try', path, path]),
-    ...['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/dev/shm', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
+    ...['--proc', '/proc', ...hidden.flatMap((path) => ['--ro-bind', '/dev/null', path])],
+    ...['--dev', '/dev', '--tmpfs', '/dev/shm', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
     ...mountsOf(policy, emptied),
     ...['--dir', cwd],
     ...[...(scratch === undefined ? ['/'] : []), '/proc', '/dev', ...emptied].flatMap((path) => ['--remount-ro', path]),
     ...['--chdir', cwd],
     ...['--seccomp', String(filterDescriptor)],
-    '--',
-    ...words,
   ];
+  return { args: ['--args', String(argumentsDescriptor), '--', ...words], input: `${settings.join('\0')}\0` };
 }
 
 function systemFolder(path: string, found: string | true | undefined): string[] {

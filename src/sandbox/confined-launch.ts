@@ -6,8 +6,8 @@ import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
 import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
 import { confinement } from './availability.js';
-import { bubblewrapArguments, homeOf, type SystemFolders } from './bubblewrap.js';
-import { isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
+import { bubblewrapCommand, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
+import { CERTIFICATE_VARIABLES, isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
 import { syscallFilter } from './syscall-filter.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -36,9 +36,10 @@ export function policyFor(spec: Confinable, places: ConfinementPlaces, environme
       home: realPath(places.home) ?? places.home,
       ownHome: ownHomeOf(spec.sandbox, places),
       node: serverNode().path,
+      certificates: CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []),
       closed: [places.configFile, ...places.closed].flatMap((path) => realPath(path) ?? []),
     },
-    { realPath, kindOf, firstLine },
+    { linkAt, kindOf, firstLine },
   );
 }
 
@@ -54,6 +55,8 @@ export type Confined =
       readonly kind: 'ready';
       /** Makes the request to start the program into one to start it confined. */
       readonly confine: (request: SpawnRequest) => SpawnRequest;
+      /** What the server sees. */
+      readonly policy: Policy;
       /** Closes its connections to the network. Call this when the process has ended. */
       readonly close: () => void;
     }
@@ -102,17 +105,25 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
   const confine = (request: SpawnRequest): SpawnRequest => {
     const own = [command, ...request.args];
     const words = proxy === undefined ? own : ['/bin/sh', '-c', LISTEN_FIRST, serverNode().path, LISTEN, ...own];
-    const confined = { policy, cwd: request.cwd, filterDescriptor: 3, words, scratch: trial?.scratch };
+    const descriptors = { filterDescriptor: 3, argumentsDescriptor: 4 };
+    const { args, input } = bubblewrapCommand(
+      { policy, cwd: request.cwd, ...descriptors, words, scratch: trial?.scratch },
+      {
+        system: systemFolders(),
+        isFolder: (path) => kindOf(path) === 'folder',
+        hidden: HIDDEN_FILES.filter((path) => kindOf(path) !== undefined),
+      },
+    );
     return {
       ...request,
       command: available.program,
-      args: bubblewrapArguments(confined, { system: systemFolders(), isFolder: (path) => kindOf(path) === 'folder' }),
+      args,
       env: variablesIn(request.env, policy, proxy !== undefined),
-      inputs: [filter],
+      inputs: [filter, Buffer.from(input)],
       ...(proxy && { onListener: (listener) => proxy.serve(listener) }),
     };
   };
-  return { kind: 'ready', confine, close: () => proxy?.close() };
+  return { kind: 'ready', confine, policy, close: () => proxy?.close() };
 }
 
 function refuse(reason: string): Confined {
@@ -145,7 +156,7 @@ const LISTEN_FIRST = [
   'NODE_OPTIONS= ELECTRON_RUN_AS_NODE=1 "$0" -e "$1" </dev/null >&2 || exit 126',
   'unset NODE_CHANNEL_FD NODE_CHANNEL_SERIALIZATION_MODE',
   'shift',
-  'exec "$@" 4>&-',
+  'exec "$@" 5>&-',
 ].join('; ');
 
 const PROXY = `http://127.0.0.1:${PROXY_PORT}`;
@@ -185,6 +196,15 @@ function kindOf(path: string): 'file' | 'folder' | 'other' | undefined {
   const stat = statOf(path);
   if (stat === undefined) return undefined;
   return stat.isDirectory() ? 'folder' : stat.isFile() ? 'file' : 'other';
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // It is no link, or it is not there.
+    return undefined;
+  }
 }
 
 const MAX_FIRST_LINE = 256;

@@ -12,8 +12,8 @@ interface Program {
 
 /** The files of the machine. */
 export interface Files {
-  /** The path without symbolic links; `undefined` if nothing is there. */
-  readonly realPath: (path: string) => string | undefined;
+  /** The target of a symbolic link, as the link has it; `undefined` if the path is no link. */
+  readonly linkAt: (path: string) => string | undefined;
   readonly kindOf: (path: string) => 'file' | 'folder' | 'other' | undefined;
   /** The first line of a file; '' if it cannot be read. */
   readonly firstLine: (path: string) => string;
@@ -29,6 +29,8 @@ export interface Places {
   readonly node: string;
   /** Trunkline's own files and folders, which stay closed in a folder that is opened. */
   readonly closed: readonly string[];
+  /** Files and folders with certificates that variables of Trunkline's own environment name. */
+  readonly certificates: readonly string[];
 }
 
 /** A file or folder that the server sees. */
@@ -54,6 +56,8 @@ export interface Policy {
   readonly command: string | undefined;
   /** Files and folders that the entry names and that stay closed. The server sees nothing there. */
   readonly proposed: readonly string[];
+  /** Sentences about places that stay closed because the server itself could have made them open. */
+  readonly distrusted: readonly string[];
   /** The reason why there is no safe policy, as a clause. */
   readonly fault?: string;
 }
@@ -76,15 +80,21 @@ export const SYSTEM_FILES: readonly string[] = [
   ...['terminfo', 'magic', 'magic.mime', 'java', 'python3', 'debian_version', 'fedora-release', 'redhat-release'],
 ].map((name) => `/etc/${name}`);
 
-/** Decides what a confined program sees. `settings` are those of its entry. */
+/**
+ * Decides what a confined program sees. `settings` are those of its entry. Nothing in a folder that the server may write decides
+ * what else is open: no link, no first line of a program, no file of a project.
+ */
 export function policyOf(program: Program, settings: SandboxSpec, places: Places, files: Files): Policy {
-  const finder = new Finder(program, places, files);
+  const finder = new Finder(program, places, files, settings.write);
   const command = finder.locate(program.command);
   finder.openProgram(places.node, 'the Node of Trunkline');
   if (command !== undefined) finder.openProgram(command, 'its program');
   finder.openScripts();
   if (settings.opensFolder) finder.openFolder(program.cwd);
-  for (const name of CERTIFICATES) finder.open(program.env[name] ?? '', 'read', `the certificates of ${name}`);
+  for (const name of CERTIFICATE_VARIABLES) {
+    const path = program.env[name] ?? '';
+    if (places.certificates.includes(path)) finder.open(path, 'read', `the certificates of ${name}`);
+  }
   for (const path of settings.read) finder.open(path, 'read', '`read` of its entry');
   for (const path of settings.write) finder.open(path, 'write', '`write` of its entry');
   const openings = withoutCovered(finder.openings);
@@ -99,6 +109,7 @@ export function policyOf(program: Program, settings: SandboxSpec, places: Places
     unixSockets: settings.unixSockets,
     command: command === undefined ? undefined : finder.startable(command, openings),
     proposed: finder.proposals(openings),
+    distrusted: finder.distrusted,
     ...(exposed && {
       fault: `\`write\` opens ${exposed.path}, which has files of Trunkline itself; name the folders in it that the server needs`,
     }),
@@ -110,12 +121,15 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-const CERTIFICATES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE'];
+/** Variables that name files or folders with certificates. */
+export const CERTIFICATE_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE'];
 
 /** Files whose folder is a project, with everything that its program loads. */
 const PROJECT_FILES = [
   ...['package.json', 'pyproject.toml', 'setup.py', 'requirements.txt', 'deno.json', 'go.mod', 'Cargo.toml', 'Gemfile'],
 ];
+/** Most links in a row that the system follows. */
+const MAX_LINKS = 40;
 const SCRIPT = /\.(?:[cm]?[jt]s|[jt]sx|py|pyz|rb|pl|php|lua|sh|jar|wasm)$/i;
 const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl|php|java|lua|sh|bash|zsh|tsx)$/;
 /** Options of `uv` and of other programs whose value is the folder of a project to run. */
@@ -124,14 +138,56 @@ const PROJECT_OPTION = /^--(?:directory|project|prefix)$/;
 /** Collects openings. */
 class Finder {
   readonly openings: Opening[] = [];
+  readonly distrusted: string[] = [];
   readonly #program: Program;
   readonly #places: Places;
   readonly #files: Files;
+  /** Folders that the server may write, without links. */
+  readonly #writable: string[] = [];
 
-  constructor(program: Program, places: Places, files: Files) {
+  constructor(program: Program, places: Places, files: Files, writable: readonly string[]) {
     this.#program = program;
     this.#places = places;
     this.#files = files;
+    // A folder before those in it, which the server could replace by links.
+    for (const path of writable.toSorted((one, other) => depthOf(one) - depthOf(other))) {
+      const real = this.#realPath(path);
+      if (real !== undefined) this.#writable.push(real);
+    }
+  }
+
+  /**
+   * The path without links; `undefined` if nothing is there, or if a link that the server could have made leads out of the folders
+   * that it may write.
+   */
+  #realPath(path: string): string | undefined {
+    if (path === '') return undefined;
+    const real = this.#follow(path, 0);
+    return real === undefined || this.#files.kindOf(real) === undefined ? undefined : real;
+  }
+
+  #follow(path: string, depth: number): string | undefined {
+    if (depth > MAX_LINKS) return undefined;
+    let at: string = sep;
+    for (const name of resolve(path).split(sep).filter(Boolean)) {
+      const next = join(at, name);
+      const target = this.#files.linkAt(next);
+      const real = target === undefined ? next : this.#follow(resolve(at, target), depth + 1);
+      if (real === undefined) return undefined;
+      if (target !== undefined && this.#isOwn(at) && !this.#isOwn(real) && !isOfSystem(real)) {
+        this.distrusted.push(
+          `${next} is a link to ${real}, which stays closed, because the server can change the link.`,
+        );
+        return undefined;
+      }
+      at = real;
+    }
+    return at;
+  }
+
+  /** Whether the server may write in a folder. */
+  #isOwn(path: string): boolean {
+    return this.#writable.some((folder) => isWithin(path, folder));
   }
 
   /** Finds a command as the system does. */
@@ -146,12 +202,12 @@ class Finder {
   /** The path under which the program can be started: a link in a closed folder is replaced by its target. */
   startable(command: string, openings: readonly Opening[]): string {
     const isSeen = (path: string) => isOfSystem(path) || openings.some((opening) => isWithin(path, opening.path));
-    return isSeen(dirname(command)) ? command : (this.#files.realPath(command) ?? command);
+    return isSeen(dirname(command)) ? command : (this.#realPath(command) ?? command);
   }
 
   open(path: string, access: Opening['access'], because: string): void {
-    const real = this.#files.realPath(path);
-    if (real === undefined || path === '') return;
+    const real = this.#realPath(path);
+    if (real === undefined) return;
     if (!isOfSystem(real) || access === 'write') this.openings.push({ path: real, access, because });
     // The server finds the files under the path that its entry writes, too.
     if (real !== resolve(path) && !isOfSystem(resolve(path)))
@@ -160,12 +216,12 @@ class Finder {
 
   /** Opens the working folder, unless it is the home folder or above it. */
   openFolder(path: string): void {
-    if (!this.#isBroad(this.#files.realPath(path) ?? path)) this.open(path, 'read', 'its working folder');
+    if (!this.#isBroad(this.#realPath(path) ?? path)) this.open(path, 'read', 'its working folder');
   }
 
   /** Opens a program, what it is installed with, and the interpreter that its first line names. */
   openProgram(path: string, because: string, depth = 0): void {
-    const real = this.#files.realPath(path);
+    const real = this.#realPath(path);
     if (real === undefined || depth > 5) return;
     const environment = this.#environmentOf(path);
     if (environment !== undefined) this.open(environment, 'read', `${because}, in an environment of Python`);
@@ -173,7 +229,12 @@ class Finder {
     const interpreter = interpreterIn(line);
     if (!isOfSystem(real)) this.#openInstallation(real, because, interpreter !== undefined || SCRIPT.test(real));
     const found = interpreter === undefined ? undefined : this.locate(interpreter);
-    if (found !== undefined && found !== path) this.openProgram(found, because, depth + 1);
+    if (found === undefined || found === path) return;
+    if (!this.#isOwn(real)) this.openProgram(found, because, depth + 1);
+    else if (!isOfSystem(found) && found !== this.#places.node)
+      this.distrusted.push(
+        `${real} names ${found} in its first line, which stays closed, because the server can change the line.`,
+      );
   }
 
   /** Opens the scripts among the arguments, with their projects. */
@@ -187,7 +248,8 @@ class Finder {
       if (kind === 'folder' && PROJECT_OPTION.test(args[index - 1] ?? '') && !this.#isBroad(path))
         this.open(path, 'read', `the project of \`${args[index - 1]}\``);
       if (kind !== 'file' || !(index === first || SCRIPT.test(arg))) continue;
-      const real = this.#files.realPath(path) ?? path;
+      const real = this.#realPath(path);
+      if (real === undefined) continue;
       if (real !== path) this.open(path, 'read', 'a script of its arguments');
       if (!isOfSystem(real)) this.#openInstallation(real, 'a script of its arguments', true);
     }
@@ -229,7 +291,10 @@ class Finder {
       this.open(file, 'read', because);
       return;
     }
-    const project = above.find((folder) => PROJECT_FILES.some((name) => this.#files.kindOf(join(folder, name))));
+    const isOwn = this.#isOwn(file);
+    const project = above.find(
+      (folder) => this.#isOwn(folder) === isOwn && PROJECT_FILES.some((name) => this.#files.kindOf(join(folder, name))),
+    );
     const [folder] = above;
     const isAlone = folder === undefined || this.#places.closed.some((path) => dirname(path) === folder);
     this.open(
@@ -238,8 +303,9 @@ class Finder {
       project === undefined ? because : `${because}, with its project`,
     );
     // A package of a workspace finds those that it needs in a folder above.
-    if (project === undefined) return;
-    for (const higher of above) if (!isWithin(higher, project)) this.#openModules(higher, because);
+    if (project === undefined && !isOwn) return;
+    for (const higher of above)
+      if (project === undefined || !isWithin(higher, project)) this.#openModules(higher, because);
   }
 
   #openModules(folder: string, because: string): void {
@@ -256,7 +322,7 @@ class Finder {
 }
 
 function ownValue([name, value]: readonly [string, string]): string[] {
-  return name === 'PATH' || name === 'HOME' || name === 'SHELL' || CERTIFICATES.includes(name) ? [] : [value];
+  return name === 'PATH' || name === 'HOME' || name === 'SHELL' ? [] : [value];
 }
 
 /** The folders above a file, the nearest first. */

@@ -137,6 +137,13 @@ const PROCESSES: readonly Escape[] = [
   ['makes a process in new namespaces, past the filter', `return system(435, 0, 0)`],
   ['opens sockets past the filter', `return system(425, 0, 0)`],
   ['reads keys of the session', `return system(250, 0, -3, 0)`],
+  ['lists the mounts of the host', `return system(458, 0, 0, 0, 0)`, 'wild'],
+  ['lists the keys of the machine', `return require('fs').readFileSync('/proc/keys', 'utf8').length > 0`, 'wild'],
+  [
+    'reads paths of the host on the command line of the first process',
+    `return require('fs').readFileSync('/proc/1/cmdline', 'utf8').includes(t.data)`,
+    'wild',
+  ],
   ['loads a program into the kernel', `return system(321, 0, 0, 0)`],
   ['opens a file by its handle', `return system(304, -100, 0, 0)`],
   ['makes the system calls of another kind of program', `return system(0x40000000 + 41, 1, 1, 0)`, 'wild'],

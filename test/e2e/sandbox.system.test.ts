@@ -127,6 +127,24 @@ describe('a confined server', () => {
     expect(stdout).toContain('`sandbox` opens no-such-folder, which does not exist');
   });
 
+  it('sees nothing through a link that it has put in place of its working folder', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'trunkline-link-'));
+    const [inner, secret] = [join(root, 'mine/inner'), join(root, 'secret')];
+    for (const folder of [inner, secret]) mkdirSync(folder, { recursive: true });
+    const program = LAB.replace('lab.mjs', 'hostile.mjs');
+    const servers = { lab: { program, cwd: inner, sandbox: { write: [join(root, 'mine')] } } };
+    const gateway = await start({ servers });
+    await gateway.listTools();
+    await gateway.untilState('lab', 'ready');
+    const swap = `const fs = require('fs'); fs.rmdirSync('${inner}'); fs.symlinkSync('${secret}', '${inner}'); return true`;
+    expect(JSON.stringify((await gateway.call('lab__attempt', { code: swap })).message)).toContain('true');
+    process.kill((await gateway.status('lab')).pid, 'SIGKILL');
+    await gateway.untilServer('lab', 'names the link', ({ log }) =>
+      log.join('\n').includes(`${inner} is a link to ${secret}, which stays closed`),
+    );
+    rmSync(root, { recursive: true });
+  });
+
   it('F339: is restarted with all of its processes if these exceed their limit', async () => {
     const program = LAB.replace('lab.mjs', 'hostile.mjs');
     const servers = { lab: { program, sandbox: true, limits: { processes: 20 } } };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bubblewrapArguments } from '../../src/sandbox/bubblewrap.js';
+import { bubblewrapCommand } from '../../src/sandbox/bubblewrap.js';
 import { type Files, policyOf } from '../../src/sandbox/policy.js';
 import type { SandboxSpec } from '../../src/supervision/launcher.js';
 
@@ -7,14 +7,15 @@ const NOTHING: SandboxSpec = { server: 'a', read: [], write: [], network: [], un
 
 /** A machine with these files. A text that begins with `->` is a link, `/` at the end of a name makes a folder. */
 function filesOf(tree: Readonly<Record<string, string>>): Files {
+  const links = Object.entries(tree).filter(([, target]) => target.startsWith('->'));
   const real = (path: string): string | undefined => {
-    const target = tree[path];
-    if (target?.startsWith('->')) return real(target.slice(2));
-    return target !== undefined || isFolder(path) ? path : undefined;
+    const [link, target = ''] = links.find(([name]) => path === name || path.startsWith(`${name}/`)) ?? [];
+    if (link !== undefined) return real(target.slice(2) + path.slice(link.length));
+    return tree[path] !== undefined || isFolder(path) ? path : undefined;
   };
   const isFolder = (path: string) => Object.keys(tree).some((name) => name.startsWith(path === '/' ? '/' : `${path}/`));
   return {
-    realPath: real,
+    linkAt: (path) => (tree[path]?.startsWith('->') ? tree[path].slice(2) : undefined),
     kindOf: (path) => {
       const found = real(path);
       if (found === undefined) return undefined;
@@ -48,11 +49,17 @@ const TREE = {
   [`${HOME}/work/plain/server.py`]: '',
   [`${HOME}/work/plain/helper.py`]: '',
   [`${HOME}/Documents/a.txt`]: '',
+  [`${HOME}/.ssh/run.js`]: '',
+  [`${HOME}/mine/link`]: `->${HOME}/.ssh`,
+  [`${HOME}/mine/tool`]: `#!${HOME}/.ssh/id`,
+  [`${HOME}/outer`]: `->${HOME}/mine/link`,
+  '/srv/ca.pem': '',
 };
 const PLACES = {
   home: HOME,
   ownHome: '/home/ann/.local/share/trunkline/sandboxes/a-0',
   node: '/usr/bin/node',
+  certificates: ['/srv/ca.pem'],
   closed: [`${HOME}/.config/trunkline/trunkline.yaml`, `${HOME}/.config/trunkline`, `${HOME}/.local/share/trunkline`],
 };
 
@@ -143,6 +150,50 @@ describe('the openings of a confined server', () => {
     ]);
   });
 
+  it('are the files of certificates that the environment of Trunkline names, and no other value of such a variable', () => {
+    const variables = {
+      NODE_EXTRA_CA_CERTS: '/srv/ca.pem',
+      SSL_CERT_DIR: `${HOME}/.ssh`,
+      SSL_CERT_FILE: `${HOME}/.ssh/id`,
+    };
+    const { openings, proposed } = policy({ command: 'node', env: variables });
+    expect(openings.map(({ path }) => path)).toEqual(['/srv/ca.pem']);
+    expect(proposed).toEqual([`${HOME}/.ssh`, `${HOME}/.ssh/id`]);
+  });
+
+  describe('that may write a folder', () => {
+    const write = [`${HOME}/mine`];
+    const keys = `${HOME}/.ssh`;
+
+    it.each([
+      ['its working folder', { command: 'node', cwd: `${HOME}/mine/link` }, { opensFolder: true }],
+      ['a folder that `read` names', { command: 'node' }, { read: [`${HOME}/mine/link`] }],
+      ['a folder that `write` names, too', { command: 'node' }, { write: [...write, `${HOME}/mine/link`] }],
+      ['its program', { command: `${HOME}/mine/link/id` }, {}],
+      ['a script of its arguments', { command: 'node', args: [`${HOME}/mine/link/run.js`] }, {}],
+      ['the end of a chain of links', { command: 'node' }, { read: [`${HOME}/outer`] }],
+    ])('do not follow a link that it has put in place of %s', (_, program, settings) => {
+      const { openings, distrusted } = policy(program, { write, ...settings });
+      expect(openings.map(({ path }) => path)).toEqual(write);
+      expect(distrusted[0]).toMatch(/^\/home\/ann\/mine\/link is a link to \/home\/ann\/\.ssh, which stays closed/);
+      expect(openings.some(({ path }) => path.startsWith(keys))).toBe(false);
+    });
+
+    it('do not include the interpreter that it has written into its program', () => {
+      const { openings, distrusted } = policy({ command: `${HOME}/mine/tool` }, { write });
+      expect(openings.map(({ path }) => path)).toEqual(write);
+      expect(distrusted).toEqual([expect.stringContaining(`${HOME}/mine/tool names ${keys}/id in its first line`)]);
+    });
+
+    it('do not include a project above, although it has removed that of its program', () => {
+      const program = { command: 'node', args: [`${HOME}/work/mono/packages/mcp/dist/server.js`] };
+      expect(opened(program, { write: [`${HOME}/work/mono/packages/mcp/dist`] })).toEqual([
+        ['read', `${HOME}/work/mono/node_modules`],
+        ['write', `${HOME}/work/mono/packages/mcp/dist`],
+      ]);
+    });
+  });
+
   it('does not include the files of Trunkline in a folder that is opened, nor can such a folder be written', () => {
     expect(policy({ command: 'node' }, { read: [HOME] }).closed).toEqual(PLACES.closed);
     expect(policy({ command: 'node' }, { read: [`${HOME}/.config/trunkline`] }).openings).toEqual([]);
@@ -159,11 +210,19 @@ describe('the openings of a confined server', () => {
 });
 
 describe('the arguments of bubblewrap', () => {
-  const confined = (settings: Partial<SandboxSpec>) =>
-    bubblewrapArguments(
-      { policy: policy({ command: 'node' }, settings), cwd: HOME, filterDescriptor: 3, words: ['node', 'x.js'] },
-      { system: { '/usr': true, '/bin': 'usr/bin' }, isFolder: (path) => !path.endsWith('.yaml') },
+  const commandFor = (settings: Partial<SandboxSpec>) =>
+    bubblewrapCommand(
+      {
+        policy: policy({ command: 'node' }, settings),
+        ...{ cwd: HOME, filterDescriptor: 3, argumentsDescriptor: 4, words: ['node', 'x.js'] },
+      },
+      {
+        system: { '/usr': true, '/bin': 'usr/bin' },
+        isFolder: (path) => !path.endsWith('.yaml'),
+        hidden: ['/proc/keys'],
+      },
     );
+  const confined = (settings: Partial<SandboxSpec>) => commandFor(settings).input.split('\0').slice(0, -1);
   /** Position of a mount at a path, by its last argument. */
   const at = (args: readonly string[], path: string) => args.indexOf(path, args.indexOf('/dev/shm'));
 
@@ -194,7 +253,15 @@ describe('the arguments of bubblewrap', () => {
   it('drop all capabilities, and make the root, /proc and /dev read-only last', () => {
     const args = confined({});
     expect(args.join(' ')).toContain('--cap-drop ALL');
-    expect(args.join(' ')).toMatch(/--remount-ro \/ --remount-ro \/proc --remount-ro \/dev --chdir .* -- node x\.js$/);
+    expect(args.join(' ')).toMatch(/--remount-ro \/ --remount-ro \/proc --remount-ro \/dev --chdir /);
     expect(args.join(' ')).toContain('--symlink usr/bin /bin');
+  });
+
+  it('hide files of /proc that tell about the machine', () => {
+    expect(confined({}).join(' ')).toContain('--proc /proc --ro-bind /dev/null /proc/keys');
+  });
+
+  it('are not on the command line, which the server can read as that of its first process', () => {
+    expect(commandFor({ read: [`${HOME}/work`] }).args).toEqual(['--args', '4', '--', 'node', 'x.js']);
   });
 });

@@ -30,10 +30,20 @@ export async function sandbox(invocation: Invocation<{ try: true }>): Promise<nu
   const isConfined = programOf(server)?.sandbox !== undefined;
   const policy = policyFor(spec, confinementPlaces(config, process.env), process.env);
   const available = await confinement();
-  const { network, openings, proposed, unixSockets } = policy;
+  const { network, openings, proposed, distrusted, unixSockets } = policy;
   if (isJson) {
     const fault = available.isAvailable ? null : available.fault;
-    await printJson({ server: key, isConfined, openings, network, unixSockets, proposed, home: policy.ownHome, fault });
+    await printJson({
+      server: key,
+      isConfined,
+      openings,
+      network,
+      unixSockets,
+      proposed,
+      distrusted,
+      home: policy.ownHome,
+      fault,
+    });
     return EXIT.ok;
   }
   tell(
@@ -61,7 +71,7 @@ function rowsOf({ openings, network, unixSockets, home, ownHome }: Policy): stri
   ];
 }
 
-function remarksOn(server: ServerConfig, { proposed, network }: Policy): string[] {
+function remarksOn(server: ServerConfig, { proposed, distrusted, network }: Policy): string[] {
   const child = programOf(server);
   const name = npmPackageOf(server);
   const known = needsOf(name);
@@ -75,6 +85,7 @@ function remarksOn(server: ServerConfig, { proposed, network }: Policy): string[
       (path) =>
         `Its entry names ${path}, which is closed: \`sandbox: { read: [${quoted(path)}] }\` or \`write\` would open it.`,
     ),
+    ...distrusted,
     ...(child === undefined ? [] : [proxyRemark(child, network.length > 0) ?? []].flat()),
   ];
 }
