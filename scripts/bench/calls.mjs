@@ -1,7 +1,7 @@
 import { inRounds } from './measure.mjs';
 import { table } from './page.mjs';
 import { median, quantile, shownRatio } from './statistics.mjs';
-import { DIRECT, IN_FLIGHT, LIMITED, OpenWay, RELAY, TRUNKLINE, tinyServer } from './ways.mjs';
+import { DIRECT, IN_FLIGHT, LIMITED, LOGGED, OpenWay, RELAY, TRUNKLINE, tinyServer } from './ways.mjs';
 
 /** The first rounds find code that is not compiled yet; they are not counted. */
 export const WARM_UP_ROUNDS = 2;
@@ -9,11 +9,11 @@ export const WARM_UP_ROUNDS = 2;
 export const IN_FLIGHT_FACTOR = 4;
 
 /**
- * Small calls: one at a time, and many in flight. By way and round; times are in µs. Trunkline is measured with default
- * settings, and with a concurrency limit.
+ * Small calls: one at a time, and many in flight. By way and round; times are in µs. Trunkline is measured without and with
+ * its call log, and with a concurrency limit.
  */
 export async function measureCalls(allWays, folder, { rounds, calls }) {
-  const ways = allWays.flatMap((way) => (way.name === TRUNKLINE ? [way, LIMITED] : [way]));
+  const ways = allWays.flatMap((way) => (way.name === TRUNKLINE ? [way, LOGGED, LIMITED] : [way]));
   const opened = [];
   try {
     for (const way of ways) opened.push(await OpenWay.open(way, folder, { tiny: tinyServer() }));

@@ -42,7 +42,11 @@ export const trunkline = {
   name: TRUNKLINE,
   ...gateway,
   start: [...node(import.meta.resolve('../../dist/cli.js')), '--config'],
+  settings: { callLog: 'off' },
 };
+
+/** Trunkline with its call log, which is on by default. */
+export const LOGGED = { ...trunkline, name: 'Trunkline, call log', settings: {} };
 
 /** This build and, for `--against`, the build of another checkout. */
 export function buildsWith(checkout) {

@@ -293,7 +293,7 @@ function addMessages(program: CliCommand): void {
     .command('activity')
     .summary('show the log of calls')
     .description(
-      'Shows the call log: one line for each call, with the client, the server, the tool, the outcome, the time and the sizes. The setting `gateway: { callLog: metadata }` turns the log on; `full` adds arguments and results, which --json shows.',
+      'Shows the call log: one line for each call, with the client, the server, the tool, the outcome, the time and the sizes. The log has no arguments and results. The setting `gateway: { callLog: full }` adds them, which --json shows; `off` turns the log off.',
     )
     .option('-f, --follow', 'go on with the calls from now on')
     .option('--server <SERVER>', 'show only the calls of this server')

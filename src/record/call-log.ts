@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import {
   type CallEnd,
+  type CallFeed,
   type CallingClient,
   type CallObservation,
   type CallObserver,
@@ -10,6 +11,7 @@ import {
 import { readText, type Span, valuesAt } from '../json/json-text.js';
 import { RpcError } from '../jsonrpc/message.js';
 import type { Redact } from '../observe/redact.js';
+import { callLogFile } from '../state/user-files.js';
 import { LineQueue, type LineSink } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
 
@@ -17,6 +19,8 @@ import { RotatedFile } from './rotated-file.js';
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 export const MAX_CALL_FILES = 5;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+/** Milliseconds that a line may wait. A write for each call would cost more than the call. */
+const DELAY_MS = 250;
 /** Estimated bytes of a line besides arguments and result. */
 const LINE_BYTES = 400;
 const MAX_CONTENT_CHARACTERS = 4 * 1024;
@@ -82,37 +86,81 @@ export interface CallLogOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Opens the file of the call log, which all gateways of this user share. */
-export async function openCallFile(file: string): Promise<LineSink> {
-  return await RotatedFile.open({ file, maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_CALL_FILES, isShared: true });
+/**
+ * The file of the call log, which all gateways of this user share. Opened for the first line, because no client should wait
+ * for it, and again after a fault.
+ */
+export class CallFile implements LineSink {
+  readonly #file: string;
+  #opened: RotatedFile | undefined;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  async write(text: string): Promise<void> {
+    const limits = { maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_CALL_FILES };
+    this.#opened ??= await RotatedFile.open({ file: this.#file, ...limits, isShared: true });
+    await this.#opened.write(text);
+  }
+
+  async close(): Promise<void> {
+    await this.#opened?.close();
+  }
+}
+
+/** What the call log of a gateway needs. */
+export interface LoggedGateway {
+  readonly composition: { readonly calls: Pick<CallFeed, 'observe'>; readonly secrets: { readonly redact: Redact } };
+  readonly logger: { warn(facts: object, text: string): void };
+}
+
+/** Writes the call log until the returned function is called. */
+export function logCalls(wantsContent: boolean, { composition, logger }: LoggedGateway): () => Promise<void> {
+  const { calls, secrets } = composition;
+  const file = callLogFile();
+  const log = new CallLog({
+    sink: new CallFile(file),
+    wantsContent,
+    redact: secrets.redact,
+    onFault: (err) => logger.warn({ err, file }, 'the call log cannot be written; calls are missing in it'),
+  });
+  const stop = calls.observe(log);
+  return async () => {
+    stop();
+    await log.close();
+  };
 }
 
 export class CallLog implements CallObserver {
   readonly #options: CallLogOptions;
   readonly #queue: LineQueue;
   readonly #salt = randomBytes(8);
+  /** Texts without secrets, for the lines that are made together. A secret that becomes known later is not in them. */
+  #cleaned: Map<string, string> | undefined;
+  readonly #sessions = new WeakMap<CallingClient, string>();
 
   constructor(options: CallLogOptions) {
     this.#options = options;
     const { sink, onFault } = options;
     const describeGap = (dropped: number) => JSON.stringify({ time: new Date().toISOString(), dropped });
-    this.#queue = new LineQueue({ sink, maxBytes: MAX_WAITING_BYTES, describeGap, onFault });
+    this.#queue = new LineQueue({ sink, maxBytes: MAX_WAITING_BYTES, delayMs: DELAY_MS, describeGap, onFault });
   }
 
   /** Reads the request now, because its memory is used again after the request was written to the server. */
   begin(call: ObservedCall): CallObservation {
-    const { bytes, params: span } = call.exchange.request;
-    const params = this.#excerpt(bytes, span && (valuesAt(bytes, span, ['arguments'])[0] ?? span));
-    const read = { requestId: call.requestId, params };
-    return { ended: (_, end) => this.ended({ ...factsOf(call, end), ...read, result: this.#resultOf(end) }) };
+    const { requestId } = call;
+    const params = this.#options.wantsContent ? paramsOf(call) : undefined;
+    return { ended: (_, end) => this.ended(endedCall(call, end, requestId, params, this.#resultOf(end))) };
   }
 
   ended(call: EndedCall): void {
-    const { client, name, requestId, reason, params, result } = call;
-    const texts = [client.name, client.version, client.user?.name, name, requestId, reason, params?.text, result?.text];
-    this.#queue.offer(LINE_BYTES + texts.reduce((sum, text) => sum + (text?.length ?? 0), 0), () => {
-      const time = new Date().toISOString();
-      return () => JSON.stringify(this.#line(call, time));
+    const { client, name = '', requestId, reason = '', params, result } = call;
+    const names = client.name.length + client.version.length + (client.user?.name.length ?? 0) + name.length;
+    const contents = requestId.length + reason.length + (params?.text.length ?? 0) + (result?.text.length ?? 0);
+    this.#queue.offer(LINE_BYTES + names + contents, () => {
+      const at = Date.now();
+      return () => this.#line(call, at);
     });
   }
 
@@ -121,49 +169,54 @@ export class CallLog implements CallObserver {
   }
 
   #resultOf({ response, result }: CallEnd): Excerpt | undefined {
-    if (response !== undefined) return this.#excerpt(response.bytes, response.result ?? response.error);
-    return result && this.#excerpt(result, { start: 0, end: result.length });
+    if (!this.#options.wantsContent) return undefined;
+    if (response !== undefined) return excerpt(response.bytes, response.result ?? response.error);
+    return result && excerpt(result, { start: 0, end: result.length });
   }
 
-  #excerpt(bytes: Uint8Array, span: Span | undefined): Excerpt | undefined {
-    if (span === undefined || !this.#options.wantsContent) return undefined;
-    const end = Math.min(span.end, span.start + MAX_READ_BYTES);
-    return { text: readText(bytes, { start: span.start, end }), isCut: end < span.end };
-  }
-
-  #line(call: EndedCall, time: string): LoggedCall {
-    const {
-      client,
-      instance,
-      generation: gen,
-      method,
-      name,
-      outcome,
-      reason,
-      durationMs,
-      bytesIn,
-      bytesOut,
-      params,
-      result,
-    } = call;
+  /** The line as JSON. A value of `undefined` is left out. */
+  #line(call: EndedCall, at: number): string {
+    const { client, instance, generation, method, name, outcome, reason, durationMs, params, result } = call;
     const { user } = client;
-    return {
-      time,
-      ...(user && { [user.kind]: this.#short(user.name) }),
-      ...{ client: this.#short(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
-      ...(instance !== undefined && { server: serverOf(instance) }),
+    const userName = user && this.#short(user.name);
+    const line: { [Member in keyof LoggedCall]-?: LoggedCall[Member] | undefined } = {
+      time: new Date(at).toISOString(),
+      user: user?.kind === 'user' ? userName : undefined,
+      machine: user?.kind === 'machine' ? userName : undefined,
+      client: this.#short(`${client.name}/${client.version}`),
+      session: this.#sessionOf(client),
+      server: instance && serverOf(instance),
       method,
-      ...(name !== undefined && { tool: this.#short(name) }),
+      tool: name && this.#short(name),
       outcome,
-      ...(reason !== undefined && { reason: this.#short(reason) }),
-      ...{ ms: Math.round(durationMs * 10) / 10, in: bytesIn, out: bytesOut, id: this.#short(call.requestId) },
-      ...(gen !== undefined && { gen }),
-      ...(params !== undefined && { arguments: this.#clean(params) }),
-      ...(result !== undefined && { result: this.#clean(result) }),
+      reason: reason && this.#short(reason),
+      ms: Math.round(durationMs * 10) / 10,
+      in: call.bytesIn,
+      out: call.bytesOut,
+      id: this.#short(call.requestId),
+      gen: generation,
+      arguments: params && this.#clean(params),
+      result: result && this.#clean(result),
     };
+    return JSON.stringify(line);
   }
 
   #short(text: string): string {
+    if (NUMBER.test(text)) return text;
+    if (this.#cleaned === undefined) {
+      this.#cleaned = new Map();
+      queueMicrotask(() => {
+        this.#cleaned = undefined;
+      });
+    }
+    const known = this.#cleaned.get(text);
+    if (known !== undefined) return known;
+    const short = this.#shortened(text);
+    this.#cleaned.set(text, short);
+    return short;
+  }
+
+  #shortened(text: string): string {
     const isCut = text.length > MAX_READ_CHARACTERS;
     const clean = this.#clean({ text: text.slice(0, MAX_READ_CHARACTERS), isCut });
     return clean.length > MAX_NAME_CHARACTERS ? `${clean.slice(0, MAX_NAME_CHARACTERS)}… [cut]` : clean;
@@ -177,15 +230,40 @@ export class CallLog implements CallObserver {
       : certain;
   }
 
-  #sessionOf(session: number): string {
-    return createHash('sha256').update(this.#salt).update(String(session)).digest('hex').slice(0, 8);
+  #sessionOf(client: CallingClient): string {
+    const known = this.#sessions.get(client);
+    if (known !== undefined) return known;
+    const hash = createHash('sha256').update(this.#salt).update(String(client.session)).digest('hex').slice(0, 8);
+    this.#sessions.set(client, hash);
+    return hash;
   }
 }
 
-function factsOf(call: ObservedCall, { failure }: CallEnd): Omit<EndedCall, 'requestId' | 'params' | 'result'> {
+/** An id that is a small number, as most clients use, is no secret. */
+const NUMBER = /^\d{1,6}$/;
+
+function paramsOf({ exchange }: ObservedCall): Excerpt | undefined {
+  const { bytes, params: span } = exchange.request;
+  return excerpt(bytes, span && (valuesAt(bytes, span, ['arguments'])[0] ?? span));
+}
+
+function excerpt(bytes: Uint8Array, span: Span | undefined): Excerpt | undefined {
+  if (span === undefined) return undefined;
+  const end = Math.min(span.end, span.start + MAX_READ_BYTES);
+  return { text: readText(bytes, { start: span.start, end }), isCut: end < span.end };
+}
+
+function endedCall(
+  call: ObservedCall,
+  { failure }: CallEnd,
+  requestId: string,
+  params: Excerpt | undefined,
+  result: Excerpt | undefined,
+): EndedCall {
   const { client, instance, method, name, outcome, reason, durationMs, bytesIn, bytesOut } = call;
   // A call that was refused was sent over no connection.
   const ofFailure = failure instanceof RpcError ? undefined : failure?.generation;
   const generation = ofFailure ?? call.generation;
-  return { client, instance, generation, method, name, outcome, reason, durationMs, bytesIn, bytesOut };
+  const sizes = { durationMs, bytesIn, bytesOut, params, result };
+  return { client, instance, generation, method, name, outcome, reason, requestId, ...sizes };
 }

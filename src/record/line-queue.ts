@@ -13,6 +13,8 @@ export interface LineQueueOptions {
   readonly maxBytes: number;
   /** Returns the line that replaces missing lines and says how many they are. */
   readonly describeGap: (lines: number) => string;
+  /** Milliseconds that lines may wait, so that many are written at once. Lines of a whole piece wait no longer. 0 if absent. */
+  readonly delayMs?: number;
   /** Called for the first failure in a series of failed writes. */
   readonly onFault: (error: unknown) => void;
 }
@@ -39,6 +41,7 @@ export class LineQueue {
   #isFaulty = false;
   #isClosed = false;
   #work: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: LineQueueOptions) {
     this.#options = options;
@@ -61,19 +64,36 @@ export class LineQueue {
     }
     this.#waitingBytes += bytes;
     this.#waiting.push({ bytes, render: take() });
-    this.#work ??= this.#drain();
+    if (this.#work === undefined) this.#plan();
   }
 
   /** Writes the waiting lines, and closes the sink. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    if (this.#waiting.length > 0) this.#begin();
     await this.#work;
     if (this.#gap > 0) await this.#write('', 0);
     await this.#options.sink.close().catch(this.#options.onFault);
   }
 
+  /** Writes the waiting lines now if they fill a piece, otherwise after the delay. */
+  #plan(): void {
+    const { delayMs = 0 } = this.#options;
+    if (delayMs === 0 || this.#waitingBytes >= MAX_PIECE_BYTES) this.#begin();
+    else this.#timer ??= setTimeout(() => this.#begin(), delayMs).unref();
+  }
+
+  #begin(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#work ??= this.#drain();
+  }
+
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
+    const { delayMs = 0 } = this.#options;
+    // A busy queue never becomes empty, so that without this bound a few lines at a time would be written.
+    const isDue = () => delayMs === 0 || this.#isClosed || this.#waitingBytes >= MAX_PIECE_BYTES;
+    do {
       await nextTurn();
       let text = '';
       let lines = 0;
@@ -86,8 +106,9 @@ export class LineQueue {
       }
       this.#waiting = this.#waiting.slice(at);
       await this.#write(text, lines);
-    }
+    } while (this.#waiting.length > 0 && isDue());
     this.#work = undefined;
+    if (this.#waiting.length > 0) this.#plan();
   }
 
   async #write(text: string, lines: number): Promise<void> {

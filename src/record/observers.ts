@@ -1,4 +1,5 @@
 import type { Config } from '../config/resolve/config.js';
+import { logCalls } from './call-log.js';
 import type { RecordingContext } from './record-to.js';
 
 export interface ObserversOptions extends RecordingContext {
@@ -21,8 +22,8 @@ interface Running {
 }
 
 /**
- * The recording, the call log and the address of the metrics that the configuration or the command line asks for. Without
- * them, their code is not loaded.
+ * The recording, the call log and the address of the metrics that the configuration or the command line asks for. The code of
+ * recordings and of the address is loaded only if they are wanted.
  */
 export class Observers {
   readonly #options: ObserversOptions;
@@ -50,22 +51,20 @@ export class Observers {
   async #apply({ gateway }: Config): Promise<void> {
     const { settings, composition, logger } = this.#options;
     const file = settings.record ?? gateway.record;
-    const failed = (what: string) => (err: unknown) => {
-      logger.error({ err }, `${what} cannot be written; calls are served as usual`);
-      return undefined;
-    };
     this.#recording = await renew(this.#recording, file, async (key) => {
       const { recordTo } = await import('./record-to.js');
       const recorder = await recordTo(key, settings.recordMax, this.#options);
       logger.info({ file: key }, 'recording all messages');
       return { key, close: () => recorder.close() };
-    }).catch(failed('the recording'));
+    }).catch((err: unknown) => {
+      logger.error({ err }, 'the recording cannot be written; calls are served as usual');
+      return undefined;
+    });
     if (this.#recording === undefined) composition.platform.messages.letGo();
     const mode = gateway.callLog === 'off' ? undefined : gateway.callLog;
     this.#callLog = await renew(this.#callLog, mode, async (key) => {
-      const { logCalls } = await import('./record-to.js');
-      return { key, close: await logCalls(key === 'full', this.#options) };
-    }).catch(failed('the call log'));
+      return { key, close: logCalls(key === 'full', this.#options) };
+    });
     this.#metrics = await renew(this.#metrics, gateway.metrics.listen, async (key) => {
       return { key, close: await this.#serveMetrics(key) };
     });

@@ -7,10 +7,8 @@ import { asText } from '../json/json-value.js';
 import { splice, splicedLength } from '../json/splice.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import type { FindSecrets, Redact } from '../observe/redact.js';
-import { callLogFile } from '../state/user-files.js';
 import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
-import { CallLog, openCallFile } from './call-log.js';
 import { createCleaner } from './clean-message.js';
 import { describeGap, type Entry } from './format.js';
 import { LineQueue, type LineSink } from './line-queue.js';
@@ -55,26 +53,6 @@ export function showMessages(
 ): Recorder {
   const { messages, clock } = platform;
   return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });
-}
-
-/** Writes the call log until the returned function is called. */
-export async function logCalls(
-  wantsContent: boolean,
-  { composition, logger }: RecordingContext,
-): Promise<() => Promise<void>> {
-  const { calls, secrets } = composition;
-  const file = callLogFile();
-  const log = new CallLog({
-    sink: await openCallFile(file),
-    wantsContent,
-    redact: secrets.redact,
-    onFault: (err) => logger.warn({ err, file }, 'the call log cannot be written; calls are missing in it'),
-  });
-  const stop = calls.observe(log);
-  return async () => {
-    stop();
-    await log.close();
-  };
 }
 
 /** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { errorCode } from '../errors/error-text.js';
 import type { LineSink } from './line-queue.js';
 
 export interface RotatedFileOptions {
@@ -16,6 +17,8 @@ export interface RotatedFileOptions {
 
 const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
 const NEWLINE = 0x0a;
+/** How often a file that other processes may rotate is looked at. */
+const LOOK_EVERY_MS = 1_000;
 
 /**
  * A file with a limited size that only its owner can read. A full file becomes `FILE.1`, the previous `FILE.1` becomes
@@ -28,6 +31,8 @@ export class RotatedFile implements LineSink {
   #headerLength = 0;
   #part = 1;
   #isTorn = false;
+  /** When the file was last compared with its name, in milliseconds since 1970. */
+  #lookedAt = 0;
 
   private constructor(options: RotatedFileOptions, handle: FileHandle) {
     this.#options = options;
@@ -46,16 +51,24 @@ export class RotatedFile implements LineSink {
   }
 
   async write(text: string): Promise<void> {
+    if (this.#options.isShared && Date.now() - this.#lookedAt >= LOOK_EVERY_MS) await this.#follow();
     let rest = Buffer.from(this.#isTorn ? `\n${text}` : text);
     while (rest.length > 0) {
       const fitting = this.#fitting(rest);
-      if (fitting > 0) {
-        await this.#append(rest.subarray(0, fitting));
-        rest = rest.subarray(fitting);
-      } else {
-        await this.#rotate();
+      if (fitting > 0 || !(await this.#rotate())) {
+        const now = fitting > 0 ? fitting : rest.length;
+        await this.#append(rest.subarray(0, now));
+        rest = rest.subarray(now);
       }
     }
+  }
+
+  /** Opens the file again if another process has rotated it, or if it was removed. Others have made it longer. */
+  async #follow(): Promise<void> {
+    this.#lookedAt = Date.now();
+    const now = await statOf(this.#options.file);
+    if (now !== undefined && isSame(now, await this.#handle.stat())) this.#length = now.size;
+    else await this.#reopen();
   }
 
   /** Returns the number of bytes of these lines that fit into the file. A new file takes any first line. */
@@ -89,10 +102,23 @@ export class RotatedFile implements LineSink {
     this.#headerLength = this.#length;
   }
 
-  async #rotate(): Promise<void> {
-    const isOurs = isSame(await statOf(this.#options.file), await this.#handle.stat());
-    if (isOurs) await shift(this.#options);
-    else if (!this.#options.isShared) throw new Error(`another process writes to ${this.#options.file}`);
+  /** Begins a new file. Resolves with false if another process is doing that, so that this file has to take more. */
+  async #rotate(): Promise<boolean> {
+    const { file, isShared } = this.#options;
+    const lock = isShared ? `${file}.lock` : undefined;
+    if (lock !== undefined && !(await hasTaken(lock))) return false;
+    try {
+      const isOurs = isSame(await statOf(file), await this.#handle.stat());
+      if (isOurs) await shift(this.#options);
+      else if (!isShared) throw new Error(`another process writes to ${file}`);
+    } finally {
+      if (lock !== undefined) await rm(lock, { force: true });
+    }
+    await this.#reopen();
+    return true;
+  }
+
+  async #reopen(): Promise<void> {
     const handle = await openAt(this.#options);
     await this.#handle.close();
     this.#handle = handle;
@@ -115,12 +141,28 @@ async function openAt({ file, isShared }: RotatedFileOptions): Promise<FileHandl
   return await open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | (isShared ? 0 : O_EXCL), 0o600);
 }
 
+/** Age of the lock of a process that was killed while it renamed the files, in milliseconds. */
+const LEFT_AFTER_MS = 10_000;
+
+/** Takes the right to rename the files. Two processes that rename them at once would overwrite one. */
+async function hasTaken(lock: string): Promise<boolean> {
+  const age = Date.now() - ((await statOf(lock))?.mtimeMs ?? Number.POSITIVE_INFINITY);
+  if (age > LEFT_AFTER_MS) await rm(lock, { force: true });
+  try {
+    await (await open(lock, O_WRONLY | O_CREAT | O_EXCL, 0o600)).close();
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
 interface FileIdentity {
   readonly ino: number;
   readonly dev: number;
 }
 
-async function statOf(file: string): Promise<FileIdentity | undefined> {
+async function statOf(file: string): Promise<(FileIdentity & { size: number; mtimeMs: number }) | undefined> {
   return await stat(file).catch(() => undefined);
 }
 

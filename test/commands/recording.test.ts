@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -64,6 +64,34 @@ describe('a recorded session of the demo', () => {
     expect(stdout).not.toContain('get-sum');
     const asIs = await place.run(['inspect', file, '--json']);
     expect(asIs.stdout).toBe(readFileSync(file, 'utf8'));
+  });
+});
+
+describe('the call log of a gateway without a setting', () => {
+  it('has a line for each call, without its arguments and its result, which only the owner can read', async () => {
+    gateway = await GatewayProcess.start({ servers: { lab: {} } });
+    await gateway.call('lab__echo', { text: CANARY });
+    await gateway.end();
+    const file = join(gateway.folder, 'data', 'trunkline', 'calls.jsonl');
+    const [line = '', ...others] = readFileSync(file, 'utf8').split('\n');
+    expect(JSON.parse(line)).toMatchObject({ client: 'test/1', server: 'lab', tool: 'lab__echo', outcome: 'ok' });
+    expect(Object.keys(JSON.parse(line))).not.toEqual(expect.arrayContaining(['arguments', 'result']));
+    expect(line).not.toContain('canary');
+    expect(others).toEqual(['']);
+    if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);
+  });
+
+  it('does not keep a gateway from serving where nothing can be written, and says so once', async () => {
+    // A folder below a file can be made by nobody, not even by root.
+    gateway = await GatewayProcess.start({
+      servers: { lab: {} },
+      env: { XDG_DATA_HOME: fileURLToPath(import.meta.url) },
+    });
+    const answered = await gateway.call('lab__echo', { text: 'x' });
+    expect(answered.message.result.isError).toBeUndefined();
+    await gateway.call('lab__echo', { text: 'y' });
+    await gateway.end();
+    expect(gateway.stderr.match(/the call log cannot be written; calls are missing in it/g)).toHaveLength(1);
   });
 });
 

@@ -70,7 +70,6 @@ const LATER = [
   ...['src/sandbox/confined-launch.ts', 'src/sandbox/policy.ts', 'src/sandbox/name-proxy.ts'],
   ...[
     'src/record/record-to.ts',
-    'src/record/call-log.ts',
     'src/record/clean-message.ts',
     'src/record/record-to.ts',
     'src/cli/commands/calls/recording.ts',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { activityText } from '../../src/cli/commands/hub/logs.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
-import { CallLog, type EndedCall, type LoggedCall, openCallFile } from '../../src/record/call-log.js';
+import { CallFile, CallLog, type EndedCall, type LoggedCall } from '../../src/record/call-log.js';
 
 let folder: string;
 beforeEach(() => {
@@ -22,7 +22,7 @@ async function logged(calls: readonly EndedCall[], wantsContent = false): Promis
   const secrets = new KnownSecrets();
   secrets.know([{ env: { API_KEY: 'some-secret-1' }, args: [] }]);
   const file = join(folder, 'calls.jsonl');
-  const sink = await openCallFile(file);
+  const sink = new CallFile(file);
   const onFault = () => expect.unreachable();
   const log = new CallLog({ sink, wantsContent, redact: secrets.redact, onFault });
   for (const call of calls) log.ended(call);

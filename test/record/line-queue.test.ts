@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LineQueue } from '../../src/record/line-queue.js';
 
 /** A disk that the test controls. */
-function disk() {
+function disk(delayMs = 0) {
   const written: string[] = [];
   const faults: unknown[] = [];
   let pass = () => {};
@@ -17,7 +17,8 @@ function disk() {
       },
       close: async () => {},
     },
-    maxBytes: 10,
+    maxBytes: delayMs === 0 ? 10 : 1_000_000,
+    delayMs,
     describeGap: (lines) => `${lines} missing`,
     onFault: (error) => faults.push(error),
   });
@@ -47,6 +48,20 @@ describe('a queue of lines', () => {
     expect(written).toEqual([]);
     await queue.close();
     expect(written).toEqual(['one', 'two']);
+  });
+
+  it('lets lines wait for others if it may, unless they fill a piece, and writes what waits when it is closed', async () => {
+    const { queue, written, offer } = disk(600_000);
+    offer('one');
+    await turn();
+    expect(written).toEqual([]);
+    offer('x'.repeat(64 * 1024));
+    await turn();
+    await turn();
+    expect(written.length).toBe(2);
+    offer('three');
+    await queue.close();
+    expect(written.length).toBe(3);
   });
 
   it('F126: drops what has no room while the disk is slow, and says where and how much', async () => {

@@ -236,8 +236,8 @@ export const GATEWAY_SETTINGS = {
   ),
   callLog: choice(
     ['off', 'metadata', 'full'],
-    'off',
-    'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it.',
+    'metadata',
+    'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it. With off, nothing is written.',
   ),
   record: path('A file for a recording of all messages, without known secrets. Relative to the folder of this file.'),
   sealKeyFile: path(

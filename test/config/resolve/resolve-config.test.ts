@@ -270,7 +270,7 @@ describe('the gateway', () => {
   test('has defaults, of which the start limit depends on the machine', () => {
     expect(load('servers: { a: { command: x } }').gateway).toStrictEqual({
       mode: 'direct',
-      callLog: 'off',
+      callLog: 'metadata',
       startupWaitMs: 3_000,
       idleStopMs: 600_000,
       restartTool: false,

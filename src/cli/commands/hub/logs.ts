@@ -104,7 +104,9 @@ export async function activity({ options, isJson }: Invocation<{ follow: true; s
   const { follow: isFollowed = false, server } = options;
   const file = callLogFile();
   if (!existsSync(file) && !isFollowed) {
-    tell(`There is no call log at ${file}. The setting \`gateway: { callLog: metadata }\` turns it on.`);
+    tell(
+      `There is no call log at ${file}: no client has called a tool yet, or \`gateway: { callLog: off }\` turns it off.`,
+    );
     return EXIT.ok;
   }
   endWithReader();
