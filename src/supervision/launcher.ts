@@ -143,8 +143,8 @@ export interface RemoteSpec extends CommonSpec {
   readonly transport: 'auto' | 'http' | 'sse';
   /** Headers of every request, by lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Command whose output, a JSON object, gives further headers. It runs in a shell. */
-  readonly headersCommand?: string;
+  /** Command whose output, a JSON object, gives further headers. */
+  readonly headersCommand?: HeadersCommand;
   /** URL of the proxy. Without it, the variables of the environment decide. */
   readonly proxy?: string;
   /** Certificates of authorities to trust besides the usual ones, in PEM. */
@@ -152,6 +152,14 @@ export interface RemoteSpec extends CommonSpec {
   /** How to log in. Absent if the entry has credentials of its own. */
   readonly login?: LoginSettings;
   readonly missing?: undefined;
+}
+
+/** A command that prints headers. */
+export interface HeadersCommand {
+  /** Line for a shell. */
+  readonly line: string;
+  /** Variables besides those of Trunkline. */
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** A login with OAuth at a server behind a URL. All is found out, except for the members that the entry sets. */

@@ -43,7 +43,7 @@ export interface CheckedFile {
 
 export interface CheckedServer {
   readonly key: string;
-  /** Includes the variables of `defaults.env`, and `defaults.envFile` unless the entry has its own `envFile`. */
+  /** Includes the variables of `defaults.env` if the server has a program, and `defaults.envFile` unless the entry has its own `envFile`. */
   readonly entry: CheckedEntry;
   readonly settings: ServerSettings;
   /** The reason why the server cannot run on any machine; set for remote servers. */
@@ -194,7 +194,11 @@ function toCheckedServer(
   const settings = settingsOf(SERVER_SETTINGS, shared, own);
   return {
     key,
-    entry: { ...(envFile !== undefined && { envFile }), ...entry, env: { ...env, ...entry.env } },
+    entry: {
+      ...(envFile !== undefined && { envFile }),
+      ...entry,
+      env: { ...(entry.url === undefined && env), ...entry.env },
+    },
     settings: settings.placement === 'one' ? { ...settings, sharing: 'all' } : settings,
   };
 }

@@ -64,6 +64,21 @@ export function expand(text: string, variables: Variables, readSecret: ReadSecre
   });
 }
 
+/**
+ * A command line of a shell, with `${` for each `$${`. Throws a `ServerFault` for a reference, because the shell would run what the
+ * value contains.
+ */
+export function commandLine(text: string): string {
+  return text.replace(REFERENCE, (reference, ...match) => {
+    const { escaped } = match.at(-1) as Record<string, string | undefined>;
+    if (escaped !== undefined) return escaped;
+    throw new ServerFault(
+      `the command is run by a shell, and the value of ${reference} would become a part of it`,
+      `give the value to the command as a variable: \`env: { VALUE: "${reference}" }\` in this entry, and $VALUE in the command`,
+    );
+  });
+}
+
 /** The names of the variables that these texts refer to, sorted, each once. */
 export function namesIn(texts: readonly string[]): string[] {
   const names = texts.flatMap((text) => [...text.matchAll(REFERENCE)].flatMap(({ groups }) => groups?.name ?? []));
@@ -91,23 +106,14 @@ export function textsOf({
   env = {},
   url = '',
   headers = {},
-  headersCommand = '',
   proxy = '',
   caFile = '',
   oauth = {},
   tools,
 }: CheckedEntry): string[] {
-  const ofRemote = [
-    url,
-    ...Object.values(headers),
-    headersCommand,
-    proxy,
-    caFile,
-    ...Object.values(oauth).flat().map(String),
-  ];
-  // Only the program of a server gets the variables of `defaults.env`.
-  const ofProgram = url === '' ? [command, used, cwd, ...args, ...Object.values(env)] : [];
-  return [...ofProgram, ...ofRemote, ...textsIn(tools)];
+  const ofRemote = [url, ...Object.values(headers), proxy, caFile, ...Object.values(oauth).flat().map(String)];
+  const ofProgram = [command, used, cwd, ...args];
+  return [...ofProgram, ...Object.values(env), ...ofRemote, ...textsIn(tools)];
 }
 
 /**

@@ -28,6 +28,7 @@ import type { Config, Origin, ServerConfig } from './config.js';
 import { EnvFiles } from './env-file.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import {
+  commandLine,
   expandHome,
   expand as expandIn,
   type Secret,
@@ -304,7 +305,7 @@ function remoteSpec(
   expand: Expand,
   { file, folder, home }: Surroundings,
 ): RemoteSpec {
-  const { url = '', transport, type, headers = {}, headersCommand, oauth = {}, proxy, caFile } = entry;
+  const { url = '', transport, type, headers = {}, headersCommand, env = {}, oauth = {}, proxy, caFile } = entry;
   const resolved = Object.entries(headers).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
   );
@@ -315,7 +316,14 @@ function remoteSpec(
     url: faultsAt(['url'], () => remoteUrl(expand(url))),
     transport: transport ?? (type === 'sse' ? 'sse' : type === undefined ? 'auto' : 'http'),
     headers: Object.fromEntries(resolved),
-    ...(headersCommand !== undefined && { headersCommand: faultsAt(['headersCommand'], () => expand(headersCommand)) }),
+    ...(headersCommand !== undefined && {
+      headersCommand: {
+        line: faultsAt(['headersCommand'], () => commandLine(headersCommand)),
+        env: Object.fromEntries(
+          Object.entries(env).map(([name, value]) => [name, faultsAt(['env', name], () => expand(value))]),
+        ),
+      },
+    }),
     ...(proxy !== undefined && { proxy: faultsAt(['proxy'], () => proxyUrl(expand(proxy))) }),
     ...(caFile !== undefined && {
       ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(expand(caFile), home)))),
@@ -619,9 +627,9 @@ function configOf(args: readonly string[], { cwd, env }: Parameters<typeof check
   const named = (attached === '' ? args[at + 1] : attached) ?? '';
   if (at >= 0) return named === '' ? '' : resolve(cwd, named);
   if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
-  // Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
+  // The current folder counts, because older versions search it. Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
   const { platform } = process;
-  return candidateFiles({ cwd, searchesFolder: false, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
+  return candidateFiles({ cwd, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
 }
 
 function isFile(path: string): boolean {

@@ -215,7 +215,7 @@ const server = mapWith(
       `Headers of every request to the \`url\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
     ),
     headersCommand: text(
-      'A command that prints further headers as a JSON object. It runs in a shell before the first request, and again when the server answers 401.',
+      'A command that prints further headers as a JSON object. It runs in a shell before the first request, and again when the server answers 401. Values reach it as variables of `env`.',
       'a command',
     ),
     oauth: described(
@@ -241,7 +241,7 @@ const server = mapWith(
     ),
     env: described(
       variables,
-      'Environment variables of the server. It gets no others, except for harmless ones, such as PATH and HOME, and those of certificates and proxies.',
+      'Environment variables of the server. It gets no others, except for harmless ones, such as PATH and HOME, and those of certificates and proxies. For a `url`: variables of `headersCommand`.',
     ),
     envFile,
     prefix: z
@@ -271,6 +271,7 @@ const server = mapWith(
     if (first === undefined) report('found nothing to run; add `package`, `command` or `url`');
     for (const key of first === 'url' ? PROGRAM_KEYS : REMOTE_KEYS) {
       if (first === undefined || entry[key] === undefined) continue;
+      if (key === 'env' && entry.headersCommand !== undefined) continue;
       report(`found \`${key}\`, which a server with \`${first}\` does not have; remove it`, key);
     }
     const hasOwn = Object.keys(entry.headers ?? {}).some((name) => name.toLowerCase() === 'authorization');

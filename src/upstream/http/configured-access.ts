@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { endGroup, type GroupEnd } from '../../process/end-group.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
-import type { ChildExit, RemoteSpec } from '../../supervision/launcher.js';
+import type { ChildExit, HeadersCommand, RemoteSpec } from '../../supervision/launcher.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { type AccessHeaders, type Blocked, type Challenge, isBlocked, type RemoteAccess } from './access.js';
 
@@ -40,16 +40,16 @@ export function configuredAccess(
 /** Runs the command before the first request, and again when the server does not accept the headers anymore. */
 class CommandAccess implements ConfiguredAccess {
   readonly #fixed: AccessHeaders;
-  readonly #command: string;
+  readonly #command: HeadersCommand;
   readonly #options: ConfiguredAccessOptions;
   /** The latest run. Requests that need headers meanwhile wait for the same run. */
   #latest: Promise<AccessHeaders | Blocked> | undefined;
-  #running: HeadersCommand | undefined;
+  #running: CommandRun | undefined;
   #isEnded = false;
   /** Lets logs show the values of the latest run again. */
   #release = () => {};
 
-  constructor(fixed: AccessHeaders, command: string, options: ConfiguredAccessOptions) {
+  constructor(fixed: AccessHeaders, command: HeadersCommand, options: ConfiguredAccessOptions) {
     this.#fixed = fixed;
     this.#command = command;
     this.#options = options;
@@ -75,7 +75,7 @@ class CommandAccess implements ConfiguredAccess {
 
   #start(): Promise<AccessHeaders | Blocked> {
     if (this.#isEnded) return Promise.resolve(loginRequired('its connection is over'));
-    const running = new HeadersCommand(this.#command, this.#options.clock);
+    const running = new CommandRun(this.#command, this.#options.clock);
     this.#running = running;
     this.#latest = running.outcome.then((given) => {
       this.#running = undefined;
@@ -93,7 +93,7 @@ function isSame(one: AccessHeaders, other: AccessHeaders): boolean {
 }
 
 /** One run of the command in a shell. Its output may be secret, so no reason repeats it. */
-class HeadersCommand {
+class CommandRun {
   /** Resolves when the command and all processes of its group have ended, or will not end. */
   readonly outcome: Promise<AccessHeaders | Blocked>;
   readonly #clock: Clock;
@@ -105,11 +105,11 @@ class HeadersCommand {
   #ended: string | undefined;
   #fault: string | undefined;
 
-  constructor(command: string, clock: Clock) {
+  constructor({ line, env }: HeadersCommand, clock: Clock) {
     this.#clock = clock;
-    const env = Object.fromEntries(Object.entries(process.env).flatMap(([name, value = '']) => [[name, value]]));
+    const own = Object.fromEntries(Object.entries(process.env).flatMap(([name, value = '']) => [[name, value]]));
     this.#child = spawnChild(
-      { command, args: [], cwd: process.cwd(), env, isShell: true },
+      { command: line, args: [], cwd: process.cwd(), env: { ...own, ...env }, isShell: true },
       {
         onExit: () => {},
         onSpawnError: ({ code }) => {

@@ -72,7 +72,8 @@ describe('a server behind a URL', () => {
     const pem = '-----BEGIN CERTIFICATE-----\n';
     const entry = {
       url: URL,
-      headersCommand: `print ${$}{PROXY}`,
+      headersCommand: `print $TOKEN $${$}{SHELL}`,
+      env: { TOKEN: `${$}{PROXY}` },
       proxy: `http://${$}{PROXY}:3128`,
       caFile: './ca.pem',
     };
@@ -80,7 +81,7 @@ describe('a server behind a URL', () => {
     expect(server.child).toMatchObject({
       proxy: 'http://proxy.test:3128',
       ca: pem,
-      headersCommand: 'print proxy.test',
+      headersCommand: { line: `print $TOKEN ${$}{SHELL}`, env: { TOKEN: 'proxy.test' } },
     });
   });
 
@@ -93,6 +94,12 @@ describe('a server behind a URL', () => {
 });
 
 describe('a remote server that cannot be used', () => {
+  it.each(['PROXY', 'secret:KEY', 'user:TOKEN'])('refers to %s in the line of a command', (name) => {
+    expect(serverOf({ url: URL, headersCommand: `print ${$}{${name}}` }).problem?.message).toContain(
+      `far.headersCommand: the command is run by a shell, and the value of ${$}{${name}} would become a part`,
+    );
+  });
+
   it.each([
     [{ url: 'far.test/mcp' }, 'far.url: the URL is not valid'],
     [{ url: 'http://far.test/mcp' }, 'far.url: the URL is not encrypted, and its host is not this machine'],

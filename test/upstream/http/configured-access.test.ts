@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -19,9 +19,12 @@ afterEach(() => endRun(folder));
 const REQUEST = { method: 'POST', url: new URL('https://example.com/mcp') };
 
 /** A command as the configuration has it. The text of each process that it starts has the folder in it. */
-function running(headersCommand: string) {
+function running(line: string, env = {}) {
   const clock = new FakeClock();
-  const access = configuredAccess({ headers: {}, headersCommand }, { clock, keepSecret: () => () => {} });
+  const access = configuredAccess(
+    { headers: {}, headersCommand: { line, env } },
+    { clock, keepSecret: () => () => {} },
+  );
   let outcome: AccessHeaders | Blocked | undefined;
   const start = () => {
     void access.headers(REQUEST).then((given) => {
@@ -55,6 +58,17 @@ describe('the command for headers', () => {
     const { start, finish } = running(command);
     start();
     expect(await finish()).toEqual({ blocked: 'login_required', because: `\`headersCommand\` ${reason}` });
+  });
+
+  it('gets values as variables, which no shell runs', async () => {
+    const proof = join(folder, 'ran');
+    const token = `$(touch ${proof}); "; touch ${proof}; "`;
+    const { start, finish } = running(node(`console.log(JSON.stringify({ token: process.env.TOKEN }))`), {
+      TOKEN: token,
+    });
+    start();
+    expect(await finish()).toEqual({ token });
+    expect(existsSync(proof)).toBe(false);
   });
 
   it('may write 64 KiB', async () => {

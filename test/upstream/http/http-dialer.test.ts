@@ -414,7 +414,7 @@ describe('headersCommand', () => {
       const { origin } = await serveCalls((got) =>
         got.headers.authorization === 'Bearer 1' ? status(got.response, 401) : json(got.response, resultOf(got)),
       );
-      const headersCommand = `"${process.execPath}" "${script}"`;
+      const headersCommand = { line: `"${process.execPath}" "${script}"`, env: {} };
       const { call, secrets } = await connect(origin, { headersCommand });
       expect(await Promise.all([call().done, call().done])).toEqual(['{"n":1}', '{"n":1}']);
       expect(readFileSync(runs, 'utf8')).toBe('xx');
@@ -426,7 +426,7 @@ describe('headersCommand', () => {
 
   it('blocks the server if it fails', async () => {
     const { origin, got } = await serve(() => undefined);
-    const { outcome } = await dial(origin, { headersCommand: 'exit 3' });
+    const { outcome } = await dial(origin, { headersCommand: { line: 'exit 3', env: {} } });
     const reason = '`headersCommand` ended with exit code 3';
     expect(outcome).toMatchObject({ kind: 'failed', fault: 'blocked', reason });
     expect(got).toEqual([]);
@@ -434,7 +434,7 @@ describe('headersCommand', () => {
 
   it('blocks the server if it gives the headers again that were refused', async () => {
     const { origin, got } = await serve(({ response }) => status(response, 401));
-    const { outcome } = await dial(origin, { headersCommand: 'echo {}' });
+    const { outcome } = await dial(origin, { headersCommand: { line: 'echo {}', env: {} } });
     expect(outcome).toMatchObject({ kind: 'failed', fault: 'blocked', reason: expect.stringContaining('HTTP 401') });
     expect(got).toHaveLength(1);
   });
