@@ -1,10 +1,22 @@
-/** Needs of a well-known package in a sandbox. */
+/** A file that a program writes into the folder of its package, unless a variable names another. */
+export interface OwnFile {
+  readonly variable: string;
+  /** An option that names the file, too. */
+  readonly option?: string;
+  /** Paths from the folder of the package. The first is written; others were written by earlier versions. */
+  readonly files: readonly [usual: string, ...earlier: string[]];
+  /** Whether a relative value of the variable is relative to the folder of the usual file, and not to the working folder. */
+  readonly isRelativeToProgram?: boolean;
+}
+
+/** Needs of a well-known package, in a sandbox and elsewhere. */
 export interface KnownNeeds {
   readonly network?: readonly string[];
   /** A browser, which uses local sockets. */
   readonly unixSockets?: boolean;
   /** The paths in its arguments are what it works on, so that it writes to them. */
   readonly writesArguments?: boolean;
+  readonly ownFile?: OwnFile;
   /** The reason, as a clause with the package as its subject. */
   readonly because: string;
   /** The version whose source was read. */
@@ -16,12 +28,20 @@ export function needsOf(name: string): KnownNeeds | undefined {
   return KNOWN.get(name);
 }
 
-/** An entry `sandbox` for a server: with the known needs of its package, or `true`. */
-export function suggestedEntry(name: string, args: readonly string[]): true | Readonly<Record<string, unknown>> {
+/** An entry `sandbox` for a server: with the known needs of its package and further paths, or `true`. */
+export function suggestedEntry(
+  name: string,
+  args: readonly string[],
+  opened: readonly { readonly path: string; readonly access: 'read' | 'write' }[] = [],
+): true | Readonly<Record<string, unknown>> {
   const { network, unixSockets, writesArguments = false } = KNOWN.get(name) ?? {};
   // A path with a variable cannot be opened.
-  const write = writesArguments ? args.filter((arg) => /^(?:~?\/|\.)/.test(arg) && !arg.includes('$')) : [];
+  const named = writesArguments ? args.filter((arg) => /^(?:~?\/|\.)/.test(arg) && !arg.includes('$')) : [];
+  const openedFor = (access: 'read' | 'write') => opened.flatMap((each) => (each.access === access ? each.path : []));
+  const write = [...new Set([...named, ...openedFor('write')])];
+  const read = openedFor('read').filter((path) => !write.includes(path));
   const entry = {
+    ...(read.length > 0 && { read }),
     ...(write.length > 0 && { write }),
     ...(network && { network }),
     ...(unixSockets === true && { unixSockets }),
@@ -51,7 +71,32 @@ const KNOWN: ReadonlyMap<string, KnownNeeds> = new Map<string, KnownNeeds>([
   ],
   [
     '@modelcontextprotocol/server-memory',
-    { because: 'writes beside its program unless MEMORY_FILE_PATH names another file', version: '2026.8.31' },
+    {
+      ownFile: {
+        variable: 'MEMORY_FILE_PATH',
+        files: ['dist/memory.jsonl', 'dist/memory.json'],
+        isRelativeToProgram: true,
+      },
+      because: 'writes beside its program unless MEMORY_FILE_PATH names another file',
+      version: '2026.8.31',
+    },
+  ],
+  [
+    '@itseasy21/mcp-knowledge-graph',
+    {
+      ownFile: { variable: 'MEMORY_FILE_PATH', option: '--memory-path', files: ['dist/memory.jsonl'] },
+      because: 'writes beside its program unless MEMORY_FILE_PATH or `--memory-path` names another file',
+      version: '1.0.7',
+    },
+  ],
+  [
+    '@modelcontextprotocol/server-gdrive',
+    {
+      network: ['oauth2.googleapis.com', 'www.googleapis.com'],
+      ownFile: { variable: 'GDRIVE_CREDENTIALS_PATH', files: ['../../.gdrive-server-credentials.json'] },
+      because: 'keeps its login beside its package unless GDRIVE_CREDENTIALS_PATH names another file',
+      version: '2025.1.14',
+    },
   ],
   [
     '@modelcontextprotocol/server-github',

@@ -55,6 +55,9 @@ export const checkedFolder = inDataFolder('checked');
 /** Folder with the home folders of confined servers. */
 export const sandboxFolder = inDataFolder('sandboxes');
 
+/** Folder of the files of servers that would write beside their programs. */
+export const serverFilesFolder = inDataFolder('servers');
+
 /** Folder of compiled code. */
 export const codeCacheFolder = inDataFolder('code');
 

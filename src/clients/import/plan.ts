@@ -3,6 +3,8 @@ import type { Variables } from '../../config/resolve/references.js';
 import { SERVER_KEY_MAX_LENGTH, serverKeyFault, usableServerKey } from '../../config/schema/server-key.js';
 import type { FoundServer } from '../files/found-server.js';
 import { gatewayOf } from './gateways.js';
+import { type KeepingPlaces, type KeptFile, keepFile, withoutKeptFile } from './kept-file.js';
+import { folderOf, type OpenedPath, openedPaths } from './opened-paths.js';
 import { CannotImport, identityOfRun, loginRemark, type Run, runOf, type ToRunOptions, toRun } from './run.js';
 import { type SecretFile, toEntry } from './to-entry.js';
 
@@ -24,6 +26,10 @@ export interface PlannedServer {
   readonly comment?: string;
   /** The variables that have to be set. */
   readonly unset?: readonly string[];
+  /** The file in the data folder for a server that would write beside its program. */
+  readonly kept?: KeptFile;
+  /** The paths of its entry that are open for it although it is confined. */
+  readonly opened?: readonly OpenedPath[];
 }
 
 export interface PlanOptions extends ToRunOptions {
@@ -37,14 +43,28 @@ export interface PlanOptions extends ToRunOptions {
   readonly isOurselves: (run: FoundServer['run']) => boolean;
   /** Whether the programs of the servers are confined. */
   readonly isConfined?: boolean;
+  /** Whether confined servers may use the files and folders that their entries name. Default: true. */
+  readonly opensNamed?: boolean;
+  readonly places: KeepingPlaces;
   /** The servers that were asked for by name; all others are left out. Empty for all. */
   readonly names: readonly string[];
 }
 
 /** Decides about each server. Writes nothing; `secrets` takes the secrets of the servers to add. */
 export function planImport(options: PlanOptions): PlannedServer[] {
-  const { present, found, names, secrets, env, isOurselves, takesRemote, isConfined = false } = options;
-  const identityOf = (run: Run) => identityOfRun(run, { ...env, ...secrets.values });
+  const {
+    present,
+    found,
+    names,
+    secrets,
+    env,
+    isOurselves,
+    takesRemote,
+    isConfined = false,
+    opensNamed = true,
+    places,
+  } = options;
+  const identityOf = (run: Run) => identityOfRun(withoutKeptFile(run, places), { ...env, ...secrets.values });
   const takenKeys = new Set(Object.keys(present).map((key) => key.toLowerCase()));
   /** By identity, the key of the server that is or will be in the configuration. */
   const keys = new Map<string, string>();
@@ -52,6 +72,10 @@ export function planImport(options: PlanOptions): PlannedServer[] {
     const run = runOf(entry);
     if (run !== undefined) keys.set(identityOf(run), key);
   }
+  const pathsFor = (run: Run, kept: KeptFile | undefined, isAllowed: boolean): OpenedPath[] => [
+    ...(kept === undefined ? [] : [folderOf(kept, places.home)]),
+    ...(isAllowed ? openedPaths(run, { home: places.home, env: { ...env, ...secrets.values } }) : []),
+  ];
   const wanted = found.filter(({ name }) => names.length === 0 || names.includes(name));
   const runs = wanted.map((server) => [server, orCannot(() => toRun(server, options))] as const);
   // A server is enabled if at least one client has enabled it. A disabled copy of another client does not count.
@@ -75,12 +99,14 @@ export function planImport(options: PlanOptions): PlannedServer[] {
     const { allowedTools, deniedTools, name, place } = server;
     const timeoutMs = server.run.kind === 'command' ? server.run.timeoutMs : undefined;
     const settings = { allowedTools, deniedTools, timeoutMs, isConfined, isDisabled: !enabled.has(identity) };
-    const made = orCannot(() => toEntry(run, key, { ...settings, secrets, env }));
+    const kept = keepFile(run, key, places);
+    const opened = isConfined && !('url' in run.program) ? pathsFor(run, kept, opensNamed) : [];
+    const made = orCannot(() => toEntry(run, key, { ...settings, secrets, env, kept, opened }));
     if (made instanceof CannotImport) return { found: server, verdict: 'cannot', because: made.message, run };
     keys.set(identity, key);
     takenKeys.add(key.toLowerCase());
     const because = [key === usual ? '' : `the name ${usual} is taken`, loginRemark(run)].filter(Boolean).join('; ');
-    const planned = { found: server, key, run, ...made, because };
+    const planned = { found: server, key, run, ...made, because, opened, ...(kept && { kept }) };
     return key === name
       ? { ...planned, verdict: 'new' }
       : { ...planned, verdict: 'renamed', comment: `"${name}" in ${place.title}` };

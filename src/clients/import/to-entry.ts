@@ -5,6 +5,8 @@ import { NOTATIONS } from '../../config/schema/settings.js';
 import { findSecretShapes, secretValuesIn } from '../../observe/redact.js';
 import { suggestedEntry } from '../../sandbox/needs.js';
 import type { FoundServer } from '../files/found-server.js';
+import type { KeptFile } from './kept-file.js';
+import type { OpenedPath } from './opened-paths.js';
 import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
 
 /** The environment file of the configuration, as far as an entry has to know it. */
@@ -24,10 +26,13 @@ interface EntrySettings {
   readonly allowedTools?: readonly string[] | undefined;
   readonly deniedTools?: readonly string[] | undefined;
   readonly timeoutMs?: number | undefined;
-  /** Whether the program is confined, with the known needs of its package. */
+  /** Whether the program is confined, with the known needs of its package, and the paths that are open for it. */
   readonly isConfined?: boolean;
+  readonly opened?: readonly OpenedPath[] | undefined;
   /** The variables that are secrets whatever they look like. */
   readonly secretVariables?: readonly string[];
+  /** The file in the data folder for a server that would write beside its program. */
+  readonly kept?: KeptFile | undefined;
 }
 
 /**
@@ -46,19 +51,22 @@ export function toEntry(
   const texts = [...args, ...Object.values(clean.env), cwd ?? '', ...ofProgram];
   const names = namesIn(texts);
   const inFile = (name: string) => Object.hasOwn(secrets.values, name);
-  const { allowedTools, deniedTools } = settings;
+  const { allowedTools, deniedTools, kept } = settings;
+  const variables = { ...clean.env, ...(kept && { [kept.variable]: kept.value }) };
   const entry = {
     ...howToRun(program),
     ...(args.length > 0 && { args }),
     ...(cwd !== undefined && { cwd }),
-    ...(Object.keys(clean.env).length > 0 && { env: clean.env }),
+    ...(Object.keys(variables).length > 0 && { env: variables }),
     ...(secrets.envFile !== undefined && names.some(inFile) && { envFile: secrets.envFile }),
     ...((allowedTools ?? deniedTools) && {
       tools: { ...(allowedTools && { allow: allowedTools }), ...(deniedTools && { deny: deniedTools }) },
     }),
     ...timeouts(settings.timeoutMs),
     ...(settings.isConfined === true &&
-      !('url' in program) && { sandbox: suggestedEntry('package' in program ? program.package : '', args) }),
+      !('url' in program) && {
+        sandbox: suggestedEntry('package' in program ? program.package : '', args, settings.opened),
+      }),
     ...(settings.isDisabled === true && { disabled: true }),
   };
   const withoutDefault = names.filter((name) => texts.some((text) => text.includes(`\${${name}}`)));

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { findServers } from '../../../src/clients/files/find-servers.js';
 import type { FoundServers } from '../../../src/clients/files/found-server.js';
 import { planImport } from '../../../src/clients/import/plan.js';
+import { NOWHERE } from '../import/found.js';
 import { ClientHome } from './client-home.js';
 
 let home: ClientHome;
@@ -113,6 +114,7 @@ describe('an extension of Claude Desktop', () => {
         env: {},
         names: [],
         isOurselves: () => false,
+        places: NOWHERE,
       },
       secrets: { envFile: undefined, values: {}, put: (name) => name },
       ...{ system: home.system('darwin'), readEnvFile: () => undefined },

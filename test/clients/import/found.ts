@@ -9,6 +9,17 @@ export const DESKTOP = {
   path: ['mcpServers'],
 } as const;
 
+/** A machine without packages. */
+export const NOWHERE = {
+  platform: 'linux',
+  home: '/nowhere',
+  env: {},
+  nodePath: '/nowhere/bin/node',
+  storeFolder: '/nowhere/store',
+  serversFolder: '/nowhere/servers',
+  suffix: '',
+} as const;
+
 /** A server as a client has it. */
 export function found(name: string, run: FoundServer['run'], more: Partial<FoundServer> = {}): FoundServer {
   return { place: DESKTOP, name, run, isDisabled: false, variables: 'none', ...more };

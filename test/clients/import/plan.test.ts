@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { FoundServer } from '../../../src/clients/files/found-server.js';
 import { type PlanOptions, planImport } from '../../../src/clients/import/plan.js';
 import { describeRun, variablesOf } from '../../../src/clients/import/to-entry.js';
-import { command, DESKTOP, found } from './found.js';
+import { command, DESKTOP, found, NOWHERE } from './found.js';
 
 const $ = '$';
 
@@ -25,6 +25,7 @@ function plan(servers: readonly FoundServer[], options: Partial<PlanOptions> = {
     names: [],
     system: { platform: 'linux', home: '/home/ada' },
     readEnvFile: () => undefined,
+    places: NOWHERE,
     isOurselves: (run) => run.kind === 'command' && run.command === 'trunkline',
     ...options,
   });

@@ -8,6 +8,7 @@ import { findServers } from '../../../clients/files/find-servers.js';
 import type { ClientLocation, ClientSystem, FoundServers } from '../../../clients/files/found-server.js';
 import { isOurselves } from '../../../clients/files/own-entry.js';
 import { readServers } from '../../../clients/files/read-servers.js';
+import type { OpenedPath } from '../../../clients/import/opened-paths.js';
 import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
 import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
 import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
@@ -24,6 +25,7 @@ import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { lookOf, table } from '../../terminal.js';
 import { type EditableConfig, openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
+import { copyKeptFiles, describeKept, keepingPlaces } from './kept-files.js';
 
 interface ImportOptions {
   /** Name of a client, a file, or `-` for stdin. Absent for all clients. */
@@ -47,20 +49,30 @@ export interface PreparedImport {
   readonly edited: string;
 }
 
-/** Finds the servers and plans the import of each. Writes nothing. */
+/** Finds the servers and plans the import of each. With `opensNamed`, confined servers may use the paths that their entries name. Writes nothing. */
 export async function prepareImport(
   settings: GlobalOptions,
   { from, server: servers = [], sandbox: isConfined = false }: Partial<ImportOptions> = {},
+  opensNamed = true,
 ): Promise<PreparedImport> {
   const target = openEditableConfig(settings);
   const system = thisSystem();
   const found = await serversFrom(from, system);
   requireNames(servers, found);
   const plan = planImport({
-    ...{ system, found: found.servers, names: servers, secrets: target.secrets, env: process.env, isConfined },
+    ...{
+      system,
+      found: found.servers,
+      names: servers,
+      secrets: target.secrets,
+      env: process.env,
+      isConfined,
+      opensNamed,
+    },
     present: entriesIn(target.config.text ?? ''),
     takesRemote: takesRemoteServers(target.config.text ?? ''),
     isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),
+    places: keepingPlaces(target.config.file),
     readEnvFile,
   });
   const added = plan.filter(({ entry }) => entry !== undefined);
@@ -74,12 +86,12 @@ export async function prepareImport(
 /** `trunkline import`: adds the servers of clients to the configuration. */
 export async function importServers({ settings, options, isJson }: Invocation<ImportOptions>): Promise<number> {
   const prepared = await prepareImport(settings, options);
-  const { target, added, edited } = prepared;
+  const { target, added } = prepared;
   if (!isJson) reportPlan(prepared);
   // With `--json`, a program reads the output, and cannot answer questions.
   const isDryRun = options.dryRun || (isJson && !options.yes);
   const isWritten = added.length > 0 && !isDryRun && (options.yes || (await agrees(added.length, target)));
-  if (isWritten) await withChangeLock(() => saveEdit(target, edited));
+  if (isWritten) await withChangeLock(() => save(prepared));
   if (isJson) await printJson(toJson(prepared, isWritten));
   else if (isWritten) {
     tellWritten(added, target);
@@ -89,9 +101,16 @@ export async function importServers({ settings, options, isJson }: Invocation<Im
 }
 
 /** Writes a prepared import, and reports it. */
-export async function writeImport({ target, added, edited }: PreparedImport): Promise<void> {
-  await withChangeLock(() => saveEdit(target, edited));
+export async function writeImport(prepared: PreparedImport): Promise<void> {
+  const { target, added } = prepared;
+  await withChangeLock(() => save(prepared));
   tellWritten(added, target);
+}
+
+/** The files are first, because a server that starts without its file writes a new one. */
+function save({ target, added, edited }: PreparedImport): void {
+  copyKeptFiles(added);
+  saveEdit(target, edited);
 }
 
 function readEnvFile(file: string): Readonly<Record<string, string | undefined>> | undefined {
@@ -131,7 +150,18 @@ export function reportPlan({ plan, added, found: { unreadable }, target: { confi
   if (rows.length === 0) tell('No servers were found.');
   else tell(table([['NAME', 'CLIENT', 'RUNS', 'VARIABLES', 'VERDICT'], ...rows], look));
   for (const { place, because } of unreadable) tell(`${place.title}: ${place.file} cannot be read: ${because}`);
+  for (const { key = '', kept } of added) {
+    if (kept !== undefined) for (const line of describeKept(key, kept)) tell(line);
+  }
+  tellOpened(added);
   if (rows.length > 0) tell(`\n${added.length} of ${rows.length} would be added to ${config.file}.`);
+}
+
+/** Says what is open for servers that will be confined. Returns whether anything is. */
+export function tellOpened(added: readonly PlannedServer[]): boolean {
+  const lines = added.flatMap(({ key = '', opened = [] }) => describeOpened(opened).map((line) => `${key}: ${line}`));
+  for (const line of lines) tell(line);
+  return lines.length > 0;
 }
 
 async function agrees(count: number, { config }: EditableConfig): Promise<boolean> {
@@ -153,6 +183,13 @@ function tellWritten(added: readonly PlannedServer[], target: EditableConfig): v
   }
 }
 
+/** A line for each file or folder of an entry that is open for a confined server. */
+export function describeOpened(opened: readonly OpenedPath[]): string[] {
+  return opened.map(({ path, access, because }) => {
+    return `its sandbox opens ${printable(path)} for ${access === 'write' ? 'reading and writing' : 'reading'} (${because})`;
+  });
+}
+
 /** Makes the output of `--json`, which has names of variables but never their values. */
 export function toJson(
   { plan, found: { unreadable }, target: { config, secrets } }: PreparedImport,
@@ -162,7 +199,7 @@ export function toJson(
     config: config.file,
     envFile: secrets.added.length > 0 ? secrets.file : null,
     written: isWritten,
-    servers: plan.map(({ found, run, verdict, key, because, entry, unset = [] }) => ({
+    servers: plan.map(({ found, run, verdict, key, because, entry, kept, unset = [] }) => ({
       name: found.name,
       client: found.place.client,
       scope: found.place.scope,
@@ -174,6 +211,7 @@ export function toJson(
       variables: variablesOf(found.run),
       unset,
       disabled: entry?.disabled === true,
+      keeps: kept === undefined ? null : { variable: kept.variable, file: kept.file, earlier: kept.earlier },
     })),
     unreadable: unreadable.map(({ place, because }) => ({ client: place.client, file: place.file, because })),
   };

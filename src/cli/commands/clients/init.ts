@@ -15,7 +15,7 @@ import { tryServers } from '../config/check.js';
 import { isHubOn } from '../hub/hub-access.js';
 import { install } from '../packages/install.js';
 import { clientsNamed, registerAndTakeOut } from './connect.js';
-import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
+import { type PreparedImport, prepareImport, reportPlan, tellOpened, toJson, writeImport } from './import.js';
 
 interface InitOptions {
   /** Names of the clients to register Trunkline with. By default, the user chooses, or all installed ones are registered. */
@@ -53,8 +53,8 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   if (clients === undefined) return cancelled();
   const isConfined = options.sandbox ?? (await wantsConfinement(found, questions));
   if (isConfined === undefined) return cancelled();
-  const prepared =
-    isConfined && !options.sandbox ? withRetries(await prepareImport(settings, { sandbox: true })) : found;
+  const prepared = await confinedImport(settings, found, { isConfined, isShown: options.sandbox === true, questions });
+  if (prepared === undefined) return cancelled();
   const { plan, target, added, retried } = prepared;
   tellIntention(prepared, clients);
   const chosen = clients.map(({ client }) => client);
@@ -175,6 +175,23 @@ async function wantsConfinement(
   if (questions === undefined || !hasProgram || !(await confinement()).isAvailable) return false;
   tell('A confined server sees itself, a home folder of its own and what its entry opens, and nothing else of yours.');
   return await questions.confirm('Confine the imported servers?', { byDefault: false });
+}
+
+/** The import with confined servers, for which the paths of their entries are open if the user agrees. */
+async function confinedImport(
+  settings: GlobalOptions,
+  found: Retrying,
+  { isConfined, isShown, questions }: { isConfined: boolean; isShown: boolean; questions: Questions | undefined },
+): Promise<Retrying | undefined> {
+  if (!isConfined) return found;
+  const prepared = isShown ? found : withRetries(await prepareImport(settings, { sandbox: true }));
+  const opensAny = isShown ? prepared.added.some(({ opened = [] }) => opened.length > 0) : tellOpened(prepared.added);
+  if (!opensAny || questions === undefined) return prepared;
+  const isAgreed = await questions.confirm('Open these files and folders, which the entries name?', {
+    byDefault: true,
+  });
+  if (isAgreed === undefined) return undefined;
+  return isAgreed ? prepared : withRetries(await prepareImport(settings, { sandbox: true }, false));
 }
 
 async function chooseClients(

@@ -1,3 +1,8 @@
+import { mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname } from 'node:path';
+import { type KeptFile, keepFile } from '../../../clients/import/kept-file.js';
+import { folderOf, type OpenedPath, openedPaths } from '../../../clients/import/opened-paths.js';
 import { NEEDS_SERVERS } from '../../../clients/import/plan.js';
 import {
   fetchServer,
@@ -7,7 +12,7 @@ import {
   type RegistryRun,
   runFromRegistry,
 } from '../../../clients/import/registry.js';
-import { CannotImport, loginRemark, NO_ARGUMENTS, remoteRun } from '../../../clients/import/run.js';
+import { CannotImport, loginRemark, NO_ARGUMENTS, type Run, remoteRun } from '../../../clients/import/run.js';
 import { toEntry } from '../../../clients/import/to-entry.js';
 import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
 import { ServerFault } from '../../../config/file/config-error.js';
@@ -19,6 +24,8 @@ import { didYouMean } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
+import { describeOpened } from '../clients/import.js';
+import { describeNewFile, keepingPlaces } from '../clients/kept-files.js';
 import { openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
 
 interface AddOptions {
@@ -43,14 +50,20 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       if ('url' in run.program && !takesRemoteServers(config.text ?? '')) throw new CannotImport(NEEDS_SERVERS);
       const key = checkedKey(wanted, Object.keys(entriesIn(config.text ?? '')));
       const isConfined = options.sandbox === true;
-      const { entry, unset } = toEntry(run, key, { secrets, env: process.env, secretVariables, isConfined });
+      const kept = keepFile(run, key, keepingPlaces(config.file));
+      const opened = isConfined ? openedFor(run, kept) : [];
+      const more = { secretVariables, isConfined, kept, opened };
+      const { entry, unset } = toEntry(run, key, { secrets, env: process.env, ...more });
       const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
       checkEdited(config, edited);
       const facts = {
         ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
         ...{ written: !isDryRun, server: key, entry, unset },
       };
-      if (!isDryRun) saveEdit(target, edited);
+      if (!isDryRun) {
+        if (kept !== undefined) mkdirSync(dirname(kept.file), { recursive: true, mode: 0o700 });
+        saveEdit(target, edited);
+      }
       if (isJson) {
         await printJson(facts);
         return EXIT.ok;
@@ -64,6 +77,8 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       }
       const tries = 'url' in run.program ? 'connects to it' : 'starts it';
       tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` ${tries} once.`);
+      if (kept !== undefined) for (const line of describeNewFile(kept)) tell(`  ${line}`);
+      for (const line of describeOpened(opened)) tell(`  ${line}`);
       const remark = loginRemark(run);
       if (remark !== '') tell(`  ${remark}`);
       if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
@@ -71,6 +86,13 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
     },
     { isDryRun },
   ).catch(orUsageError);
+}
+
+/** The paths that a confined server may use because its entry names them. */
+function openedFor(run: Run, kept: KeptFile | undefined): OpenedPath[] {
+  const home = homedir();
+  const named = openedPaths(run, { home, env: process.env });
+  return kept === undefined ? named : [folderOf(kept, home), ...named];
 }
 
 const HOW_REMOTE = 'write `trunkline add NAME URL --header "Name: value"`';
