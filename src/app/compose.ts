@@ -21,6 +21,7 @@ import { createSearchTools } from '../gateway/search/search-tools.js';
 import { createRestartTool, createStatusTool, loadStatus, type OwnTool } from '../gateway/status/own-tool.js';
 import { createToolCountWarning } from '../gateway/status/status-advice.js';
 import type { ServiceFacts, StatusFacts, VisibleBackends } from '../gateway/status/status-facts.js';
+import { type HistoryReport, UsageHistory } from '../gateway/status/usage-history.js';
 import type { OutputLine } from '../hub/control.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import { quotedPath } from '../json/printable.js';
@@ -269,6 +270,25 @@ export function compose(options: ComposeOptions): Composition {
     const backends = new Map<string, Backend>(gateway.pool.oldest.map((backend) => [backend.key, backend]));
     return statusOf({ backends, catalogs: gateway.catalogs });
   };
+  const processesNow = () =>
+    [...gateway.pool.keys].flatMap((server) =>
+      gateway.pool.of(server).flatMap((backend) => {
+        const pid = instances.factsOf(backend).lifecycle?.pid;
+        return pid === undefined ? [] : [{ server, pid }];
+      }),
+    );
+  let history: UsageHistory | undefined;
+  const beginHistory = () => {
+    const begun = new UsageHistory({
+      now: Date.now,
+      schedule: backgroundClock.schedule,
+      processes: processesNow,
+      readUsage: async () => await processes?.resources.readAll({ countsSharedOnce: true }),
+    });
+    calls.observe(begun);
+    events.subscribe('server.changed', () => begun.processesChanged());
+    return begun;
+  };
   let exposition: Promise<() => Promise<string>> | undefined;
   let isStopped = false;
   return {
@@ -296,10 +316,10 @@ export function compose(options: ComposeOptions): Composition {
       );
       return await (await exposition)();
     },
-    readUsage: async () => {
-      const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
-      const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
-      await processes?.resources.refresh(...pids);
+    readUsage: async () => await processes?.resources.refresh(...processesNow().map(({ pid }) => pid)),
+    readHistory: () => {
+      history ??= beginHistory();
+      return history.report(gateway.pool.keys);
     },
     outputOf: (key) => instances.outputOf(key),
     restart,
@@ -369,6 +389,7 @@ export function compose(options: ComposeOptions): Composition {
     stop: async (ladder) => {
       isStopped = true;
       eventLoop.close();
+      history?.close();
       gateway.close();
       await instances.stopAll(ladder);
       await Promise.all([soleServers?.close(), processes?.close(), catalogues?.settled(), approvals.close()]);
@@ -454,6 +475,8 @@ export interface Composition {
   status(): StatusFacts;
   /** Measures memory and processes of all servers, for the next status. */
   readUsage(): Promise<void>;
+  /** Usage of all servers in the last hour. It is kept from the first call on, because only gateways with pages need it. */
+  readHistory(): HistoryReport;
   /** Reads all metrics, as text for Prometheus. */
   readMetrics(): Promise<string>;
   /** The last output of all processes of a server. */

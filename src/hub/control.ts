@@ -1,4 +1,5 @@
 import type { ProcessReport, StatusReport } from '../gateway/status/status.js';
+import type { HistoryReport } from '../gateway/status/usage-history.js';
 import type { ByteReader } from '../io/byte-reader.js';
 
 /*
@@ -91,6 +92,8 @@ export interface StatusAnswer {
 export type PageEvent =
   /** The state, when it has changed, at most once a second. `report` is null until the hub has started its servers. */
   | { readonly kind: 'state'; readonly hub: HubDescription; readonly report: StatusReport | null }
+  /** Usage of the servers in the last hour: at first, and every ten seconds. */
+  | ({ readonly kind: 'history' } & HistoryReport)
   | ({ readonly kind: 'calls' } & CallsEvent);
 
 /** The calls since the event before, 200 at most. `left` counts the others by outcome. */

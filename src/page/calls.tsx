@@ -1,9 +1,9 @@
-import { signal, useComputed, useSignal } from '@preact/signals';
+import { effect, signal, useComputed, useSignal } from '@preact/signals';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
 import { type CallLog, filterCalls, type Gap, groupCalls } from './calls-list.js';
 import { addressOf, hash, queried, route } from './route.js';
-import { callLog, hub, report } from './state.js';
+import { callLog, hub, replacements, report } from './state.js';
 import { clock, milliseconds, number, prettyJson } from './text.js';
 import {
   Block,
@@ -22,6 +22,12 @@ import {
 
 /** Calls that are shown while the list is paused, and the time of the pause. */
 const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
+
+// Calls of another configuration are none of this one.
+effect(() => {
+  replacements.value;
+  paused.value = undefined;
+});
 
 function togglePause(): void {
   paused.value = paused.value === undefined ? { log: callLog.value, at: Date.now() } : undefined;

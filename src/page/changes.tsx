@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { ComponentChild } from 'preact';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { utf8Length } from '../json/printable.js';
@@ -6,6 +6,7 @@ import type { ConfigChange, Requests } from '../web/contract.js';
 import { Message } from './calls.js';
 import { say } from './say.js';
 import { ask } from './session.js';
+import { replacements } from './state.js';
 import {
   Action,
   Block,
@@ -31,6 +32,41 @@ function close(): void {
   dialog.value = null;
 }
 
+/** The last change of the configuration, until it is undone or put away. */
+const written = signal<{ readonly title: string; readonly file: string; readonly undo: string } | undefined>(undefined);
+
+// A dialog or a change of another configuration is none of this one.
+effect(() => {
+  replacements.value;
+  close();
+  written.value = undefined;
+});
+
+/** Offers to take back the last change of the configuration. */
+export function Undo() {
+  const last = written.value;
+  if (last === undefined) return null;
+  const undo = async () => {
+    const { file } = await ask('POST /undo', { undo: last.undo });
+    putAway();
+    say(`Undone in ${file}: ${last.title}.`);
+  };
+  const putAway = () => {
+    written.value = undefined;
+  };
+  return (
+    <section class="card note row" aria-label="Last change of the configuration">
+      <span>
+        {foreign(last.title)}: written to <code>{foreign(last.file)}</code>.
+      </span>
+      <Change label="Undo" about={last.title} run={undo} />
+      <button type="button" onClick={putAway}>
+        Close
+      </button>
+    </section>
+  );
+}
+
 export function review(server: string): void {
   dialog.value = <ReviewDialog server={server} />;
 }
@@ -39,12 +75,12 @@ export function showDefinition(name: string, view: string): void {
   dialog.value = <DefinitionDialog name={name} view={view} />;
 }
 
-export function changeConfig(title: string, change: ConfigChange): void {
-  dialog.value = <ConfigDialog title={title} change={change} />;
+export function changeConfig(title: string, changes: readonly ConfigChange[], onWritten?: () => void): void {
+  dialog.value = <ConfigDialog title={title} changes={changes} onWritten={onWritten} />;
 }
 
 export function enable(server: string, isEnabled: boolean): void {
-  changeConfig(`${isEnabled ? 'Enable' : 'Disable'} ${server}`, { server, isDisabled: !isEnabled });
+  changeConfig(`${isEnabled ? 'Enable' : 'Disable'} ${server}`, [{ server, isDisabled: !isEnabled }]);
 }
 
 export async function logIn(server: string): Promise<void> {
@@ -57,12 +93,16 @@ export async function restart(server: string): Promise<void> {
   say(`${server} is being restarted.`);
 }
 
-function ConfigDialog({ title, change }: { title: string; change: ConfigChange }) {
-  const { answer, fault, load } = useAnswer(() => ask('POST /configure', change), title);
+function ConfigDialog(props: { title: string; changes: readonly ConfigChange[]; onWritten: (() => void) | undefined }) {
+  const { title, changes, onWritten } = props;
+  const { answer, fault, load } = useAnswer(() => ask('POST /configure', { changes }), title);
   const write = async (hash: string) => {
     try {
-      say(`Written to ${(await ask('POST /configure', { ...change, hash })).file}.`);
+      const { file, undo } = await ask('POST /configure', { changes, hash });
       close();
+      if (undo !== null) written.value = { title, file, undo };
+      say(`Written to ${file}.`);
+      onWritten?.();
     } catch (error) {
       // The file may have changed since it was shown. Then the change has to be read again.
       await load();

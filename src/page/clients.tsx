@@ -32,17 +32,19 @@ export function Clients() {
           ['Trunkline', ({ trunkline }) => trunkline],
         ]}
       />
-      <Table
-        caption="Servers that clients share, and why"
-        rows={servers}
-        keyOf={({ server }) => server}
-        columns={[
-          ['Server', ({ server }) => <ServerLink server={server} />],
-          ['Sharing', ({ sharing }) => sharing?.mode],
-          ['Because', ({ sharing }) => sharing && prose(sharing.because)],
-          ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
-        ]}
-      />
+      {servers.length > 0 && (
+        <Table
+          caption="Servers that clients share, and why"
+          rows={servers}
+          keyOf={({ server }) => server}
+          columns={[
+            ['Server', ({ server }) => <ServerLink server={server} />],
+            ['Sharing', ({ sharing }) => sharing?.mode],
+            ['Because', ({ sharing }) => sharing && prose(sharing.because)],
+            ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
+          ]}
+        />
+      )}
       <Help words={['isolated', 'profile', 'view', 'revision']} />
       {description.value?.advice?.map((sentence) => (
         <p key={sentence}>{prose(sentence)}</p>

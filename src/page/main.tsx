@@ -3,7 +3,7 @@ import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { duration } from '../gateway/status/status-text.js';
 import { Calls } from './calls.js';
-import { Dialogs } from './changes.js';
+import { Dialogs, Undo } from './changes.js';
 import { Clients } from './clients.js';
 import { Logins } from './logins.js';
 import { Needs } from './needs.js';
@@ -13,7 +13,18 @@ import { said, tellOfChanges } from './say.js';
 import { Server } from './server.js';
 import { Servers } from './servers.js';
 import { CODE, endSession, headers, openSession, session } from './session.js';
-import { description, heardAt, hello, hub, needs, receive, recording, report } from './state.js';
+import {
+  configFile,
+  description,
+  heardAt,
+  hello,
+  hub,
+  needs,
+  receive,
+  recording,
+  replacements,
+  report,
+} from './state.js';
 import { link, Stream } from './stream.js';
 import { clock } from './text.js';
 import { Tools } from './tools.js';
@@ -72,6 +83,7 @@ function Page() {
         </a>
         <strong>Trunkline</strong>
         <Service />
+        <Configuration />
         <Select label="Theme" value={theme.value} options={THEMES} onChange={setTheme} />
         <nav aria-label="Parts">
           {PARTS.map((name) => (
@@ -82,10 +94,11 @@ function Page() {
           ))}
         </nav>
       </header>
-      <main>
+      <main key={replacements.value}>
         {session.value === 'open' ? (
           <>
             <Trouble />
+            <Undo />
             <h1 tabIndex={-1} ref={heading}>
               {foreign(title)}
             </h1>
@@ -110,42 +123,59 @@ function Count({ part }: { readonly part: Part }) {
   return <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {part === 'needs' ? count || undefined : count}</span>;
 }
 
-/** Which hub the page shows, in a few words. */
+/** Which gateway the page shows, in a few words. Its dot is red if nothing serves, or if the page does not know it. */
 function Service() {
-  if (session.value !== 'open') return <span class="service" />;
-  const state = hub.value;
-  const seconds = Math.max(0, Math.round((heardAt.value - Date.parse(description.value?.since ?? '')) / 1000));
+  if (session.value !== 'open') return <span />;
+  const { value: state } = hub;
+  const { pid, since = '' } = description.value ?? {};
+  const seconds = Math.max(0, Math.round((heardAt.value - Date.parse(since)) / 1000));
+  const tone = link.value === 'lost' || state?.kind === 'none' ? 'bad' : link.value === 'live' && state ? 'good' : '';
   return (
-    <span class={`service ${link.value}`}>
+    <span class={`service ${tone}`}>
       {state === undefined && '…'}
-      {state?.kind === 'none' && 'no hub'}
-      {description.value !== undefined && `hub ${description.value.number}, up ${duration(seconds)}`}
+      {state?.kind === 'none' && 'No hub runs'}
+      {pid !== undefined && `Hub, pid ${pid}, up ${duration(seconds)}`}
       {link.value === 'lost' && ', not connected'}
       {hello.value?.isReadOnly && ', read only'}
     </span>
   );
 }
 
+/** The configuration that the page shows. */
+function Configuration() {
+  const file = configFile.value;
+  if (session.value !== 'open' || file === undefined) return null;
+  return <span class="configuration">{file === null ? 'No configuration file' : <code>{foreign(file)}</code>}</span>;
+}
+
 /** Faults that concern the whole page. */
 function Trouble() {
   const state = hub.value;
-  const { configFault: fault = null, configInForce } = report.value ?? {};
+  const { configFault = null, configInForce } = report.value ?? {};
   const asOf = heardAt.value > 0 ? ` What it shows is from ${clock(heardAt.value)}.` : '';
   const cards: CardProps[] = [];
-  const add = (level: CardProps['level'], title: string, detail: string) => cards.push({ level, title, detail });
+  const add = (level: CardProps['level'], title: string, detail: string, fault: string | null = null) =>
+    cards.push({ level, title, detail, cause: fault?.split('\n') ?? [] });
   if (link.value === 'lost') {
     const detail = 'See whether it still runs in its terminal. This page connects again by itself.';
     add('fail', '`trunkline web` does not answer', detail + asOf);
   }
-  if (state?.kind === 'none')
-    add('fail', 'No hub runs', [state.because, state.remedy, state.fault].filter(Boolean).join(' '));
+  if (state?.kind === 'none') {
+    const because = state.because.replace(/^No hub runs\. ?/, '');
+    add('fail', 'No hub runs', [because, state.remedy].filter(Boolean).join(' '), state.fault);
+  }
   if (state?.kind === 'waiting') {
     const detail = 'It has started no server yet. Start a client, such as your editor.';
     add('note', 'The hub waits for its first client', detail);
   }
-  if (fault !== null && configInForce === 'previous')
-    add('fail', 'The configuration file is unusable, so the previous one stays in force', fault);
-  else if (fault !== null) add('fail', 'The configuration cannot be used, so no server runs', fault);
+  // The part for needs has this fault with the others.
+  if (configFault !== null && route.value.part !== 'needs') {
+    const isInForce = configInForce === 'previous';
+    const title = isInForce
+      ? 'The configuration file is unusable, so the previous one stays in force'
+      : 'The configuration cannot be used, so no server runs';
+    add('fail', title, '', configFault);
+  }
   return (
     <div role="status">
       {cards.map((card) => (

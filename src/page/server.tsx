@@ -7,7 +7,7 @@ import { outcomeText } from './calls.js';
 import { enable, restart, review } from './changes.js';
 import { Help } from './help.js';
 import { addressOf, queried } from './route.js';
-import { known, latencyText, Measure, processOf, restartsOf } from './servers.js';
+import { clientsOf, known, latencyText, Measure, processOf, restartsOf } from './servers.js';
 import { callLog, description, hub, report, revision } from './state.js';
 import { link } from './stream.js';
 import { clock, matches, milliseconds } from './text.js';
@@ -24,6 +24,7 @@ import {
   Table,
   useRead,
   Waiting,
+  whole,
 } from './widgets.js';
 
 /** Everything about one server. */
@@ -80,6 +81,7 @@ function Details({ server }: Props) {
   return (
     <>
       <div class="columns">
+        <Measure server={name} kind="calls" isWide />
         <Measure server={name} kind="memory" isWide />
         <Measure server={name} kind="cpu" isWide />
       </div>
@@ -129,6 +131,7 @@ function Facts(server: ServerReport) {
         ['Last exit', isOne ? exit : null],
         ['Package', server.packageVersion],
         ['Revision', known(protocolVersion, (revision) => (era === null ? revision : `${revision}, ${era.name} era`))],
+        ['Clients', clientsOf(server)],
         ['Calls', `${inFlight} in flight${isOne ? `, ${server.queued} waiting, breaker ${server.breaker}` : ''}`],
         ['p50 / p95', latencyText(server.latencyMs)],
         ['Limits', limits.filter((limit) => limit !== null).join(', ') || null],
@@ -152,7 +155,7 @@ function Failures({ server }: { server: string }) {
       keyOf={({ id }) => String(id)}
       columns={[
         ['At', ({ at }) => clock(at)],
-        ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{foreign(name ?? method)}</a>],
+        ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{whole(name ?? method)}</a>],
         ['Client', ({ client }) => client],
         ['Outcome', ({ outcome, reason }) => outcomeText(outcome, reason)],
         ['Took', ({ ms }) => milliseconds(ms), ({ ms }) => ms],
@@ -179,7 +182,7 @@ function Settings({ server }: { server: string }) {
         rows={answer.filter(({ from }) => isWhole.value || from !== 'built in')}
         keyOf={({ name, from }) => `${name} ${from}`}
         columns={[
-          ['Setting', ({ name }) => <code>{foreign(name)}</code>],
+          ['Setting', ({ name }) => <code>{whole(name)}</code>],
           ['Value', ({ value }) => value],
           ['From', ({ from, line }) => (line === null ? from : `${file}, line ${line}${SUFFIXES[from]}`)],
         ]}

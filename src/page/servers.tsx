@@ -1,31 +1,58 @@
+import { computed } from '@preact/signals';
 import type { ServerReport } from '../gateway/status/status.js';
+import { plural, STATE_WORDS } from '../gateway/status/status-text.js';
+import { HISTORY_MINUTES } from '../gateway/status/usage-history.js';
 import { describeBytes } from '../json/printable.js';
+import type { ConfiguredServer } from '../web/contract.js';
 import { enable, restart } from './changes.js';
 import { Help } from './help.js';
-import { addressOf } from './route.js';
-import { cpuOf, hub, memoryOf, toneOf, usage } from './state.js';
-import { milliseconds } from './text.js';
-import { Change, type Column, Line, NONE, prose, State, Table, topOf, Waiting, whole } from './widgets.js';
+import { callRate, topOf, untilNow } from './lines.js';
+import { addressOf, queried } from './route.js';
+import { brokenFirst, FILTER_ABOVE, filterServers, toneOf } from './servers-list.js';
+import { cpuOf, history, hub, memoryOf } from './state.js';
+import { matches, milliseconds, number } from './text.js';
+import {
+  Change,
+  Choice,
+  type Column,
+  Line,
+  NONE,
+  optionsOf,
+  prose,
+  Search,
+  State,
+  Table,
+  Waiting,
+  whole,
+} from './widgets.js';
 
 /** Use of a server that is shown as a line. `least` is the top of a line whose values are all small. */
 const MEASURES = {
+  calls: { title: 'Calls a minute', of: rateOf, text: number, least: 5 },
   memory: { title: 'Memory', of: memoryOf, text: describeBytes, least: 64 * 1024 * 1024 },
   cpu: { title: 'Processor', of: cpuOf, text: (value: number) => `${value} %`, least: 25 },
 };
+type Kind = keyof typeof MEASURES;
 
+function measured(title: string, kind: Kind, rank?: 'minor'): Column<ServerReport> {
+  const { of } = MEASURES[kind];
+  return [title, ({ server }) => <Measure server={server} kind={kind} />, ({ server }) => of(server), rank];
+}
+
+/** Minor columns are in the page of the server, too. */
 const COLUMNS: readonly Column<ServerReport>[] = [
   ['Server', ({ server }) => <ServerLink server={server} />],
   ['State', (server) => <StateAndRestart {...server} />],
-  ['Process', processOf],
-  ['Revision', ({ protocolVersion }) => known(protocolVersion, whole)],
+  ['Process', processOf, undefined, 'minor'],
+  ['Revision', ({ protocolVersion }) => known(protocolVersion, whole), undefined, 'minor'],
   ['Tools', ({ tools }) => tools.exposed.length, ({ tools }) => tools.exposed.length],
-  ['Calls/min', rateOf, rateOf],
-  ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null],
-  ['Memory', ({ server }) => <Measure server={server} kind="memory" />, ({ server }) => memoryOf(server)],
-  ['Processor', ({ server }) => <Measure server={server} kind="cpu" />, ({ server }) => cpuOf(server)],
+  measured('Calls/min', 'calls'),
+  ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null, 'minor'],
+  measured('Memory', 'memory'),
+  measured('Processor', 'cpu', 'minor'),
   ['Restarts', restartsOf, restartsOf],
-  ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
-  ['Clients', clientsOf, clientsOf],
+  ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length, 'minor'],
+  ['Clients', clientsOf, clientsOf, 'minor'],
 ];
 
 export function known<T, R>(value: T | null | undefined, text: (value: T) => R): R | null {
@@ -36,11 +63,15 @@ export function latencyText(latency: ServerReport['latencyMs']): string | null {
   return known(latency, ({ p50, p95 }) => `${milliseconds(p50)} / ${milliseconds(p95)}`);
 }
 
-function rateOf({ server }: ServerReport): number | null {
-  return usage.value.servers.get(server)?.callsPerMinute ?? null;
+const histories = computed(() => new Map(history.value?.servers.map((each) => [each.server, each])));
+
+/** Calls in the last minute. Null if it is unknown. */
+function rateOf(server: string): number | null {
+  const own = histories.value.get(server);
+  return history.value === undefined || own === undefined ? null : callRate(history.value, own);
 }
 
-function clientsOf({ instances }: ServerReport): number {
+export function clientsOf({ instances }: ServerReport): number {
   return instances.reduce((sum, { clients }) => sum + clients, 0);
 }
 
@@ -69,24 +100,27 @@ function StateAndRestart({ server, state }: ServerReport) {
 }
 
 /** A value with its line: beside it in a table, or below it. */
-export function Measure(props: { server: string; kind: keyof typeof MEASURES; isWide?: boolean }) {
+export function Measure(props: { server: string; kind: Kind; isWide?: boolean }) {
   const { server, kind, isWide = false } = props;
   const { title, of, text, least } = MEASURES[kind];
-  const points = usage.value.servers.get(server)?.[kind];
-  const value = known(of(server), text) ?? NONE;
-  const line = <Line points={points} least={least} isWide={isWide} />;
+  const now = of(server);
+  const values = untilNow(histories.value.get(server)?.[kind] ?? [], now);
+  const line = <Line values={values} least={least} isWide={isWide} />;
   return isWide ? (
     <section class="usage">
       <h2>{title}</h2>
       <p class="figure">
-        {value} <small class="quiet">Top of the line: {text(topOf(points, least))}</small>
+        {known(now, text) ?? NONE}{' '}
+        <small class="quiet">
+          {values.length < HISTORY_MINUTES ? `Last ${values.length} min` : 'Last hour'}, up to {text(topOf(values, 0))}
+        </small>
       </p>
       {line}
     </section>
   ) : (
     <span class="measured">
       {line}
-      <span>{value}</span>
+      <span>{known(now, text) ?? NONE}</span>
     </span>
   );
 }
@@ -99,42 +133,92 @@ export function Servers() {
     case 'waiting':
       return <p>The hub starts its servers when its first client comes.</p>;
     case 'running':
-      if (state.report.servers.length + state.disabled.length === 0)
-        return <p>{prose('No server is configured. `trunkline add` adds one.')}</p>;
-      return (
-        <>
-          <Table
-            caption="Lines begin when this page is opened, and show up to 15 minutes."
-            columns={COLUMNS}
-            rows={state.report.servers}
-            keyOf={({ server }) => server}
-          />
-          {state.disabled.length > 0 && (
-            <Table
-              caption="Disabled in the configuration"
-              rows={state.disabled}
-              keyOf={(server) => server}
-              columns={[
-                ['Server', (server) => <ServerLink server={server} />],
-                ['Change', (server) => <Change label="Enable" about={server} run={() => enable(server, true)} />],
-              ]}
-            />
-          )}
-          <Help words={['parked', 'failed', 'silent', 'revision', 'p50 / p95', 'instance']} />
-        </>
-      );
+      return <Running servers={state.report.servers} disabled={state.disabled} />;
     case 'none':
-      return (
+      return <Configured servers={state.servers} />;
+  }
+}
+
+const NO_SERVER =
+  'No server is configured. `trunkline add` adds one, and `trunkline init` takes over those of your MCP clients.';
+
+function Running({ servers, disabled }: { servers: readonly ServerReport[]; disabled: readonly string[] }) {
+  const count = servers.length + disabled.length;
+  const [words, state] = [queried('words'), queried('state')];
+  if (count === 0) return <p>{prose(NO_SERVER)}</p>;
+  const states = [...servers.map((server) => STATE_WORDS[server.state]), ...disabled.map(() => DISABLED)];
+  const found = filterServers(servers, words, state);
+  const foundDisabled = disabled.filter(
+    (server) => matches(`${server} ${DISABLED}`, words) && ['', DISABLED].includes(state),
+  );
+  return (
+    <>
+      <Filter count={count} found={found.length + foundDisabled.length} states={states} />
+      {found.length > 0 && (
         <Table
-          caption="Servers of the configuration"
-          rows={state.servers}
+          caption="Broken servers first; each line shows the last hour"
+          kind="servers cards"
+          columns={COLUMNS}
+          rows={brokenFirst(found)}
           keyOf={({ server }) => server}
+        />
+      )}
+      {foundDisabled.length > 0 && (
+        <Table
+          caption="Disabled in the configuration"
+          rows={foundDisabled}
+          keyOf={(server) => server}
           columns={[
-            ['Server', ({ server }) => server],
-            ['Command or URL', ({ runs }) => runs],
-            ['State', ({ isDisabled }) => (isDisabled ? 'disabled' : 'not running')],
+            ['Server', (server) => <ServerLink server={server} />],
+            ['Change', (server) => <Change label="Enable" about={server} run={() => enable(server, true)} />],
           ]}
         />
-      );
-  }
+      )}
+      <Help words={['parked', 'failed', 'silent', 'revision', 'p50 / p95', 'instance']} />
+    </>
+  );
+}
+
+const DISABLED = 'disabled';
+
+/** The filter of a long list. It stays while it hides servers. */
+function Filter({ count, found, states }: { count: number; found: number; states: readonly string[] }) {
+  if (count <= FILTER_ABOVE && found === count) return null;
+  return (
+    <>
+      <search class="filters">
+        <Search label="Filter the servers" />
+        <Choice label="State" name="state" options={optionsOf('any state', 'state', states)} />
+      </search>
+      {found < count && (
+        <p class="quiet" role="status">
+          {found === 0 ? 'No server matches the filter.' : `${found} of ${plural(count, 'server')}.`}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Configured({ servers }: { servers: readonly ConfiguredServer[] }) {
+  const stateOf = ({ isDisabled }: ConfiguredServer) => (isDisabled ? DISABLED : 'not running');
+  const [words, state] = [queried('words'), queried('state')];
+  if (servers.length === 0) return <p>{prose(NO_SERVER)}</p>;
+  const found = servers.filter(
+    (each) => matches(`${each.server} ${each.runs} ${stateOf(each)}`, words) && ['', stateOf(each)].includes(state),
+  );
+  return (
+    <>
+      <Filter count={servers.length} found={found.length} states={servers.map(stateOf)} />
+      <Table
+        caption="Servers of the configuration"
+        rows={found}
+        keyOf={({ server }) => server}
+        columns={[
+          ['Server', ({ server }) => server],
+          ['Command or URL', ({ runs }) => runs],
+          ['State', stateOf],
+        ]}
+      />
+    </>
+  );
 }

@@ -1,8 +1,8 @@
 import { batch, computed, signal } from '@preact/signals';
-import type { ProcessReport, ServerReport } from '../gateway/status/status.js';
+import type { ProcessReport } from '../gateway/status/status.js';
+import type { HistoryReport } from '../gateway/status/usage-history.js';
 import type { Frame, HubState, Need, RecordingState } from '../web/contract.js';
 import { addCalls, type CallLog } from './calls-list.js';
-import { HISTORY_MS, type Point } from './text.js';
 
 /** Facts of which every part of the page shows some. They are `undefined` until they are known, which is not zero. */
 
@@ -16,25 +16,17 @@ export const recording = signal<RecordingState | null | undefined>(undefined);
 export const report = computed(() => (hub.value?.kind === 'running' ? hub.value.report : undefined));
 export const description = computed(() => (hub.value?.kind === 'none' ? undefined : hub.value?.hub));
 
-export const callLog = signal<CallLog>({ calls: [], failed: [], left: 0, since: 0, gaps: [] });
+const NO_CALLS: CallLog = { calls: [], failed: [], left: 0, since: 0, gaps: [] };
+export const callLog = signal(NO_CALLS);
 /** Whether calls are followed now, and the time until which they were. */
 let isFollowed = false;
 let followedUntil = 0;
 
-interface Usage {
-  readonly memory: readonly Point[];
-  readonly cpu: readonly Point[];
-  readonly calls: number;
-  /** Null until the second point. */
-  readonly callsPerMinute: number | null;
-}
-/** Time between two points. The hub measures every ten seconds. */
-const POINT_EVERY_MS = 9_500;
-/** By server. It begins when the page is opened. */
-export const usage = signal<{ readonly at: number; readonly servers: ReadonlyMap<string, Usage> }>({
-  at: 0,
-  servers: new Map(),
-});
+/** Usage of the servers in the last hour. */
+export const history = signal<HistoryReport | undefined>(undefined);
+
+/** The file of the configuration that is shown; null if there is none. */
+export const configFile = computed(() => hello.value?.configFile);
 
 export function receive(frames: readonly Frame[]): void {
   batch(() => {
@@ -46,6 +38,7 @@ export function receive(frames: readonly Frame[]): void {
 function take(frame: Frame): void {
   switch (frame.kind) {
     case 'hello':
+      if (hello.value !== undefined && hello.value.configFile !== frame.configFile) forget();
       hello.value = frame;
       isFollowed = false;
       break;
@@ -54,7 +47,9 @@ function take(frame: Frame): void {
       needs.value = frame.needs;
       isFollowed &&= frame.hub.kind === 'running';
       if (isFollowed) followedUntil = frame.at;
-      if (frame.hub.kind === 'running') takeUsage(frame.at, frame.hub.hub.servers);
+      break;
+    case 'history':
+      history.value = frame;
       break;
     case 'calls':
       callLog.value = addCalls(callLog.value, frame, followedUntil);
@@ -67,28 +62,18 @@ function take(frame: Frame): void {
   }
 }
 
-function takeUsage(at: number, processes: readonly ProcessReport[]): void {
-  const before = usage.value;
-  if (at - before.at < POINT_EVERY_MS) return;
-  const minutes = (at - before.at) / 60_000;
-  const servers = new Map<string, Usage>();
-  for (const { server } of processes) {
-    const own = processes.filter((each) => each.server === server);
-    const known = before.servers.get(server);
-    const add = (line: readonly Point[] = [], value: number | null) => [
-      ...line.filter((point) => point.at > at - HISTORY_MS),
-      { at, value },
-    ];
-    const calls = own.reduce((sum, each) => sum + each.calls, 0);
-    servers.set(server, {
-      memory: add(known?.memory, memoryOf(server, own)),
-      cpu: add(known?.cpu, cpuOf(server, own)),
-      calls,
-      // Processes that have ended are counted no more.
-      callsPerMinute: known === undefined || calls < known.calls ? null : Math.round((calls - known.calls) / minutes),
-    });
-  }
-  usage.value = { at, servers };
+/** Number of times that another configuration took the place of the one before. */
+export const replacements = signal(0);
+
+/** Nothing of another configuration stays. */
+function forget(): void {
+  replacements.value += 1;
+  hub.value = undefined;
+  needs.value = undefined;
+  recording.value = undefined;
+  history.value = undefined;
+  callLog.value = NO_CALLS;
+  followedUntil = 0;
 }
 
 /** Memory of all processes of a server. Null if it is unknown, or if none runs. */
@@ -108,27 +93,6 @@ function sumOf(
 ): number | null {
   const known = processes.flatMap((each) => (each.server === server ? (value(each) ?? []) : []));
   return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
-}
-
-type Tone = 'good' | 'busy' | 'bad' | 'off';
-
-const TONES: Readonly<Record<ServerReport['state'], Tone>> = {
-  ready: 'good',
-  idle: 'off',
-  stopped: 'off',
-  starting: 'busy',
-  installing: 'busy',
-  stopping: 'busy',
-  suspect: 'bad',
-  backoff: 'bad',
-  offline: 'bad',
-  blocked: 'bad',
-  parked: 'bad',
-  misconfigured: 'bad',
-};
-
-export function toneOf(state: ServerReport['state']): Tone {
-  return TONES[state] ?? 'off';
 }
 
 /** Text that changes with the lists, states and approvals of servers. Facts that were read before may be out of date then. */

@@ -63,25 +63,3 @@ export function prettyJson(text: string): string {
   }
   return printableLines(pretty);
 }
-
-export interface Point {
-  readonly at: number;
-  readonly value: number | null;
-}
-
-/** Time that the lines of memory and processor show. */
-export const HISTORY_MS = 15 * 60_000;
-
-/** Path of a line that ends with the last point, for the attribute `d` of SVG. `max` is the value at its top. */
-export function linePath(points: readonly Point[], max: number, width: number, height: number): string {
-  const from = (points.at(-1)?.at ?? 0) - HISTORY_MS;
-  let path = '';
-  let command = 'M';
-  for (const { at, value } of points) {
-    const [x, y] = [((at - from) / HISTORY_MS) * width, height - ((value ?? 0) / max) * height];
-    if (value !== null) path += `${command}${x.toFixed(1)} ${y.toFixed(1)}`;
-    // A missing value interrupts the line.
-    command = value === null ? 'M' : 'L';
-  }
-  return path;
-}

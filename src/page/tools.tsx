@@ -1,10 +1,11 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { plural } from '../gateway/status/status-text.js';
 import type { AdvisedView, ToolLists, ToolRow } from '../web/contract.js';
 import { changeConfig, review, showDefinition } from './changes.js';
 import { queried } from './route.js';
-import { hub, revision } from './state.js';
+import { hello, hub, revision } from './state.js';
 import { matches, number } from './text.js';
+import { changesFor, switchOf } from './tool-changes.js';
 import {
   Action,
   Change,
@@ -46,6 +47,7 @@ function View(props: { view: AdvisedView; views: readonly AdvisedView[]; lists: 
   const own = shown.filter((tool) => tool.server === 'trunkline').length;
   const largest = Math.max(1, ...shown.map(({ tokens }) => tokens));
   const servers = view.tools.map((tool) => tool.server);
+  const picked = useSignal<ReadonlySet<string>>(new Set());
   const viewOptions = views.map(({ name, tokens }) => {
     return [name, `${name === '' ? 'no view' : `view ${name}`}, ${number(tokens)} tokens`] as const;
   });
@@ -66,19 +68,25 @@ function View(props: { view: AdvisedView; views: readonly AdvisedView[]; lists: 
         {view.mode === 'auto' &&
           ` A client that needs search mode reads about ${number(view.searchTokens)} tokens instead.`}
       </p>
-      <Table
-        caption={view.name === '' ? 'Tools of clients without a view' : `Tools of the view ${view.name}`}
-        by={by}
-        rows={found}
-        keyOf={({ server: key, name, state: own }) => `${key} ${name} ${own}`}
-        columns={[
-          ['Tool', (tool) => <Name tool={tool} view={view.name} />],
-          ['Server', (tool) => whole(tool.server)],
-          ['Tokens', ({ tokens }) => <Size tokens={tokens} largest={largest} />, ({ tokens }) => tokens],
-          ['State', (tool) => <Shown {...tool} />],
-          ['Action', (tool) => <Switch tool={tool} lists={lists} />],
-        ]}
-      />
+      <All tools={found} lists={lists} picked={picked} />
+      {found.length === 0 ? (
+        <p>No tool matches the filter.</p>
+      ) : (
+        <Table
+          caption={view.name === '' ? 'Tools of clients without a view' : `Tools of the view ${view.name}`}
+          by={by}
+          rows={found}
+          keyOf={({ server: key, name, state: own }) => `${key} ${name} ${own}`}
+          columns={[
+            ['Tool', (tool) => <Name tool={tool} view={view.name} lists={lists} picked={picked} />],
+            ['Server', (tool) => whole(tool.server)],
+            ['Tokens', ({ tokens }) => <Size tokens={tokens} largest={largest} />, ({ tokens }) => tokens],
+            ['State', (tool) => <Shown {...tool} />],
+            ['Action', (tool) => <Switch tool={tool} lists={lists} />],
+          ]}
+        />
+      )}
+      <Picked tools={view.tools} lists={lists} picked={picked} />
       {view.advice.length > 0 && (
         <>
           <h2>To save tokens</h2>
@@ -95,12 +103,86 @@ function View(props: { view: AdvisedView; views: readonly AdvisedView[]; lists: 
   );
 }
 
+/** Tools that are chosen, to change them together. */
+type Picks = Signal<ReadonlySet<string>>;
+
+function pickOf({ server, original }: ToolRow): string {
+  return `${server} ${original}`;
+}
+
+function pick(picked: Picks, tools: readonly ToolRow[], isPicked: boolean): void {
+  const next = new Set(picked.value);
+  for (const tool of tools) next[isPicked ? 'add' : 'delete'](pickOf(tool));
+  picked.value = next;
+}
+
+interface PickProps {
+  tools: readonly ToolRow[];
+  lists: readonly ToolLists[];
+  picked: Picks;
+}
+
+/** Chooses all tools of the list that can be changed. */
+function All({ tools, lists, picked }: PickProps) {
+  const own = tools.filter((tool) => switchOf(tool, lists) !== null);
+  if (hello.value?.isReadOnly !== false || own.length < 2) return null;
+  const count = own.filter((tool) => picked.value.has(pickOf(tool))).length;
+  return (
+    <p>
+      <label class="pick">
+        <input
+          type="checkbox"
+          checked={count === own.length}
+          indeterminate={count > 0 && count < own.length}
+          onChange={(event) => pick(picked, own, event.currentTarget.checked)}
+        />
+        Choose all {number(own.length)} tools of this list that can be hidden or shown
+      </label>
+    </p>
+  );
+}
+
+/** Hides or shows the chosen tools, of all servers together, with one change of the configuration. */
+function Picked({ tools, lists, picked }: PickProps) {
+  const chosen = tools.filter((tool) => picked.value.has(pickOf(tool)));
+  if (chosen.length === 0) return null;
+  const clear = () => {
+    picked.value = new Set();
+  };
+  return (
+    <section class="picked row" aria-label="Chosen tools">
+      <b role="status">{plural(chosen.length, 'tool')} chosen</b>
+      {(['hide', 'show'] as const).map((way) => {
+        const own = chosen.filter((tool) => switchOf(tool, lists) === way);
+        const label = `${way === 'hide' ? 'Hide' : 'Show'} ${plural(own.length, 'tool')}`;
+        const open = () => changeConfig(label, changesFor(way, own, lists), clear);
+        return own.length > 0 && <Change key={way} label={label} kind="primary" run={open} />;
+      })}
+      <button type="button" onClick={clear}>
+        Choose none
+      </button>
+    </section>
+  );
+}
+
 /** Name of a tool. That of a shown tool opens its definition. */
-function Name({ tool: { name, title, state }, view }: { tool: ToolRow; view: string }) {
+function Name({ tool, view, lists, picked }: Omit<PickProps, 'tools'> & { tool: ToolRow; view: string }) {
+  const { name, title, state } = tool;
   const code = <code>{foreign(name)}</code>;
   const open = () => showDefinition(name, view);
   return (
     <>
+      {hello.value?.isReadOnly === false &&
+        (switchOf(tool, lists) === null ? (
+          <span class="unpickable" />
+        ) : (
+          <input
+            type="checkbox"
+            aria-label={`Choose ${foreign(name)}`}
+            checked={picked.value.has(pickOf(tool))}
+            onChange={(event) => pick(picked, [tool], event.currentTarget.checked)}
+          />
+        ))}{' '}
       {state !== 'shown' ? (
         code
       ) : (
@@ -127,21 +209,17 @@ function Size({ tokens, largest }: { tokens: number; largest: number }) {
 function Shown({ state, because }: ToolRow) {
   const word = state === 'denied' || state === 'outside' ? 'hidden' : state;
   const tone = { shown: 'good', quarantined: 'bad', unapproved: 'busy' }[state as string] ?? 'off';
-  return <span class={`state ${tone}`}>{prose(because === '' ? state : `${word}, because ${because}`)}</span>;
+  if (because === '') return <span class={`state whole ${tone}`}>{state}</span>;
+  return <span class={`state ${tone}`}>{prose(`${word}, because ${because}`)}</span>;
 }
 
 /** Button that hides a tool, shows it again, or opens its approval. */
-function Switch({ tool: { server, original, name, state }, lists }: { tool: ToolRow; lists: readonly ToolLists[] }) {
-  const { deny = [], allow = [] } = lists.find((each) => each.server === server) ?? {};
-  const change = (label: string, next: { deny?: readonly string[]; allow?: readonly string[] }) => {
-    const open = () => changeConfig(`${label} ${name}`, { server, ...next });
-    return <Change label={label} about={name} run={open} />;
-  };
-  if (server === 'trunkline') return null;
-  if (state === 'shown') return change('Hide', { deny: [...deny, original] });
+function Switch({ tool, lists }: { tool: ToolRow; lists: readonly ToolLists[] }) {
+  const { server, name, state } = tool;
   if (state === 'unapproved') return <Action label="Review" about={server} run={() => review(server)} />;
-  if (state !== 'denied') return null;
-  if (deny.includes(original)) return change('Show', { deny: deny.filter((each) => each !== original) });
-  // A pattern in `deny` is for a person to change. Without one, the tool is missing in `allow`.
-  return deny.length === 0 && allow.length > 0 ? change('Show', { allow: [...allow, original] }) : null;
+  const way = switchOf(tool, lists);
+  if (way === null) return null;
+  const label = way === 'hide' ? 'Hide' : 'Show';
+  const open = () => changeConfig(`${label} ${name}`, changesFor(way, [tool], lists));
+  return <Change label={label} about={name} run={open} />;
 }

@@ -5,24 +5,26 @@ import type { ServerReport } from '../gateway/status/status.js';
 import { STATE_WORDS } from '../gateway/status/status-text.js';
 import { printable, printableLines } from '../json/printable.js';
 import type { DiffLine, Requests } from '../web/contract.js';
+import { linePath, topOf, type Values } from './lines.js';
 import { queried, setQuery } from './route.js';
+import { toneOf } from './servers-list.js';
 import { ask } from './session.js';
-import { hello, toneOf } from './state.js';
-import { linePath, number, type Point } from './text.js';
+import { hello } from './state.js';
+import { number } from './text.js';
 
 /** Escapes text of a server, a client or a file. It may contain anything, and is drawn as text that hides nothing. */
 export const foreign = printable;
 
-/** Sentences of Trunkline, in which backticks enclose code. */
+/** Sentences of Trunkline, in which backticks enclose code. An example in them has lines of its own. */
 export function prose(text: string): ComponentChildren {
-  return foreign(text)
+  return printableLines(text)
     .split(/`([^`]+)`/)
     .map((part, at) => (at % 2 === 0 ? part : <code key={at}>{part}</code>));
 }
 
-/** A name, which is not broken into lines if it is short. */
+/** A name, which is not broken into lines if it is short. A long one keeps some width in a narrow table. */
 export function whole(name: string): ComponentChildren {
-  return <span class={name.length < 25 ? 'whole' : ''}>{foreign(name)}</span>;
+  return <span class={name.length < 25 ? 'whole' : 'long'}>{foreign(name)}</span>;
 }
 
 /** Region that scrolls. It can be reached by keyboard, because it could not be scrolled otherwise. */
@@ -98,7 +100,8 @@ export function Command({ text }: { text: string }) {
 }
 
 export function State({ state }: { state: ServerReport['state'] }) {
-  return <span class={`state ${toneOf(state)}`}>{STATE_WORDS[state] ?? state}</span>;
+  const word = STATE_WORDS[state] ?? state;
+  return <span class={`state ${toneOf(state)} ${word.length < 25 ? 'whole' : ''}`}>{word}</span>;
 }
 
 export interface CardProps {
@@ -173,24 +176,19 @@ export function Diff({ lines, label }: { lines: readonly DiffLine[]; label: stri
   );
 }
 
-/** Value at the top of a line: `least` or more. */
-export function topOf(points: readonly Point[] = [], least: number): number {
-  return Math.max(least, ...points.map(({ value }) => value ?? 0));
-}
-
 interface LineProps {
-  points?: readonly Point[] | undefined;
+  values: Values;
   least: number;
   isWide?: boolean;
 }
 
-/** Line of the last 15 minutes. Its value stands beside it, so it is for the eye only. */
-export function Line({ points = [], least, isWide = false }: LineProps) {
+/** Line of the last hour. Its value stands beside it, so it is for the eye only. */
+export function Line({ values, least, isWide = false }: LineProps) {
   const [width, height] = isWide ? [320, 56] : [64, 16];
   const size = { width, height, viewBox: `0 -1 ${width} ${height}` };
   return (
     <svg class="line" {...size} preserveAspectRatio="none" aria-hidden="true">
-      <path d={linePath(points, topOf(points, least), width, height - 2)} />
+      <path d={linePath(values, topOf(values, least), width, height - 2)} />
     </svg>
   );
 }
@@ -198,11 +196,15 @@ export function Line({ points = [], least, isWide = false }: LineProps) {
 /** Sign for a value that is unknown or does not apply. */
 export const NONE = <span class="quiet">–</span>;
 
-/** A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. */
+/**
+ * A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. A `minor` column
+ * is left out of a window that is too narrow for all.
+ */
 export type Column<Row> = readonly [
   title: string,
   cell: (row: Row) => ComponentChildren,
-  sort?: (row: Row) => number | null,
+  sort?: ((row: Row) => number | null) | undefined,
+  rank?: 'minor' | undefined,
 ];
 
 interface TableProps<Row> {
@@ -226,17 +228,26 @@ export function Table<Row>({ caption, columns, rows, keyOf, kindOf, kind = 'card
   const sort = (title: string) => () => {
     by.value = by.value === title ? '' : title;
   };
-  const heads = columns.map(([title, , isSorted]) => (
-    <th key={title} scope="col" class={isSorted && 'number'} aria-sort={by.value === title ? 'descending' : undefined}>
-      {isSorted ? (
-        <button type="button" class="sort" onClick={sort(title)}>
-          {title}
-        </button>
-      ) : (
-        title
-      )}
-    </th>
-  ));
+  const kindOfColumn = ([, , isSorted, rank]: Column<Row>) => [isSorted && 'number', rank].filter(Boolean).join(' ');
+  const heads = columns.map((column) => {
+    const [title, , isSorted] = column;
+    return (
+      <th
+        key={title}
+        scope="col"
+        class={kindOfColumn(column)}
+        aria-sort={by.value === title ? 'descending' : undefined}
+      >
+        {isSorted ? (
+          <button type="button" class="sort" onClick={sort(title)}>
+            {title}
+          </button>
+        ) : (
+          title
+        )}
+      </th>
+    );
+  });
   return (
     <>
       <table class={kind}>
@@ -247,9 +258,9 @@ export function Table<Row>({ caption, columns, rows, keyOf, kindOf, kind = 'card
         <tbody>
           {order.slice(0, limit.value).map((row) => (
             <tr key={keyOf(row)} class={kindOf?.(row)}>
-              {columns.map(([title, cell, isSorted]) => (
-                <td key={title} data-title={title} class={isSorted && 'number'}>
-                  {shown(cell(row))}
+              {columns.map((column) => (
+                <td key={column[0]} data-title={column[0]} class={kindOfColumn(column)}>
+                  {shown(column[1](row))}
                 </td>
               ))}
             </tr>

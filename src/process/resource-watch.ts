@@ -109,10 +109,11 @@ export class ResourceWatch {
   }
 
   /**
-   * Reads all groups at once and keeps no reading. Memory that several processes share counts more than once. Never rejects.
+   * Reads all groups at once and keeps no reading. Memory that several processes share counts more than once, unless
+   * `countsSharedOnce` is set, which costs as much as a reading on request. Never rejects.
    */
-  async readAll(): Promise<ReadonlyMap<number, GroupUsage>> {
-    const lookCloselyAboveBytes = Number.POSITIVE_INFINITY;
+  async readAll({ countsSharedOnce = false } = {}): Promise<ReadonlyMap<number, GroupUsage>> {
+    const lookCloselyAboveBytes = countsSharedOnce ? 0 : Number.POSITIVE_INFINITY;
     const requests = [...this.#watched.keys()].map((pid) => ({ pid, lookCloselyAboveBytes }));
     if (requests.length === 0) return NO_USAGE;
     return (await this.#options.readUsage(requests).catch(() => undefined)) ?? NO_USAGE;

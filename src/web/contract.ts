@@ -1,6 +1,7 @@
 import type { StatusReport } from '../gateway/status/status.js';
 import type { ToolAdvice } from '../gateway/status/tool-advice.js';
 import type { ViewTools } from '../gateway/status/tool-report.js';
+import type { HistoryReport } from '../gateway/status/usage-history.js';
 import type { CallDetail, CallsEvent, HubDescription, OutputLine } from '../hub/control.js';
 
 export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
@@ -46,7 +47,9 @@ export interface Requests {
   readonly 'GET /findings': Request<object, readonly FindingRow[]>;
   readonly 'POST /restart': Request<{ server: string }, object>;
   /** Answers with the changes of the configuration. Writes them if `hash` is the one of that answer; 409 if the file changed. */
-  readonly 'POST /configure': Request<ConfigChange & { hash?: string }, ConfigDiff>;
+  readonly 'POST /configure': Request<{ changes: readonly ConfigChange[]; hash?: string }, ConfigDiff>;
+  /** Takes back what was written last, whose `undo` this is; 409 if the file changed since. */
+  readonly 'POST /undo': Request<{ undo: string }, { readonly file: string }>;
   /** 409 if the tool has another hash by now. */
   readonly 'POST /approve': Request<{ server: string; tool: string; hash: string }, object>;
   /** Begins a login. `url` is the page of the authorization server; null if none is needed. `text` says what to do. */
@@ -70,12 +73,17 @@ export interface ConfigChange {
  * because each stream begins with the whole state.
  */
 export type Frame =
-  /** First frame: facts that do not change while `trunkline web` runs. */
-  | { readonly kind: 'hello'; readonly isReadOnly: boolean }
+  /**
+   * First frame, and again when another configuration is shown, to which nothing of the frames before belongs. The file is null
+   * if there is none.
+   */
+  | { readonly kind: 'hello'; readonly isReadOnly: boolean; readonly configFile: string | null }
   /** The whole state: soon after `hello`, then when it has changed, at most once a second. */
   | { readonly kind: 'state'; readonly at: number; readonly hub: HubState; readonly needs: readonly Need[] }
   /** Calls since the frame before, 200 at most. The first frame of a stream and of a hub has `since`: no call is missing from then on. */
   | ({ readonly kind: 'calls' } & CallsEvent)
+  /** Usage of the servers in the last hour, every ten seconds. */
+  | ({ readonly kind: 'history' } & HistoryReport)
   | { readonly kind: 'recording'; readonly recording: RecordingState | null };
 
 export type HubState =
@@ -182,6 +190,8 @@ export interface RecordingState {
 export interface ConfigDiff {
   readonly file: string;
   readonly hash: string;
+  /** Names the file with the changes; null if they were not written. */
+  readonly undo: string | null;
   readonly lines: readonly DiffLine[];
 }
 

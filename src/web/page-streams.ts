@@ -49,6 +49,8 @@ export class PageStream {
   }
 
   offer(frame: Frame): void {
+    // Frames of another configuration must not follow.
+    if (frame.kind === 'hello') this.#waiting.clear();
     const before = this.#waiting.get(frame.kind) as Calls | undefined;
     this.#waiting.set(frame.kind, frame.kind === 'calls' ? withCalls(before, frame) : frame);
     this.#send();
@@ -141,6 +143,7 @@ export class PageStreams {
   }
 
   #took(frame: Frame): void {
+    if (frame.kind === 'hello') this.#latest.clear();
     this.#latest.set(frame.kind, frame.kind === 'calls' ? this.#latestCalls(frame) : frame);
     for (const stream of this.#streams) stream.offer(frame);
   }

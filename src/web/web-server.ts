@@ -43,13 +43,21 @@ type Check = (value: unknown) => boolean;
 type Fields = Readonly<Record<string, Check>>;
 
 const isText: Check = (value) => typeof value === 'string';
-const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
+const listOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const isTexts = listOf(isText);
 const optional =
   (check: Check): Check =>
   (value) =>
     value === undefined || check(value);
 
 const SERVER = { server: isText };
+const CHANGE: Fields = {
+  ...{ ...SERVER, isDisabled: optional((value) => typeof value === 'boolean') },
+  ...{ deny: optional(isTexts), allow: optional(isTexts) },
+};
 /** Members of the query of a `GET` and of the body of a `POST`. */
 const REQUESTS: Readonly<Record<Route, Fields>> = {
   'GET /stream': {},
@@ -64,9 +72,10 @@ const REQUESTS: Readonly<Record<Route, Fields>> = {
   'GET /findings': {},
   'POST /restart': SERVER,
   'POST /configure': {
-    ...{ ...SERVER, isDisabled: optional((value) => typeof value === 'boolean') },
-    ...{ deny: optional(isTexts), allow: optional(isTexts), hash: optional(isText) },
+    changes: listOf((change) => isRecord(change) && hasFields(change, CHANGE)),
+    hash: optional(isText),
   },
+  'POST /undo': { undo: isText },
   'POST /approve': { ...SERVER, tool: isText, hash: isText },
   'POST /login': SERVER,
   'POST /logout': SERVER,
@@ -332,11 +341,15 @@ function queryOf(text: string): Readonly<Record<string, unknown>> {
   );
 }
 
-/** Returns the values if each is a known member of the right type, and none is missing. */
-function checked(values: Readonly<Record<string, unknown>>, fields: Fields): Readonly<Record<string, unknown>> {
+/** Whether each member is known and has the right type, and none is missing. */
+function hasFields(values: Readonly<Record<string, unknown>>, fields: Fields): boolean {
   const names = new Set([...Object.keys(values), ...Object.keys(fields)]);
-  const isRight = (name: string) => Object.hasOwn(fields, name) && fields[name]?.(values[name]);
-  if ([...names].every(isRight)) return values;
+  return [...names].every((name) => Object.hasOwn(fields, name) && fields[name]?.(values[name]) === true);
+}
+
+/** Returns the values if they are those of a request. */
+function checked(values: Readonly<Record<string, unknown>>, fields: Fields): Readonly<Record<string, unknown>> {
+  if (hasFields(values, fields)) return values;
   throw new Refused({ status: 400, message: 'The request has unknown, missing or wrong members. Reload the page.' });
 }
 

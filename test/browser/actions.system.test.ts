@@ -102,7 +102,7 @@ describe('a change of the configuration', () => {
 
   it('is shown again if the file has changed since: hide and show a tool', async () => {
     const page = await place.page('tools?words=lab__big');
-    const row = page.getByRole('row', { name: /^(lab__)?big lab/ });
+    const row = page.getByRole('row', { name: /big lab/ });
     const before = config();
     await press(button(row, 'Hide'));
     const dialog = page.getByRole('dialog');
@@ -120,6 +120,39 @@ describe('a change of the configuration', () => {
     await button(row, 'Hide').waitFor();
     await expect.poll(names).toContain('lab__big');
     expect(place.faults(/status of 409/)).toEqual([]);
+  });
+});
+
+describe('several tools', () => {
+  it('of several servers are hidden by one change of the configuration, and come back with one undo', async () => {
+    const page = await place.page('tools?words=echo');
+    const before = config();
+    const choose = (name: string) => page.getByRole('checkbox', { name: `Choose ${name}`, exact: true });
+    await choose('lab__echo').press('Space');
+    await show(page, 'tools?words=touch');
+    await choose('reviewed__touch').press('Space');
+    const bar = page.getByRole('region', { name: 'Chosen tools' });
+    await press(button(bar, 'Hide 2 tools'));
+    const dialog = page.getByRole('dialog');
+    await press(button(dialog, 'Write'));
+    await bar.waitFor({ state: 'detached' });
+    await expect.poll(names).not.toContain('lab__echo');
+    expect(await names()).not.toContain('reviewed__touch');
+    expect(config()).not.toBe(before);
+    await press(button(page.getByRole('region', { name: 'Last change' }), 'Undo'));
+    await expect.poll(names).toContain('lab__echo');
+    expect(await names()).toContain('reviewed__touch');
+    expect(config()).toBe(before);
+  });
+
+  it('of the whole list are chosen at once, but not those that cannot be hidden', async () => {
+    const page = await place.page('tools');
+    await page.getByRole('checkbox', { name: /^Choose all \d+ tools/ }).press('Space');
+    const all = await page.getByRole('checkbox', { name: /^Choose (?!all)/ }).count();
+    await page.getByText(`${all} tools chosen`).waitFor();
+    expect(await page.getByRole('checkbox', { name: 'Choose trunkline__status' }).count()).toBe(0);
+    await press(button(page, 'Choose none'));
+    await page.getByText('tools chosen').waitFor({ state: 'detached' });
   });
 });
 

@@ -1,7 +1,8 @@
 // The page while its hub, its command or its connection ends and comes back, and under many calls.
-import { readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { hubFiles, latestHub } from '../../src/hub/hub-folder.js';
 import { PagePlace, show, textOf } from '../support/page-place.js';
 import { repetitions } from '../support/repetitions.js';
 
@@ -20,10 +21,11 @@ afterAll(() => place.dispose());
 
 const header = (page: Page) => textOf(page, 'header');
 
-/** Resolves when the page shows the hub that runs. Hubs of a configuration are numbered. */
+/** Resolves when the page shows the latest hub. */
 async function untilHub(page: Page): Promise<void> {
-  const numbers = readdirSync(place.hub.hubFolder).filter((name) => /^\d+$/.test(name));
-  await expect.poll(() => header(page), { timeout: 20_000 }).toContain(`hub ${Math.max(...numbers.map(Number))}, up`);
+  const { hubFolder: folder } = place.hub;
+  const pid = readFileSync(hubFiles(folder, latestHub(folder)).pid, 'latin1').trim();
+  await expect.poll(() => header(page), { timeout: 20_000 }).toContain(`Hub, pid ${pid}, up`);
 }
 
 describe('with the page open, a hub', () => {

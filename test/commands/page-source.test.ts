@@ -2,7 +2,7 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -216,7 +216,7 @@ it('F291: changes the configuration only as it was shown, without secrets in the
   ].join('\n');
   writeFileSync(page.file, text);
   const { answers } = page.source;
-  const change = { server: 'one', deny: ['die'] };
+  const change = { changes: [{ server: 'one', deny: ['die'] }] };
   const shown = await answers['POST /configure'](change);
   expect(shown.lines.filter(({ sign }) => sign !== ' ')).toEqual([
     { sign: '+', text: '    tools:' },
@@ -233,11 +233,77 @@ it('F291: changes the configuration only as it was shown, without secrets in the
   const { views, lists } = await page.source.answers['GET /tools']({});
   expect(lists).toEqual([{ server: 'one', deny: ['die'], allow: [] }]);
   expect(views[0]?.tools.find(({ original }) => original === 'die')?.state).toBe('denied');
-  const off = await answers['POST /configure']({ server: 'one', isDisabled: true });
+  const off = await answers['POST /configure']({ changes: [{ server: 'one', isDisabled: true }] });
   expect(off.lines).toContainEqual({ sign: '+', text: '    disabled: true' });
   const settings = await page.source.answers['GET /settings']({ server: 'one' });
   expect(settings).toContainEqual({ name: 'env', value: 'API_KEY', from: 'server', line: 5 });
   expect(JSON.stringify(settings)).not.toContain('hunter2');
+});
+
+it('changes several servers at once, and takes that back byte for byte, unless the file has changed since', async () => {
+  const page = await Page.open(ONE);
+  const text = [
+    'servers:',
+    '  one: { command: node, args: [] } # on a line',
+    '  two:',
+    '    command: node',
+    '    tools:',
+    '      # The model must not delete anything.',
+    '      deny: [ "delete_*" ]',
+    '',
+  ].join('\n');
+  writeFileSync(page.file, text);
+  const { answers } = page.source;
+  const changes = [
+    { server: 'one', deny: ['a'] },
+    { server: 'two', deny: ['delete_*', 'b', 'c'] },
+  ];
+  const shown = await answers['POST /configure']({ changes });
+  expect(shown.undo).toBeNull();
+  const write = async () => (await answers['POST /configure']({ changes, hash: shown.hash })).undo ?? '';
+  const undo = await write();
+  const changed = readFileSync(page.file, 'utf8');
+  expect(changed).toContain('delete_*');
+  expect(await answers['GET /tools']({}).catch(({ status }) => status)).toBe(503);
+  expect(changed).not.toBe(text);
+  await answers['POST /undo']({ undo });
+  expect(readFileSync(page.file, 'utf8')).toBe(text);
+  // Once, and only what was written last.
+  await expect(answers['POST /undo']({ undo })).rejects.toMatchObject({ status: 409 });
+  const again = await write();
+  writeFileSync(page.file, `${changed}# mine\n`);
+  await expect(answers['POST /undo']({ undo: again })).rejects.toMatchObject({ status: 409 });
+  expect(readFileSync(page.file, 'utf8')).toBe(`${changed}# mine\n`);
+});
+
+it('begins anew when it finds another configuration, and tells nothing of the hub of the one before', async () => {
+  const [page, client] = await withClient();
+  page.close();
+  const other = join(page.place.folder, 'user', 'trunkline', 'trunkline.yaml');
+  mkdirSync(dirname(other), { recursive: true });
+  writeFileSync(other, JSON.stringify({ servers: { other: { command: 'node' } } }));
+  // Without a name, the file in the working folder comes first, and then that of the user.
+  const { XDG_CONFIG_HOME } = process.env;
+  const folder = process.cwd();
+  onTestFinished(() => {
+    process.chdir(folder);
+    Object.assign(process.env, { XDG_CONFIG_HOME });
+    if (XDG_CONFIG_HOME === undefined) delete process.env.XDG_CONFIG_HOME;
+  });
+  process.env.XDG_CONFIG_HOME = join(page.place.folder, 'user');
+  process.chdir(dirname(page.file));
+  page.source = await createPageSource({ config: undefined, verbosity: 0, logFile: undefined }, false);
+  page.frames.length = 0;
+  page.follow();
+  await page.untilHub('running');
+  await client.call('one__echo');
+  await until('the call is told', () => page.frames.some((frame) => frame.kind === 'calls' && frame.calls.length > 0));
+  rmSync(page.file);
+  await page.untilHub('none', ({ servers }) => servers.some(({ server }) => server === 'other'));
+  const hellos = page.frames.filter((frame) => frame.kind === 'hello');
+  expect(hellos.map(({ configFile }) => configFile)).toEqual([page.file, other]);
+  const after = page.frames.slice(page.frames.lastIndexOf(hellos[1] as Frame));
+  expect(after.filter((frame) => frame.kind === 'calls')).toEqual([]);
 });
 
 it('F291: approves a tool only with the definition that was shown', async () => {

@@ -1,13 +1,23 @@
 import { expect, it } from 'vitest';
-import { callLog, receive, usage } from '../../src/page/state.js';
+import {
+  callLog,
+  cpuOf,
+  history,
+  hub,
+  memoryOf,
+  needs,
+  receive,
+  recording,
+  replacements,
+} from '../../src/page/state.js';
 import type { CallRow, Frame } from '../../src/web/contract.js';
 
-const HELLO: Frame = { kind: 'hello', isReadOnly: false };
+const HELLO: Frame = { kind: 'hello', isReadOnly: false, configFile: '/one/trunkline.yaml' };
 
-function running(at: number, calls = 0): Frame {
+function running(at: number): Frame {
   const processes = [
-    { server: 'files', memoryBytes: 100, cpuPercent: 1, calls },
-    { server: 'files', memoryBytes: null, cpuPercent: 2, calls: 0 },
+    { server: 'files', memoryBytes: 100, cpuPercent: 1 },
+    { server: 'files', memoryBytes: null, cpuPercent: 2 },
   ];
   const hub = { kind: 'running', hub: { servers: processes }, report: { servers: [] }, disabled: [] };
   return { kind: 'state', at, hub, needs: [] } as unknown as Frame;
@@ -38,12 +48,21 @@ it('the time in which calls were not followed begins with the last news of the h
   expect(callLog.value.calls).toHaveLength(1);
 });
 
-it('a server has the memory and the processor of all its processes, and the rate of their calls', () => {
-  receive([running(100_000, 10), running(101_000, 11), running(110_000, 15)]);
-  const { memory, cpu, callsPerMinute } = usage.value.servers.get('files') ?? {};
-  expect(memory?.slice(-2)).toEqual([
-    { at: 100_000, value: 100 },
-    { at: 110_000, value: 100 },
-  ]);
-  expect([cpu?.at(-1)?.value, callsPerMinute]).toEqual([3, 30]);
+it('a server has the memory and the processor of all its processes', () => {
+  receive([running(100_000)]);
+  expect([memoryOf('files'), cpuOf('files'), memoryOf('other')]).toEqual([100, 3, null]);
+});
+
+it('nothing of a configuration is shown with another one, which nobody has asked about yet', () => {
+  receive([HELLO, running(1_000), calls([1_500], 1_000), { kind: 'recording', recording: null }]);
+  receive([{ kind: 'history', at: 1_000, servers: [] }]);
+  const before = replacements.value;
+  receive([HELLO]);
+  expect([replacements.value, callLog.value.calls.length]).toEqual([before, 1]);
+  receive([{ ...HELLO, configFile: '/other/trunkline.yaml' } as Frame]);
+  expect(replacements.value).toBe(before + 1);
+  const facts = [hub, needs, recording, history].map(({ value }) => value);
+  expect(facts).toEqual([undefined, undefined, undefined, undefined]);
+  receive([calls([9_000], 8_990)]);
+  expect(callLog.value).toMatchObject({ calls: [{ id: 9_000 }], failed: [], left: 0, since: 8_990, gaps: [] });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clock, dateTime, HISTORY_MS, linePath, matches, milliseconds, prettyJson } from '../../src/page/text.js';
+import { clock, dateTime, matches, milliseconds, prettyJson } from '../../src/page/text.js';
 
 describe('pretty JSON', () => {
   it('indents objects and lists, and keeps empty ones on a line', () => {
@@ -32,29 +32,6 @@ describe('pretty JSON', () => {
         expect(JSON.parse(prettyJson(text))).toEqual(JSON.parse(text));
       }),
     );
-  });
-});
-
-describe('the line of a value', () => {
-  const END = 2 * HISTORY_MS;
-  const at = (share: number) => END - HISTORY_MS * (1 - share);
-
-  it('ends with the last point, with the largest value at the top', () => {
-    const points = [
-      { at: at(0), value: 0 },
-      { at: at(0.5), value: 10 },
-      { at: at(1), value: 5 },
-    ];
-    expect(linePath(points, 10, 100, 20)).toBe('M0.0 20.0L50.0 0.0L100.0 10.0');
-  });
-
-  it('is interrupted where no value is known', () => {
-    const points = [
-      { at: at(0), value: 1 },
-      { at: at(0.1), value: null },
-      { at: at(1), value: 1 },
-    ];
-    expect(linePath(points, 10, 100, 20)).toBe('M0.0 18.0M100.0 18.0');
   });
 });
 

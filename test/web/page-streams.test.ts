@@ -46,6 +46,41 @@ function stream() {
   return { clock, sent, sink, page, frames };
 }
 
+const OTHER: Frame = { kind: 'hello', isReadOnly: false, configFile: '/other/trunkline.yaml' };
+
+describe('another configuration', () => {
+  it('is not told anything that waited for a page of the configuration before', () => {
+    const { clock, page, frames, sink } = stream();
+    page.offer(HELLO);
+    sink.takes = false;
+    page.offer(STATE);
+    page.offer(calls(1, 1));
+    page.offer(OTHER);
+    page.offer(calls(2, 1, { since: 2 }));
+    sink.takes = true;
+    page.drained();
+    clock.advance(10 * STREAM_LIMITS.frameMs);
+    expect(frames()).toEqual([HELLO, OTHER, calls(2, 1, { since: 2 })]);
+    page.close();
+  });
+
+  it('begins anew for pages that are opened later', () => {
+    const scripted = new ScriptedSource();
+    const { clock, page, frames } = stream();
+    const streams = new PageStreams(scripted.source, clock);
+    const first = new PageStream({ write: () => true, isAlive: () => true, end: () => {} }, clock);
+    streams.add(first);
+    scripted.send(calls(1, 3, { since: 1 }));
+    scripted.send(OTHER);
+    streams.add(page);
+    clock.advance(10 * STREAM_LIMITS.frameMs);
+    expect(frames()).toEqual([OTHER]);
+    streams.remove(first);
+    streams.remove(page);
+    streams.close();
+  });
+});
+
 describe('the stream of a page', () => {
   it('sends at most ten frames a second, in the order in which their kinds came', () => {
     const { clock, sent, page, frames } = stream();

@@ -276,9 +276,13 @@ describe('a path', () => {
       ['/restart', { server: 1 }],
       ['/restart', { server: 'a', extra: 1 }],
       ['/restart', JSON.parse('{"server":"a","__proto__":{}}')],
-      ['/configure', { server: 'a', isDisabled: 'yes' }],
-      ['/configure', { server: 'a', deny: [1] }],
-      ['/configure', { server: 'a', allow: null }],
+      ['/configure', { changes: [{ server: 'a', isDisabled: 'yes' }] }],
+      ['/configure', { changes: [{ server: 'a', deny: [1] }] }],
+      ['/configure', { changes: [{ server: 'a' }, { server: 'a', allow: null }] }],
+      ['/configure', { changes: [{ server: 'a', extra: 1 }] }],
+      ['/configure', { changes: ['a'] }],
+      ['/configure', { server: 'a', deny: ['b'] }],
+      ['/undo', {}],
       ['/approve', { server: 'a', tool: 'b' }],
       ['/restart', []],
       ['/restart', 'text'],
@@ -295,7 +299,7 @@ describe('an action', () => {
     const body = { server: 'one', tool: 'read', hash: 'h' };
     const done = await place.post('/approve', body, headers);
     expect(JSON.parse(done.text)).toEqual({ request: 'POST /approve', values: body });
-    const changed = await place.post('/configure', { server: 'one', allow: [], deny: ['a'] }, headers);
+    const changed = await place.post('/configure', { changes: [{ server: 'one', allow: [], deny: ['a'] }] }, headers);
     expect(changed.status).toBe(200);
     const read = await place.request('GET', '/settings?server=a%20b', headers);
     expect(JSON.parse(read.text)).toEqual({ request: 'GET /settings', values: { server: 'a b' } });
@@ -344,7 +348,7 @@ describe('an action', () => {
   it('is refused in the server when the page is read-only', async () => {
     const place = await WebPlace.open({ isReadOnly: true });
     const { headers } = await place.session();
-    for (const path of ['/restart', '/configure', '/approve', '/login', '/logout', '/record', '/record/stop'])
+    for (const path of ['/restart', '/configure', '/undo', '/approve', '/login', '/logout', '/record', '/record/stop'])
       expect(await place.post(path, { server: 'one' }, headers)).toMatchObject({ status: 403 });
     expect(place.scripted.asked).toEqual([]);
     expect(await place.request('GET', '/tools', headers)).toMatchObject({ status: 200 });

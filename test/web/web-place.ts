@@ -20,7 +20,7 @@ export interface Answer {
   readonly text: string;
 }
 
-export const HELLO: Frame = { kind: 'hello', isReadOnly: false };
+export const HELLO: Frame = { kind: 'hello', isReadOnly: false, configFile: '/c/trunkline.yaml' };
 export const STATE: Frame = {
   kind: 'state',
   at: 1,

@@ -5,6 +5,7 @@ import type { Gateway } from '../../gateway/gateway.js';
 import { listProcesses, reportStatus, type StatusReport } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
 import { adviseOnSharing, overviewOf, renderStatus } from '../../gateway/status/status-text.js';
+import type { HistoryReport } from '../../gateway/status/usage-history.js';
 import { suggest } from '../../json/suggest.js';
 import type { EventSource } from '../../observe/events/events.js';
 import type { LineSink } from '../../record/line-queue.js';
@@ -30,6 +31,7 @@ export interface ServedGateway extends RecordedGateway {
   readonly config: Pick<Config, 'servers' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
+  readHistory(): HistoryReport;
   readMetrics(): Promise<string>;
   outputOf(key: string): readonly OutputLine[];
   /** Restarts all processes of a server. Returns whether there is one. */

@@ -25,6 +25,8 @@ const CHANGES = ['server.changed', 'lists.merged', 'client.connected', 'client.l
 export function pageCommands(options: HubCommandsOptions): ControlCommands {
   const { running, configFile } = options;
   let calls: FollowedCalls | undefined;
+  // The history begins now, so that a page that is opened later has a past.
+  void running.then(({ composition }) => composition.readHistory());
   return {
     /** Emits the state and the calls that end, until the connection is closed. */
     page: async (_, context) => {
@@ -72,7 +74,7 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
   };
 }
 
-/** Emits the state when it has changed, and the usage of processes every ten seconds. */
+/** Emits the state when it has changed, and the usage of processes and its history every ten seconds. */
 async function followState(options: HubCommandsOptions, { emit, signal }: ControlContext): Promise<void> {
   const { hub, running, life, platform } = options;
   const { clock } = platform;
@@ -100,10 +102,14 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
       sentAt = clock.now();
       isChanged = !emit(stateOf(options));
     }
+    const isUsageDue = clock.now() - readAt >= USAGE_EVERY_MS;
+    if (composition !== undefined && isUsageDue) {
+      readAt = clock.now();
+      emit({ kind: 'history', ...composition.readHistory() } satisfies PageEvent);
+    }
     look = new AbortController();
     await pause(clock, STATE_EVERY_MS, look.signal);
-    if (composition !== undefined && clock.now() - readAt >= USAGE_EVERY_MS) {
-      readAt = clock.now();
+    if (composition !== undefined && isUsageDue) {
       await composition.readUsage();
       isChanged = true;
     }

@@ -49,8 +49,9 @@ function follow(commands: ControlCommands) {
   const calls = () => events.filter((event) => event.kind === 'calls');
   const rows = () => calls().flatMap((event) => event.calls);
   const states = () => events.filter((event) => event.kind === 'state');
+  const histories = () => events.filter((event) => event.kind === 'history');
   const listeners = () => getEventListeners(closed.signal, 'abort').length;
-  return { calls, rows, states, listeners, close };
+  return { calls, rows, states, histories, listeners, close };
 }
 
 // The end of the gateway fails if a timer is left.
@@ -91,6 +92,23 @@ describe('the command `page`', () => {
     expect(counts).toEqual(counts.map(() => counts[0]));
     await close();
   });
+});
+
+it('a page that is opened gets the calls that the hub has counted before', async () => {
+  const gateway = InProcessGateway.start({ servers: { one: lab, two: lab } });
+  await gateway.untilState('one', 'ready');
+  const commands = hubOf(gateway);
+  const client = await gateway.connect();
+  for (let times = 0; times < 3; times += 1) await client.call('one__echo');
+  await client.call('trunkline__status');
+  const { histories, close } = follow(commands);
+  await until('the history is there', () => histories().length > 0);
+  const sums = histories()[0]?.servers.map(({ server, calls }) => [server, calls.reduce((sum, each) => sum + each, 0)]);
+  expect(sums).toEqual([
+    ['one', 3],
+    ['two', 0],
+  ]);
+  await close();
 });
 
 describe('the calls of the command `page`', () => {

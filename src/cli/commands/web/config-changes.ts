@@ -27,34 +27,68 @@ import { difference } from '../../difference.js';
 /** Lines around a change that are shown. */
 const CONTEXT_LINES = 3;
 
-/**
- * Shows the change of the configuration file, or writes it if `hash` names the text that was shown. Throws a `PageRefusal` if
- * the file has another text by now, and a `ConfigError` if the edit is not possible.
- */
-export async function changeConfig(
-  settings: GlobalOptions,
-  { server: key, isDisabled, deny, allow }: ConfigChange,
-  hash: string | undefined,
-): Promise<ConfigDiff> {
-  const redact = await redactorOf(settings);
-  const tools = { kind: 'tools', key, allow, deny: deny?.length === 0 ? null : deny } as const;
-  const edit: ConfigEdit = isDisabled === undefined ? tools : { kind: 'disable', key, isDisabled };
-  const change = () => {
-    const open = openConfig(new ConfigLocation(settings).file);
-    const { file, text = '' } = open;
-    const now = createHash('sha256').update(text).digest('hex');
-    if (hash !== undefined && hash !== now)
-      throw new PageRefusal(
-        409,
-        'The file has changed since this change was shown, so nothing was written. Look at the change again.',
-      );
-    const edited = editConfig(text, file, edit);
-    if (hash === undefined) checkEdited(open, edited);
-    else if (edited !== text) saveConfig(open, edited);
-    const lines = nearChanges(difference(text.split(/\r?\n/), edited.split(/\r?\n/)));
-    return { file, hash: now, lines: lines.map((line) => ({ ...line, text: redact(line.text) })) };
-  };
-  return await withChangeLock(change, { isDryRun: hash === undefined });
+/** Changes of the configuration file from the page. The last one can be taken back, byte for byte. */
+export class ConfigChanges {
+  readonly #settings: GlobalOptions;
+  /** The text before the last change, and the hash of the text after it. */
+  #last: { readonly file: string; readonly text: string; readonly undo: string } | undefined;
+
+  constructor(settings: GlobalOptions) {
+    this.#settings = settings;
+  }
+
+  /**
+   * Shows changes of the file together, or writes them if `hash` names the text that was shown. Throws a `PageRefusal` if the
+   * file has another text by now, and a `ConfigError` if an edit is not possible.
+   */
+  async change(changes: readonly ConfigChange[], hash: string | undefined): Promise<ConfigDiff> {
+    const redact = await redactorOf(this.#settings);
+    const change = () => {
+      const open = openConfig(new ConfigLocation(this.#settings).file);
+      const { file, text = '' } = open;
+      const now = hashOf(text);
+      if (hash !== undefined && hash !== now)
+        throw new PageRefusal(
+          409,
+          'The file has changed since this change was shown, so nothing was written. Look at the change again.',
+        );
+      const edited = changes.map(editOf).reduce((before, edit) => editConfig(before, file, edit), text);
+      const undo = hash === undefined || edited === text ? null : hashOf(edited);
+      if (hash === undefined) checkEdited(open, edited);
+      if (undo !== null) {
+        saveConfig(open, edited);
+        this.#last = { file, text, undo };
+      }
+      const lines = nearChanges(difference(text.split(/\r?\n/), edited.split(/\r?\n/)));
+      return { file, hash: now, undo, lines: lines.map((line) => ({ ...line, text: redact(line.text) })) };
+    };
+    return await withChangeLock(change, { isDryRun: hash === undefined });
+  }
+
+  /** Restores the text before the last change, which `undo` names. Throws a `PageRefusal` if the file has another text by now. */
+  async undo(undo: string): Promise<{ readonly file: string }> {
+    return await withChangeLock(() => {
+      const open = openConfig(new ConfigLocation(this.#settings).file);
+      const last = this.#last;
+      if (last?.undo !== undo || last.file !== open.file || hashOf(open.text ?? '') !== undo)
+        throw new PageRefusal(
+          409,
+          'The file has changed since, so this change cannot be undone here. Edit the file instead.',
+        );
+      saveConfig(open, last.text);
+      this.#last = undefined;
+      return { file: open.file };
+    });
+  }
+}
+
+function editOf({ server: key, isDisabled, deny, allow }: ConfigChange): ConfigEdit {
+  if (isDisabled !== undefined) return { kind: 'disable', key, isDisabled };
+  return { kind: 'tools', key, allow, deny: deny?.length === 0 ? null : deny };
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /** Removes everything secret that the configuration has, also where it only looks like a secret. */

@@ -33,7 +33,10 @@ type NoHub = Extract<HubState, { readonly kind: 'none' }>;
 /** Follows the hub of the configuration: the one that runs now, its successors, and the next one after its end. */
 export class HubFollower {
   readonly #settings: GlobalOptions;
+  readonly #isReadOnly: boolean;
   readonly #take: (frame: Frame) => void;
+  /** The file that is shown; null if there is none. */
+  #configFile: string | null | undefined;
   #control: HubControl | undefined;
   /** Sentence about the end of the last hub; empty before the first. */
   #ended = '';
@@ -53,8 +56,8 @@ export class HubFollower {
 
   constructor(settings: GlobalOptions, isReadOnly: boolean, take: (frame: Frame) => void) {
     this.#settings = settings;
+    this.#isReadOnly = isReadOnly;
     this.#take = take;
-    take({ kind: 'hello', isReadOnly });
     void this.#run();
   }
 
@@ -71,6 +74,7 @@ export class HubFollower {
       } catch (error) {
         if (!(error instanceof UsageError) && !(error instanceof ConfigError)) throw error;
         const isMissing = error instanceof ConfigError;
+        this.#show((isMissing ? error.file : undefined) ?? this.#configFile ?? null);
         const remedy = isMissing ? '`trunkline init` takes over the servers of your MCP clients.' : `${error.hint}.`;
         this.#tellAbsent({ because: 'No hub runs.', remedy, servers: [], fault: error.message });
       }
@@ -85,9 +89,22 @@ export class HubFollower {
     }
   }
 
+  /** Begins anew if this is another configuration, such as a file in the current folder that was not there before. */
+  #show(configFile: string | null): void {
+    if (this.#isClosed || this.#configFile === configFile) return;
+    this.#configFile = configFile;
+    const before = this.#control;
+    this.#control = undefined;
+    before?.close();
+    this.#ended = '';
+    this.#absent = '';
+    this.#take({ kind: 'hello', isReadOnly: this.#isReadOnly, configFile });
+  }
+
   /** Connects to the latest hub if it is not the one that is followed. */
   async #look(): Promise<void> {
     const site = findHubSite(this.#settings);
+    this.#show(site.configFile);
     const latest = latestHub(site.folder);
     if (this.#control?.number === latest) return;
     const control = await reachHub(site.folder, latest);
@@ -132,10 +149,12 @@ export class HubFollower {
 
   #took(control: HubControl, event: PageEvent): void {
     if (this.#control !== control || this.#isClosed) return;
-    if (event.kind === 'calls') {
+    if (event.kind === 'calls' || event.kind === 'history') {
       this.#take(event);
       return;
     }
+    // A later hub may have events that this command does not know.
+    if (event.kind !== 'state') return;
     const { hub, report } = event;
     const at = Date.now();
     if (report === null) {

@@ -16,7 +16,7 @@ import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
-import { changeConfig, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
+import { ConfigChanges, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
 
@@ -24,6 +24,7 @@ import { PageRecordings } from './page-recordings.js';
 export async function createPageSource(settings: GlobalOptions, isReadOnly: boolean): Promise<PageSource> {
   const recordings = new PageRecordings(settings);
   const logins = new PageLogins(settings);
+  const changes = new ConfigChanges(settings);
   const answers: PageSource['answers'] = {
     'GET /call': async ({ id }) => (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null,
     'GET /output': async (server) => (await askHub(settings, 'output', server)) as OutputLine[],
@@ -46,7 +47,8 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
       await askHub(settings, 'restart', server);
       return {};
     },
-    'POST /configure': async ({ hash, ...change }) => await changeConfig(settings, change, hash),
+    'POST /configure': async (change) => await changes.change(change.changes, change.hash),
+    'POST /undo': async ({ undo }) => await changes.undo(undo),
     'POST /approve': async (body) => await approve(settings, body),
     'POST /login': async ({ server }) => await logins.begin(server),
     'POST /logout': async ({ server }) => await logins.end(server),

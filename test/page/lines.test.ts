@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { HISTORY_MINUTES } from '../../src/gateway/status/usage-history.js';
+import { callRate, linePath, topOf, untilNow } from '../../src/page/lines.js';
+
+/** A report `seconds` after the start of a minute. */
+function rateAt(seconds: number, ...calls: readonly number[]): number {
+  return callRate(
+    { at: 1_790_000 * 60_000 + seconds * 1_000, servers: [] },
+    { server: 'files', calls, memory: [], cpu: [] },
+  );
+}
+
+describe('the rate of calls', () => {
+  it('is that of the last 60 s, also at the start of a minute', () => {
+    expect(rateAt(0, 90, 30, 0)).toBe(30);
+    expect(rateAt(30, 90, 30, 10)).toBe(25);
+    expect(rateAt(59, 90, 30, 10)).toBe(11);
+  });
+
+  it('counts the calls of a gateway that began in this minute', () => {
+    expect(rateAt(20, 4)).toBe(4);
+  });
+});
+
+describe('a line', () => {
+  const hour = (...values: readonly (number | null)[]) => [
+    ...Array(HISTORY_MINUTES - values.length).fill(null),
+    ...values,
+  ];
+
+  it('ends at the right with the last value, and has the largest value at the top', () => {
+    expect(linePath([0, 10, 5], 10, 590, 20)).toBe('M570.0 20.0h0L580.0 0.0L590.0 10.0');
+    expect(linePath([1, ...Array(HISTORY_MINUTES - 1).fill(1)], 1, 590, 20)).toMatch(/^M0\.0 0\.0.*L590\.0 0\.0$/);
+  });
+
+  it('is interrupted where no value is known, and shows a value between two interruptions', () => {
+    expect(linePath(hour(1, null, 1), 10, 590, 20)).toBe('M570.0 18.0h0M590.0 18.0h0');
+  });
+
+  it('ends with what is known now, or with the value of the minute that runs', () => {
+    expect(untilNow([1, 2], 7)).toEqual([1, 7]);
+    expect(untilNow([1, 2], null)).toEqual([1, 2]);
+    expect(untilNow([], null)).toEqual([null]);
+  });
+
+  it('of small values is low', () => {
+    expect([topOf([1, null], 64), topOf([1, 90, null], 64)]).toEqual([64, 90]);
+  });
+});
