@@ -110,8 +110,8 @@ export interface CallRow {
   readonly id: number;
   /** Milliseconds since 1970 of the end. */
   readonly at: number;
-  /** Number of the session and description of its client. */
-  readonly session: number;
+  /** Number of the session, or its hash in the call log; and description of its client. */
+  readonly session: number | string;
   readonly client: string;
   readonly server: string | null;
   readonly method: string;
@@ -122,6 +122,8 @@ export interface CallRow {
   /** Time before the call was sent to its server, and from then to the answer; null if it was not sent. */
   readonly queueMs: number | null;
   readonly serverMs: number | null;
+  /** Set for a call from the call log, which does not have these two times. */
+  readonly isLogged?: true;
   readonly bytesIn: number;
   readonly bytesOut: number;
 }

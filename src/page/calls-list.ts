@@ -41,6 +41,20 @@ export function addCalls(log: CallLog, { calls, left, since = 0 }: CallsEvent, u
   };
 }
 
+/** A log with the calls before it, the oldest first. Those that the log has, too, are left out. */
+export function withPast(log: CallLog, past: readonly CallRow[]): CallLog {
+  const until = Math.min(log.since || Number.POSITIVE_INFINITY, log.calls[0]?.at ?? Number.POSITIVE_INFINITY);
+  const older = past.filter(({ at }) => at < until);
+  const [first] = older;
+  if (first === undefined) return log;
+  return {
+    ...log,
+    calls: [...older, ...log.calls],
+    failed: [...older.filter(({ outcome }) => outcome !== 'ok'), ...log.failed],
+    since: first.at,
+  };
+}
+
 export interface CallFilter {
   readonly words: string;
   readonly server: string;

@@ -1,10 +1,10 @@
 import { effect, signal, useComputed, useSignal } from '@preact/signals';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
-import { type CallLog, filterCalls, type Gap, groupCalls } from './calls-list.js';
+import { type CallLog, filterCalls, type Gap, groupCalls, withPast } from './calls-list.js';
 import { addressOf, hash, queried, route } from './route.js';
 import { callLog, hub, replacements, report } from './state.js';
-import { clock, milliseconds, number, prettyJson } from './text.js';
+import { milliseconds, number, prettyJson, when } from './text.js';
 import {
   Block,
   Choice,
@@ -14,6 +14,7 @@ import {
   optionsOf,
   PAGE_ROWS,
   Pairs,
+  prose,
   Search,
   Table,
   useRead,
@@ -29,8 +30,10 @@ effect(() => {
   paused.value = undefined;
 });
 
-function togglePause(): void {
-  paused.value = paused.value === undefined ? { log: callLog.value, at: Date.now() } : undefined;
+/** The calls of this page, after those of the call log. */
+export function useCalls(): CallLog {
+  const { answer = [] } = useRead('GET /past', {}, '', hub.value !== undefined);
+  return withPast(callLog.value, answer);
 }
 
 const OUTCOMES: Readonly<Record<CallRow['outcome'], string>> = {
@@ -52,7 +55,11 @@ const EXACT_MS = 10_000;
 export function Calls() {
   const { item } = route.value;
   const held = paused.value;
-  const log = held?.log ?? callLog.value;
+  const now = useCalls();
+  const log = held?.log ?? now;
+  const togglePause = () => {
+    paused.value = held === undefined ? { log: now, at: Date.now() } : undefined;
+  };
   const minutes = queried('minutes');
   const after = minutes === '' ? 0 : (held?.at ?? Date.now()) - Number(minutes) * 60_000;
   const all = log.calls.filter(({ at }) => at >= after);
@@ -74,9 +81,9 @@ export function Calls() {
           {held === undefined ? 'Pause' : 'Continue'}
         </button>
       </search>
-      <Summary found={found} all={all} log={log} after={after} />
+      <Summary found={found} all={all} log={log} newest={now} after={after} />
       {found.length + gaps.length > 0 && <List calls={found} gaps={gaps} />}
-      {item !== undefined && <Detail key={item} id={item} />}
+      {item !== undefined && <Detail key={item} id={item} log={log} />}
     </>
   );
 }
@@ -86,21 +93,23 @@ interface SummaryProps {
   /** Calls of the period, which begins at `after`. */
   all: readonly CallRow[];
   log: CallLog;
+  /** The log that would be shown without a pause. */
+  newest: CallLog;
   after: number;
 }
 
-function Summary({ found, all, log, after }: SummaryProps) {
+function Summary({ found, all, log, newest, after }: SummaryProps) {
   const isEmpty = log.calls.length === 0;
   if (hub.value === undefined) return <Waiting />;
   if (hub.value.kind === 'none' && isEmpty) return <p>No hub runs, so there are no calls.</p>;
   if (hub.value.kind === 'running' && log.since === 0) return <Waiting />;
   if (isEmpty) return <p class="quiet">No call yet. A call appears here when it ends.</p>;
   const failed = found.filter(({ outcome }) => outcome !== 'ok').length;
-  const newer = callLog.value.calls.length + callLog.value.left - log.calls.length - log.left;
+  const newer = newest.calls.length + newest.left - log.calls.length - log.left;
   return (
     <p class="quiet">
       {found.length < all.length && `${number(found.length)} of `}
-      {number(all.length)} {all.length === 1 ? 'call' : 'calls'} since {clock(Math.max(log.since, after))}
+      {number(all.length)} {all.length === 1 ? 'call' : 'calls'} since {when(Math.max(log.since, after))}
       {failed > 0 && (
         <>
           , <b class="bad">{number(failed)} not ok</b>
@@ -151,7 +160,7 @@ function List({ calls, gaps }: { calls: readonly CallRow[]; gaps: readonly Gap[]
       keyOf={({ key }) => key}
       kindOf={(line) => ('gap' in line ? 'gap' : line.isRepeat ? 'inner' : undefined)}
       columns={[
-        ['Ended', latest(({ at }) => clock(at))],
+        ['Ended', latest(({ at }) => when(at))],
         ['Call', (line) => <Name line={line} isOpen={opened.value.has(line.key)} toggle={toggle(line.key)} />],
         ['Client', latest(({ client, session }) => <Client client={client} session={session} />)],
         ['Outcome', latest((call) => <Outcome {...call} />)],
@@ -166,7 +175,7 @@ function Name({ line, isOpen, toggle }: { line: Line; isOpen: boolean; toggle: (
   if ('gap' in line)
     return (
       <>
-        Calls between {clock(line.gap.from)} and {clock(line.gap.to)} were not followed.
+        Calls between {when(line.gap.from)} and {when(line.gap.to)} were not followed.
       </>
     );
   const [{ id, name, method, server }, ...repeats] = line.calls;
@@ -211,11 +220,10 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
   return foreign(reason === null ? OUTCOMES[outcome] : `${OUTCOMES[outcome]}, ${reason}`);
 }
 
-function Detail({ id }: { id: string }) {
+function Detail({ id, log }: { id: string; log: CallLog }) {
   const { answer, fault } = useRead('GET /call', { id }, '');
   // The row tells of a call that the hub does not keep any more.
-  const { calls, failed } = callLog.value;
-  const row = [...calls, ...failed].find((each) => String(each.id) === id);
+  const row = [...log.calls, ...log.failed].find((each) => String(each.id) === id);
   const isMissing = answer === null || fault !== undefined;
   const detail = answer ?? (isMissing && row ? { call: row, messages: [], command: null } : undefined);
   // A dialog also closes because the address shows something else by now.
@@ -247,24 +255,36 @@ const TITLES = {
 } as const;
 
 function Messages({ call, messages, command }: CallDetail) {
-  const { server, client, outcome, reason, at, ms, queueMs, serverMs } = call;
+  const { server, client, outcome, reason, at, ms, queueMs, serverMs, isLogged } = call;
   const time = (value: number | null) => (value === null ? 'not sent' : milliseconds(value, EXACT_MS));
   return (
     <>
       <p>
-        {foreign(`${server ?? 'Trunkline'} for ${client}, ended ${clock(at)}: `)}
+        {foreign(`${server ?? 'Trunkline'} for ${client}, ended ${when(at)}: `)}
         <b class={outcome === 'ok' ? '' : 'bad'}>{outcomeText(outcome, reason)}</b>
       </p>
       <Pairs
         kind="times"
         rows={[
           ['Took', time(ms)],
-          ['In the queue', time(queueMs)],
-          ['In the server', time(serverMs)],
+          ...(isLogged
+            ? []
+            : ([
+                ['In the queue', time(queueMs)],
+                ['In the server', time(serverMs)],
+              ] as const)),
         ]}
       />
       {command !== null && <Command text={command} />}
-      {messages.length === 0 && <p>The hub has no messages of this call. It keeps those of the latest calls.</p>}
+      {messages.length === 0 && (
+        <p>
+          {prose(
+            isLogged
+              ? 'This call is from the call log, which has no messages. `callLog: full` in the configuration adds arguments and results for `trunkline activity`.'
+              : 'The hub has no messages of this call. It keeps those of the latest calls.',
+          )}
+        </p>
+      )}
       {LEGS.map(([name, own]) => {
         const shown = messages.filter(({ leg }) => leg === own);
         return (

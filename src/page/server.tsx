@@ -3,14 +3,14 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ServerReport } from '../gateway/status/status.js';
 import { duration, plural } from '../gateway/status/status-text.js';
 import { describeBytes } from '../json/printable.js';
-import { outcomeText } from './calls.js';
+import { outcomeText, useCalls } from './calls.js';
 import { enable, restart, review } from './changes.js';
 import { Help } from './help.js';
 import { addressOf, queried } from './route.js';
 import { clientsOf, known, latencyText, Measure, processOf, restartsOf } from './servers.js';
-import { callLog, description, hub, report, revision } from './state.js';
+import { description, hub, report, revision } from './state.js';
 import { link } from './stream.js';
-import { clock, matches, milliseconds } from './text.js';
+import { clock, matches, milliseconds, when } from './text.js';
 import {
   Action,
   Block,
@@ -142,19 +142,19 @@ function Facts(server: ServerReport) {
   );
 }
 
-/** Failed calls since the page was opened. */
+/** Failed calls that are known, those of the call log first. */
 function Failures({ server }: { server: string }) {
-  const { failed, since } = callLog.value;
+  const { failed, since } = useCalls();
   const own = failed.filter((call) => call.server === server).reverse();
   if (since === 0) return null;
-  if (own.length === 0) return <p class="quiet">No call has failed since {clock(since)}.</p>;
+  if (own.length === 0) return <p class="quiet">No call has failed since {when(since)}.</p>;
   return (
     <Table
-      caption={`Failed calls since ${clock(since)}`}
+      caption={`Failed calls since ${when(since)}`}
       rows={own}
       keyOf={({ id }) => String(id)}
       columns={[
-        ['At', ({ at }) => clock(at)],
+        ['At', ({ at }) => when(at)],
         ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{whole(name ?? method)}</a>],
         ['Client', ({ client }) => client],
         ['Outcome', ({ outcome, reason }) => outcomeText(outcome, reason)],

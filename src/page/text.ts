@@ -20,6 +20,12 @@ export function clock(at: number): string {
   return new Date(at).toLocaleTimeString(LOCAL);
 }
 
+/** Local time, with the date if it is another day than `now`. */
+export function when(at: number, now = Date.now()): string {
+  const date = new Date(at);
+  return date.toDateString() === new Date(now).toDateString() ? clock(at) : dateTime(date.toISOString());
+}
+
 /** Date and time for people in all countries, such as `2026-11-24 14:03`. */
 export function dateTime(iso: string): string {
   return new Date(iso).toLocaleString(LOCAL, { dateStyle: 'short', timeStyle: 'short' });

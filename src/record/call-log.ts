@@ -74,12 +74,16 @@ export interface LoggedCall {
   /** Id of the request, as JSON. */
   readonly id: string;
   readonly gen?: number;
+  /** The configuration file of the gateway, because all gateways of the user share the log. */
+  readonly config: string;
   readonly arguments?: string;
   readonly result?: string;
 }
 
 export interface CallLogOptions {
   readonly sink: LineSink;
+  /** Path of the configuration file. */
+  readonly config: string;
   /** Whether the log has arguments and results too. */
   readonly wantsContent: boolean;
   readonly redact: Redact;
@@ -111,16 +115,21 @@ export class CallFile implements LineSink {
 
 /** What the call log of a gateway needs. */
 export interface LoggedGateway {
-  readonly composition: { readonly calls: Pick<CallFeed, 'observe'>; readonly secrets: { readonly redact: Redact } };
+  readonly composition: {
+    readonly calls: Pick<CallFeed, 'observe'>;
+    readonly config: { readonly file: string };
+    readonly secrets: { readonly redact: Redact };
+  };
   readonly logger: { warn(facts: object, text: string): void };
 }
 
 /** Writes the call log until the returned function is called. */
 export function logCalls(wantsContent: boolean, { composition, logger }: LoggedGateway): () => Promise<void> {
-  const { calls, secrets } = composition;
+  const { calls, config, secrets } = composition;
   const file = callLogFile();
   const log = new CallLog({
     sink: new CallFile(file),
+    config: config.file,
     wantsContent,
     redact: secrets.redact,
     onFault: (err) => logger.warn({ err, file }, 'the call log cannot be written; calls are missing in it'),
@@ -195,6 +204,7 @@ export class CallLog implements CallObserver {
       out: call.bytesOut,
       id: this.#short(call.requestId),
       gen: generation,
+      config: this.#options.config,
       arguments: params && this.#clean(params),
       result: result && this.#clean(result),
     };

@@ -18,7 +18,7 @@ import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES }
 export interface RecordedGateway {
   readonly platform: { readonly messages: MessageFeed; readonly clock: Clock };
   readonly calls: CallFeed;
-  readonly config: Pick<Config, 'servers'>;
+  readonly config: Pick<Config, 'file' | 'servers'>;
   readonly secrets: { readonly find: FindSecrets; readonly redact: Redact };
 }
 

@@ -2,7 +2,7 @@ import type { StatusReport } from '../gateway/status/status.js';
 import type { ToolAdvice } from '../gateway/status/tool-advice.js';
 import type { ViewTools } from '../gateway/status/tool-report.js';
 import type { HistoryReport } from '../gateway/status/usage-history.js';
-import type { CallDetail, CallsEvent, HubDescription, OutputLine } from '../hub/control.js';
+import type { CallDetail, CallRow, CallsEvent, HubDescription, OutputLine } from '../hub/control.js';
 
 export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
 export type { CallDetail, CallRow, CallsEvent } from '../hub/control.js';
@@ -30,6 +30,8 @@ interface Request<Values, Answer> {
 export interface Requests {
   /** A call with its messages; null if the hub does not keep them. It keeps those of the latest calls, while a page is open. */
   readonly 'GET /call': Request<{ id: string }, CallDetail | null>;
+  /** The latest calls of the configuration in the call log, the oldest first. */
+  readonly 'GET /past': Request<object, readonly CallRow[]>;
   /** The last lines of a server's output. */
   readonly 'GET /output': Request<{ server: string }, readonly OutputLine[]>;
   readonly 'GET /settings': Request<{ server: string }, readonly SettingRow[]>;

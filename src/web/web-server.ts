@@ -63,6 +63,7 @@ const REQUESTS: Readonly<Record<Route, Fields>> = {
   'GET /stream': {},
   'GET /recording': { file: isText },
   'GET /call': { id: isText },
+  'GET /past': {},
   'GET /output': SERVER,
   'GET /settings': SERVER,
   'GET /tools': {},

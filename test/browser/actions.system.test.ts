@@ -123,6 +123,17 @@ describe('a change of the configuration', () => {
   });
 });
 
+it('calls that ended before the page was opened are in its list, with their outcome', async () => {
+  await place.client.call('lab__echo');
+  await place.client.call('lab__unknown');
+  const failed = async () => (await place.run('activity', '--json')).stdout.includes('"lab__unknown"');
+  await expect.poll(failed).toBe(true);
+  const page = await place.page('calls?words=unknown', { web: place.startWeb() });
+  await page.getByRole('link', { name: 'lab__unknown' }).press('Enter');
+  await page.getByRole('dialog').getByText('This call is from the call log').waitFor();
+  expect(place.faults()).toEqual([]);
+});
+
 describe('several tools', () => {
   it('of several servers are hidden by one change of the configuration, and come back with one undo', async () => {
     const page = await place.page('tools?words=echo');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addCalls, type CallLog, filterCalls, groupCalls, MAX_CALLS } from '../../src/page/calls-list.js';
+import { addCalls, type CallLog, filterCalls, groupCalls, MAX_CALLS, withPast } from '../../src/page/calls-list.js';
 import type { CallRow } from '../../src/web/contract.js';
 
 const EVERYTHING = { words: '', server: '', client: '', outcome: '' };
@@ -82,6 +82,16 @@ describe('the list of calls', () => {
   it('has no gap and no call twice if another page followed calls in a pause', () => {
     const log = addCalls(THREE, { calls: range(2, 5), left: {}, since: 2_000 }, 3_500);
     expect(shape(log.calls, log.gaps)).toEqual([[5, 4, 3, 2, 1]]);
+  });
+
+  it('has the calls of the call log before its own, none twice, and the failed ones among the failed', () => {
+    const past = [call(-3, { at: 200, outcome: 'failed' }), call(-2, { at: 400 }), call(-1, { at: 700 })];
+    const log = withPast(THREE, past);
+    expect(log).toMatchObject({ since: 200, failed: [{ id: -3 }], left: 0 });
+    expect(log.calls.map(({ id }) => id)).toEqual([-3, -2, 1, 2, 3]);
+    expect(withPast(THREE, [])).toBe(THREE);
+    // Without a hub, nothing is followed.
+    expect(withPast(EMPTY, past).calls).toEqual(past);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clock, dateTime, matches, milliseconds, prettyJson } from '../../src/page/text.js';
+import { clock, dateTime, matches, milliseconds, prettyJson, when } from '../../src/page/text.js';
 
 describe('pretty JSON', () => {
   it('indents objects and lists, and keeps empty ones on a line', () => {
@@ -51,8 +51,11 @@ describe('texts', () => {
     expect(milliseconds(value)).toBe(text);
   });
 
-  it('give dates and times as in ISO 8601', () => {
+  it('give dates and times as in ISO 8601, the date only of another day', () => {
     const date = new Date(2026, 10, 4, 9, 3, 5);
-    expect([dateTime(date.toISOString()), clock(date.getTime())]).toEqual(['2026-11-04 09:03', '09:03:05']);
+    const at = date.getTime();
+    expect([dateTime(date.toISOString()), clock(at)]).toEqual(['2026-11-04 09:03', '09:03:05']);
+    const days = [new Date(2026, 10, 4, 23, 59), new Date(2026, 10, 5, 0, 0)];
+    expect(days.map((now) => when(at, now.getTime()))).toEqual(['09:03:05', '2026-11-04 09:03']);
   });
 });

@@ -24,7 +24,7 @@ async function logged(calls: readonly EndedCall[], wantsContent = false): Promis
   const file = join(folder, 'calls.jsonl');
   const sink = new CallFile(file);
   const onFault = () => expect.unreachable();
-  const log = new CallLog({ sink, wantsContent, redact: secrets.redact, onFault });
+  const log = new CallLog({ sink, config: '/c/trunkline.yaml', wantsContent, redact: secrets.redact, onFault });
   for (const call of calls) log.ended(call);
   await log.close();
   if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -38,7 +38,7 @@ describe('the call log', () => {
     expect(one).toEqual({
       ...{ time: expect.any(String), client: 'agent/1', session: expect.stringMatching(/^[0-9a-f]{8}$/) },
       ...{ server: 'files', method: 'tools/call', tool: 'files__read', outcome: 'ok', ms: 12.3 },
-      ...{ in: 47, out: 48, id: '7', gen: 4 },
+      ...{ in: 47, out: 48, id: '7', gen: 4, config: '/c/trunkline.yaml' },
     });
     expect(two?.session).toBe(one?.session);
     expect(three?.session).not.toBe(one?.session);

@@ -28,7 +28,7 @@ export interface RunningHub {
 export interface ServedGateway extends RecordedGateway {
   readonly gateway: Pick<Gateway, 'pool' | 'catalogsIn' | 'named' | 'viewNameFor'>;
   readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };
-  readonly config: Pick<Config, 'servers' | 'gateway'>;
+  readonly config: Pick<Config, 'file' | 'servers' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
   readHistory(): HistoryReport;

@@ -1,6 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { LoginError } from '../../../auth/vault.js';
 import { ConfigError } from '../../../config/file/config-error.js';
+import { ConfigLocation } from '../../../config/file/find-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
 import { RequestError } from '../../../http/send-request.js';
@@ -10,8 +11,8 @@ import { createLogger } from '../../../observe/logger.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
-import { approvalFolders } from '../../../state/user-files.js';
-import type { CallDetail, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
+import { approvalFolders, callLogFile } from '../../../state/user-files.js';
+import type { CallDetail, CallRow, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
@@ -19,6 +20,7 @@ import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js
 import { ConfigChanges, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
+import { readPastCalls } from './past-calls.js';
 
 /** Facts and actions of the hub of a configuration, for the page. */
 export async function createPageSource(settings: GlobalOptions, isReadOnly: boolean): Promise<PageSource> {
@@ -27,6 +29,7 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
   const changes = new ConfigChanges(settings);
   const answers: PageSource['answers'] = {
     'GET /call': async ({ id }) => (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null,
+    'GET /past': async () => await readPast(settings),
     'GET /output': async (server) => (await askHub(settings, 'output', server)) as OutputLine[],
     'GET /settings': async ({ server }) => await settingsOfServer(settings, server),
     'GET /tools': async () => {
@@ -71,6 +74,16 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
     answers: withRefusals(answers),
     openRecording: async (file) => await recordings.open(file),
   };
+}
+
+/** The calls of the configuration in the call log; none if there is no configuration. */
+async function readPast(settings: GlobalOptions): Promise<readonly CallRow[]> {
+  try {
+    return await readPastCalls(callLogFile(), new ConfigLocation(settings).file);
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
 }
 
 /** Makes refusals of errors whose message is for the user. */
