@@ -14,8 +14,10 @@ import { launchBrowser } from '../chromium.mjs';
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const IMAGES = fileURLToPath(new URL('../../docs/images/', import.meta.url));
 const SIZE = { width: 1120, height: 560 };
-/** Time in which the lines of memory and processor time get some points, and the broken server has failed five times. */
-const WARM_UP_MS = 45_000;
+/** Time in which the lines of calls and memory get some points, one a minute, and the broken server has failed five times. */
+const WARM_UP_MS = 8 * 60_000;
+/** Longest pause between two rounds of calls. The pauses grow and shrink, so that the line of calls is not flat. */
+const PAUSE_MS = 6_000;
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-pictures-')));
 const env = { HOME: home, PATH: process.env.PATH };
@@ -47,7 +49,13 @@ const web = spawn(process.execPath, [CLI, 'web', '--no-open', '--config', config
 try {
   const page = await browser.newPage({ viewport: SIZE, deviceScaleFactor: 1 });
   await page.goto(await urlOf(web));
-  const calling = setInterval(() => void callTools(), 900);
+  let isCalling = true;
+  const calling = (async () => {
+    while (isCalling) {
+      await callTools();
+      await sleep(500 + PAUSE_MS * Math.sin(performance.now() / 80_000) ** 2);
+    }
+  })();
   await page.getByRole('link', { name: /^Calls/ }).click();
   await sleep(WARM_UP_MS);
   for (const part of ['Calls', 'Needs you', 'Servers', 'Tools']) {
@@ -56,7 +64,8 @@ try {
     await sleep(1_500);
     await page.screenshot({ path: join(IMAGES, `page-${part.toLowerCase().replace(' ', '-')}.png`) });
   }
-  clearInterval(calling);
+  isCalling = false;
+  await calling;
 } finally {
   web.kill();
   await browser.close();

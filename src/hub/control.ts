@@ -92,7 +92,7 @@ export interface StatusAnswer {
 export type PageEvent =
   /** The state, when it has changed, at most once a second. `report` is null until the hub has started its servers. */
   | { readonly kind: 'state'; readonly hub: HubDescription; readonly report: StatusReport | null }
-  /** Usage of the servers in the last hour: at first, and every ten seconds. */
+  /** Usage of the servers in the last hour: at first, every ten seconds, and every two seconds while calls end. */
   | ({ readonly kind: 'history' } & HistoryReport)
   | ({ readonly kind: 'calls' } & CallsEvent);
 

@@ -84,7 +84,7 @@ export type Frame =
   | { readonly kind: 'state'; readonly at: number; readonly hub: HubState; readonly needs: readonly Need[] }
   /** Calls since the frame before, 200 at most. The first frame of a stream and of a hub has `since`: no call is missing from then on. */
   | ({ readonly kind: 'calls' } & CallsEvent)
-  /** Usage of the servers in the last hour, every ten seconds. */
+  /** Usage of the servers in the last hour: at first, every ten seconds, and every two seconds while calls end. */
   | ({ readonly kind: 'history' } & HistoryReport)
   | { readonly kind: 'recording'; readonly recording: RecordingState | null };
 

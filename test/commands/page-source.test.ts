@@ -394,6 +394,12 @@ it('shows the findings of the doctor, and names the version of a hub that knows 
   await page.untilHub('none');
   const findings = await page.source.answers['GET /findings']({});
   expect(findings).toContainEqual(expect.objectContaining({ code: 'TL-CONFIG-OK', level: 'ok' }));
+  const text = readFileSync(page.file, 'utf8');
+  writeFileSync(page.file, 'servers: {}');
+  const wrong = await page.source.answers['GET /findings']({});
+  // The example in the remedy has lines of its own.
+  expect(wrong.find(({ code }) => code === 'TL-CONFIG-INVALID')?.remedy).toMatch(/^For example:\nservers:\n {2}\w+: /);
+  writeFileSync(page.file, text);
   // Older hubs refuse the command in these words.
   const claim = await claimSuccessor(folderOfHub(page.file), 0);
   const refusal = 'this hub does not know the command "page"; it may be an older one';

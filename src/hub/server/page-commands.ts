@@ -15,6 +15,8 @@ const STATE_EVERY_MS = 1_000;
 /** Pause after an event, because one cause often has several events. */
 const GATHER_MS = 50;
 const USAGE_EVERY_MS = 10_000;
+/** Time between two histories while calls end. */
+const HISTORY_EVERY_MS = 2_000;
 /** Lines of output that a page shows. */
 const MAX_LINES = 500;
 
@@ -94,6 +96,8 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
   let counts = '';
   let sentAt = Number.NEGATIVE_INFINITY;
   let readAt = Number.NEGATIVE_INFINITY;
+  let toldCounts = '';
+  let toldAt = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     const composition = hub()?.composition;
     const now = countsOf(composition, life);
@@ -102,14 +106,17 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
       sentAt = clock.now();
       isChanged = !emit(stateOf(options));
     }
-    const isUsageDue = clock.now() - readAt >= USAGE_EVERY_MS;
-    if (composition !== undefined && isUsageDue) {
-      readAt = clock.now();
+    const isUsageDue = composition !== undefined && clock.now() - readAt >= USAGE_EVERY_MS;
+    if (isUsageDue) readAt = clock.now();
+    const isHistoryDue = counts !== toldCounts && clock.now() - toldAt >= HISTORY_EVERY_MS;
+    if (composition !== undefined && (isUsageDue || isHistoryDue)) {
+      toldCounts = counts;
+      toldAt = clock.now();
       emit({ kind: 'history', ...composition.readHistory() } satisfies PageEvent);
     }
     look = new AbortController();
     await pause(clock, STATE_EVERY_MS, look.signal);
-    if (composition !== undefined && isUsageDue) {
+    if (isUsageDue) {
       await composition.readUsage();
       isChanged = true;
     }

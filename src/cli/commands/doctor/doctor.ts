@@ -80,7 +80,9 @@ function reported(
   { level, code, sentence, evidence, remedy }: Finding,
   clean: (text: string) => string,
 ): ReportedFinding {
-  return { level, code, sentence: clean(sentence), evidence: evidence.map(clean), remedy: clean(remedy) };
+  // A remedy may have an example of several lines.
+  const lines = remedy.split('\n').map(clean).join('\n');
+  return { level, code, sentence: clean(sentence), evidence: evidence.map(clean), remedy: lines };
 }
 
 function thisMachine(isOffline: boolean): Machine {
@@ -161,7 +163,7 @@ function findingText({ level, code, sentence, evidence, remedy }: ReportedFindin
   const word = level.padEnd(4);
   const head = `${paint(look, STYLES[level], word)}  ${code}  ${sentence}`;
   const below = evidence.slice(0, MAX_LINES).flatMap((each) => each.split('\n').map((line) => `${INDENT}| ${line}`));
-  return [head, ...below, ...(remedy === '' ? [] : [`${INDENT}${remedy}`])].join('\n');
+  return [head, ...below, ...(remedy === '' ? [] : remedy.split('\n').map((line) => INDENT + line))].join('\n');
 }
 
 /** The number of findings of each level. */

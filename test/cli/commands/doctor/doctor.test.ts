@@ -9,7 +9,7 @@ describe('the text of findings', () => {
     const findings = [
       finding('TL-CLIENT-NONE', 'no client has Trunkline registered'),
       finding('TL-NODE-OK', 'Node 22.4.0 fits', ['/usr/bin/node']),
-      finding('TL-COMMAND-NOT-FOUND', 'x does not exist', [], { remedy: 'Install x.' }),
+      finding('TL-COMMAND-NOT-FOUND', 'x does not exist', [], { remedy: 'Install x:\n  npm install x' }),
     ];
     expect(findingsText(findings, PLAIN).split('\n')).toEqual([
       'Machine',
@@ -18,7 +18,8 @@ describe('the text of findings', () => {
       '',
       'Configuration',
       'fail  TL-COMMAND-NOT-FOUND  x does not exist',
-      '      Install x.',
+      '      Install x:',
+      '        npm install x',
       '',
       'Clients and processes',
       'warn  TL-CLIENT-NONE  no client has Trunkline registered',
