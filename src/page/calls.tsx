@@ -1,4 +1,5 @@
 import { effect, signal, useComputed, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
 import { type CallLog, filterCalls, type Gap, groupCalls, withPast } from './calls-list.js';
@@ -24,16 +25,24 @@ import {
 /** Calls that are shown while the list is paused, and the time of the pause. */
 const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
 
+/** Calls of the call log. They are read once, because the log can be long. */
+const past = signal<readonly CallRow[] | undefined>(undefined);
+
 // Calls of another configuration are none of this one.
 effect(() => {
   replacements.value;
   paused.value = undefined;
+  past.value = undefined;
 });
 
 /** The calls of this page, after those of the call log. */
 export function useCalls(): CallLog {
-  const { answer = [] } = useRead('GET /past', {}, '', hub.value !== undefined);
-  return withPast(callLog.value, answer);
+  const isWanted = hub.value !== undefined && past.value === undefined;
+  const { answer } = useRead('GET /past', {}, replacements.value, isWanted);
+  useEffect(() => {
+    if (answer !== undefined) past.value = answer;
+  }, [answer]);
+  return withPast(callLog.value, past.value ?? []);
 }
 
 const OUTCOMES: Readonly<Record<CallRow['outcome'], string>> = {

@@ -77,6 +77,10 @@ describe.each([390, 768, 1280])('in a window of %i pixels', (width) => {
         await visit(page, part);
         await check(part);
       }
+      await show(page, 'tools');
+      await page.getByRole('checkbox', { name: 'Choose lab__echo', exact: true }).check();
+      await page.getByRole('button', { name: 'Hide 1 tool', exact: true }).waitFor();
+      await check('chosen tools');
       await show(page, 'calls');
       await page.getByRole('link', { name: 'lab__echo' }).first().click();
       await page.getByRole('dialog').getByText('Server → Trunkline').waitFor();
