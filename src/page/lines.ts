@@ -16,19 +16,24 @@ export function untilNow(values: Values, now: number | null): Values {
   return [...values.slice(0, -1), now ?? values.at(-1) ?? null];
 }
 
+/** The time that a line shows. */
+export function spanOf({ length }: Values): string {
+  return length < HISTORY_MINUTES ? `last ${length} min` : 'last hour';
+}
+
 /** Value at the top of a line: `least` or more, because a line of small values is low. */
 export function topOf(values: Values, least: number): number {
   return Math.max(least, ...values.map((value) => value ?? 0));
 }
 
-/** Path of a line over one hour that ends with the last value, for the attribute `d` of SVG. `max` is the value at its top. */
+/** Path of a line through all values, for the attribute `d` of SVG. `max` is the value at its top. */
 export function linePath(values: Values, max: number, width: number, height: number): string {
-  const first = HISTORY_MINUTES - values.length;
+  const steps = values.length - 1;
   let path = '';
   let isBroken = true;
   for (const [index, value] of values.entries()) {
     if (value !== null) {
-      const x = ((first + index) / (HISTORY_MINUTES - 1)) * width;
+      const x = steps === 0 ? width : (index / steps) * width;
       const y = height - (value / max) * height;
       // A line that begins has a length, so that a single value is seen, too.
       path += `${isBroken ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}${isBroken ? 'h0' : ''}`;

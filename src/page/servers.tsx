@@ -1,12 +1,11 @@
 import { computed } from '@preact/signals';
 import type { ServerReport } from '../gateway/status/status.js';
 import { plural, STATE_WORDS } from '../gateway/status/status-text.js';
-import { HISTORY_MINUTES } from '../gateway/status/usage-history.js';
 import { describeBytes } from '../json/printable.js';
 import type { ConfiguredServer } from '../web/contract.js';
 import { enable, restart } from './changes.js';
 import { Help } from './help.js';
-import { callRate, topOf, untilNow } from './lines.js';
+import { callRate, spanOf, topOf, untilNow } from './lines.js';
 import { addressOf, queried } from './route.js';
 import { brokenFirst, FILTER_ABOVE, filterServers, toneOf } from './servers-list.js';
 import { cpuOf, history, hub, memoryOf } from './state.js';
@@ -34,25 +33,25 @@ const MEASURES = {
 };
 type Kind = keyof typeof MEASURES;
 
-function measured(title: string, kind: Kind, rank?: 'minor'): Column<ServerReport> {
+function measured(title: string, kind: Kind, rank?: 'medium'): Column<ServerReport> {
   const { of } = MEASURES[kind];
   return [title, ({ server }) => <Measure server={server} kind={kind} />, ({ server }) => of(server), rank];
 }
 
-/** Minor columns are in the page of the server, too. */
+/** Columns that a narrow window leaves out are in the page of the server, too. */
 const COLUMNS: readonly Column<ServerReport>[] = [
   ['Server', ({ server }) => <ServerLink server={server} />],
   ['State', (server) => <StateAndRestart {...server} />],
-  ['Process', processOf, undefined, 'minor'],
-  ['Revision', ({ protocolVersion }) => known(protocolVersion, whole), undefined, 'minor'],
+  ['Process', processOf, undefined, 'wide'],
+  ['Revision', ({ protocolVersion }) => known(protocolVersion, whole), undefined, 'wide'],
   ['Tools', ({ tools }) => tools.exposed.length, ({ tools }) => tools.exposed.length],
   measured('Calls/min', 'calls'),
-  ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null, 'minor'],
+  ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null, 'medium'],
   measured('Memory', 'memory'),
-  measured('Processor', 'cpu', 'minor'),
+  measured('Processor', 'cpu', 'medium'),
   ['Restarts', restartsOf, restartsOf],
-  ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length, 'minor'],
-  ['Clients', clientsOf, clientsOf, 'minor'],
+  ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length, 'wide'],
+  ['Clients', clientsOf, clientsOf, 'wide'],
 ];
 
 export function known<T, R>(value: T | null | undefined, text: (value: T) => R): R | null {
@@ -112,7 +111,7 @@ export function Measure(props: { server: string; kind: Kind; isWide?: boolean })
       <p class="figure">
         {known(now, text) ?? NONE}{' '}
         <small class="quiet">
-          {values.length < HISTORY_MINUTES ? `Last ${values.length} min` : 'Last hour'}, up to {text(topOf(values, 0))}
+          In the {spanOf(values)}, up to {text(topOf(values, 0))}
         </small>
       </p>
       {line}
@@ -145,6 +144,8 @@ const NO_SERVER =
 function Running({ servers, disabled }: { servers: readonly ServerReport[]; disabled: readonly string[] }) {
   const count = servers.length + disabled.length;
   const [words, state] = [queried('words'), queried('state')];
+  const [latest] = history.value?.servers ?? [];
+  const lines = latest === undefined ? '' : spanOf(latest.calls);
   if (count === 0) return <p>{prose(NO_SERVER)}</p>;
   const states = [...servers.map((server) => STATE_WORDS[server.state]), ...disabled.map(() => DISABLED)];
   const found = filterServers(servers, words, state);
@@ -156,7 +157,7 @@ function Running({ servers, disabled }: { servers: readonly ServerReport[]; disa
       <Filter count={count} found={found.length + foundDisabled.length} states={states} />
       {found.length > 0 && (
         <Table
-          caption="Broken servers first; each line shows the last hour"
+          caption={`Broken servers first${lines === '' ? '' : `; lines show the ${lines}`}`}
           kind="servers cards"
           columns={COLUMNS}
           rows={brokenFirst(found)}

@@ -197,14 +197,14 @@ export function Line({ values, least, isWide = false }: LineProps) {
 export const NONE = <span class="quiet">–</span>;
 
 /**
- * A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. A `minor` column
- * is left out of a window that is too narrow for all.
+ * A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. Some need a
+ * medium or a wide window.
  */
 export type Column<Row> = readonly [
   title: string,
   cell: (row: Row) => ComponentChildren,
   sort?: ((row: Row) => number | null) | undefined,
-  rank?: 'minor' | undefined,
+  width?: 'medium' | 'wide' | undefined,
 ];
 
 interface TableProps<Row> {
@@ -228,7 +228,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, kindOf, kind = 'card
   const sort = (title: string) => () => {
     by.value = by.value === title ? '' : title;
   };
-  const kindOfColumn = ([, , isSorted, rank]: Column<Row>) => [isSorted && 'number', rank].filter(Boolean).join(' ');
+  const kindOfColumn = ([, , isSorted, width]: Column<Row>) => [isSorted && 'number', width].filter(Boolean).join(' ');
   const heads = columns.map((column) => {
     const [title, , isSorted] = column;
     return (

@@ -11,7 +11,8 @@ const TOOLS = Array.from({ length: 8 }, (_, at) => ({
   description: 'Lists.',
   inputSchema: { type: 'object' },
 }));
-const WIDTHS = [400, 800, 1400];
+/** Also the narrowest window of each layout: 768, 1000 and 1280 pixels, each without the width of a scroll bar. */
+const WIDTHS = [400, 768, 785, 800, 985, 1000, 1265, 1280, 1400];
 
 let place: PagePlace;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HISTORY_MINUTES } from '../../src/gateway/status/usage-history.js';
-import { callRate, linePath, topOf, untilNow } from '../../src/page/lines.js';
+import { callRate, linePath, spanOf, topOf, untilNow } from '../../src/page/lines.js';
 
 /** A report `seconds` after the start of a minute. */
 function rateAt(seconds: number, ...calls: readonly number[]): number {
@@ -23,18 +23,17 @@ describe('the rate of calls', () => {
 });
 
 describe('a line', () => {
-  const hour = (...values: readonly (number | null)[]) => [
-    ...Array(HISTORY_MINUTES - values.length).fill(null),
-    ...values,
-  ];
-
-  it('ends at the right with the last value, and has the largest value at the top', () => {
-    expect(linePath([0, 10, 5], 10, 590, 20)).toBe('M570.0 20.0h0L580.0 0.0L590.0 10.0');
-    expect(linePath([1, ...Array(HISTORY_MINUTES - 1).fill(1)], 1, 590, 20)).toMatch(/^M0\.0 0\.0.*L590\.0 0\.0$/);
+  it('goes from the first value to the last, with the largest at the top', () => {
+    expect(linePath([0, 10, 5], 10, 100, 20)).toBe('M0.0 20.0h0L50.0 0.0L100.0 10.0');
+    expect(linePath([5], 10, 100, 20)).toBe('M100.0 10.0h0');
   });
 
   it('is interrupted where no value is known, and shows a value between two interruptions', () => {
-    expect(linePath(hour(1, null, 1), 10, 590, 20)).toBe('M570.0 18.0h0M590.0 18.0h0');
+    expect(linePath([1, null, 1], 10, 100, 20)).toBe('M0.0 18.0h0M100.0 18.0h0');
+  });
+
+  it('names its time, which grows to an hour', () => {
+    expect([spanOf([1, null]), spanOf(Array(HISTORY_MINUTES).fill(null))]).toEqual(['last 2 min', 'last hour']);
   });
 
   it('ends with what is known now, or with the value of the minute that runs', () => {
