@@ -134,11 +134,16 @@ function Service() {
     <span class={`service ${tone}`}>
       {state === undefined && '…'}
       {state?.kind === 'none' && 'No hub runs'}
-      {pid !== undefined && `Hub, pid ${pid}, up ${duration(seconds)}`}
+      {pid !== undefined && `Hub, pid ${pid}, up ${roughly(duration(seconds))}`}
       {link.value === 'lost' && ', not connected'}
       {hello.value?.isReadOnly && ', read only'}
     </span>
   );
+}
+
+/** The largest unit of a duration, because the head is short. */
+function roughly(text: string): string {
+  return text.split(' ').slice(0, 2).join(' ');
 }
 
 /** The configuration that the page shows. */

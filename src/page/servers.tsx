@@ -109,9 +109,9 @@ export function Measure(props: { server: string; kind: Kind; isWide?: boolean })
     <section class="usage">
       <h2>{title}</h2>
       <p class="figure">
-        {known(now, text) ?? NONE}{' '}
+        {known(now, text) ?? NONE}
         <small class="quiet">
-          In the {spanOf(values)}, up to {text(topOf(values, 0))}
+          Up to {text(topOf(values, 0))} in the {spanOf(values)}
         </small>
       </p>
       {line}
