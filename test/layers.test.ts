@@ -36,7 +36,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // One HTTP request to a server.
-  http: ['timing', 'errors', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
+  http: ['json', 'timing', 'errors', '.', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
   // Logins at remote servers. `oauth.ts` loads the SDK, with the first token. Those of a cluster are in its store.
   auth: [
     ...[

@@ -26,7 +26,7 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   readonly platform: Platform;
   readonly logger: Logger;
   /** Receives the secrets of the environment that servers and npm can log. */
-  readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile'>;
+  readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile' | 'redact'>;
   readonly runFolder: string;
   /** Opens the vault with the logins at remote servers. Called with the first of them. */
   readonly openVault: () => Promise<Vault>;
@@ -68,6 +68,7 @@ export class ServerProcesses {
       dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => randomUUID() }),
       onInternalError,
       floods: new FloodQueue(clock),
+      redact: secrets.redact,
     };
     const { openStdio = (dialerOptions) => new StdioDialer(dialerOptions) } = options;
     const stdio = openStdio({

@@ -70,7 +70,7 @@ export const REASONS = {
     sentence: 'was called, but the connection broke before the answer.',
   },
   unavailable: { code: 'TL-CALL-UNAVAILABLE', sentence: 'is overloaded or out of order.' },
-  refused: { code: 'TL-CALL-REFUSED', sentence: 'did not answer as an MCP server does.' },
+  refused: { code: 'TL-CALL-REFUSED', sentence: 'did not serve this request.' },
 } as const satisfies Readonly<Record<string, Reason>>;
 
 export type FailureReason = keyof typeof REASONS;

@@ -611,8 +611,8 @@ const CALL_CODES = {
     'Wait, or ask those who run the server.',
   ),
   'TL-CALL-REFUSED': fail(
-    'A remote server answered, but not as an MCP server does.',
-    'Check `url` and `transport` of the server.',
+    'A remote server refused a request, or did not answer as an MCP server does.',
+    'Read the reason that the server gives. If there is none, check `url` and `transport` of the server.',
   ),
   'TL-CALL-TOO-LARGE': fail(
     'The answer was larger than `maxFrame` of the server allows.',

@@ -1,14 +1,19 @@
-import { type Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
+import { type Agent, type ClientRequest, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { type LookupFunction, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import type { Cancel, Clock } from '../timing/clock.js';
+import { VERSION } from '../version.js';
+import { ACCEPT_ENCODING, decode, type HttpAnswer } from './decode.js';
 
 /** Longest wait for a connection: name, TCP, TLS and proxy together, in milliseconds. */
 const CONNECT_MS = 10_000;
 /** Longest wait for the headers of the answer after that, in milliseconds. */
 const HEADERS_MS = 300_000;
+
+/** Headers of every request that has no others of these names. Firewalls refuse requests without the first one. */
+const OWN_HEADERS = { 'user-agent': `trunkline/${VERSION}`, 'accept-encoding': ACCEPT_ENCODING };
 
 export interface HttpRequest {
   readonly url: URL;
@@ -43,7 +48,7 @@ export class RequestError extends Error {
 export async function sendRequest(
   clock: Clock,
   { url, method, headers, body, agent, signal, onSent, lookup }: HttpRequest,
-): Promise<IncomingMessage> {
+): Promise<HttpAnswer> {
   const idle = Object.values(agent.freeSockets).flatMap((sockets = []) => sockets);
   if (idle.some((socket) => socket instanceof Socket)) await closedSocketsNoticed();
   return await new Promise((resolve, reject) => {
@@ -55,7 +60,8 @@ export async function sendRequest(
       cancel = clock.schedule(ms, () => request.destroy(new Error(what)));
     };
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
-    const request = send(url, { method, agent, signal, headers: { ...headers, ...length }, ...(lookup && { lookup }) });
+    const all = { ...OWN_HEADERS, ...headers, ...length };
+    const request = send(url, { method, agent, signal, headers: all, ...(lookup && { lookup }) });
     wait(CONNECT_MS, `no connection within ${CONNECT_MS / 1_000} s`);
     whenConnected(request, () => {
       isConnected = true;
@@ -70,7 +76,7 @@ export async function sendRequest(
       cancel();
       // An answer that breaks off ends with `close`; its reader looks at `complete`.
       response.on('error', () => {});
-      resolve(response);
+      resolve(decode(response));
     });
     request.on('error', (error) => {
       cancel();

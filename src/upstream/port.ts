@@ -170,6 +170,8 @@ export function newDropCounters() {
     staleProgress: 0,
     /** Answers to requests of the server that could not be written. */
     unsentReplies: 0,
+    /** Sessions that a remote server forgot, and that were replaced. No message is dropped by this. */
+    forgottenSessions: 0,
   };
 }
 

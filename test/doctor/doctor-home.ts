@@ -161,6 +161,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
       sandbox: null,
       state: 'ready',
       remote: false,
+      forgottenSessions: 0,
       pid: 1,
       uptimeSeconds: 1,
       generation: 1,

@@ -4,6 +4,7 @@ import { Field } from './legs.js';
 import { judge, type Row, SOUND, type Verdict } from './row.js';
 import { ENTRIES } from './rows/entries.js';
 import { HTTP } from './rows/http.js';
+import { REMOTE } from './rows/remote.js';
 import { STRAY } from './rows/stray.js';
 
 /** The rows, by subject. */
@@ -11,6 +12,7 @@ const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'entries of lists': ENTRIES,
   'stray messages': STRAY,
   'servers behind a URL': HTTP,
+  'what servers behind a URL send': REMOTE,
 };
 
 const printed: string[] = [];
@@ -23,7 +25,8 @@ for (const [subject, rows] of Object.entries(SUBJECTS)) {
       await field.start();
       // All rows at once, because most of them wait for others.
       for (const row of rows) {
-        const outcome = Promise.all([field.direct(row), field.through(row)]);
+        const throughTrunkline = field.through(row);
+        const outcome = Promise.all([field.direct(row, throughTrunkline), throughTrunkline]);
         outcomes.set(
           row,
           outcome.then(([direct, through]) => ({ direct, through })),

@@ -26,7 +26,7 @@ import type { Message } from '../support/wire.js';
 import { type ListeningPlay, listen } from './http-play.js';
 import { type Play, type PlayedPipes, playServer, soundResult, tool } from './play.js';
 import { PlayedDialer } from './played-dialer.js';
-import { FAILS, type Row } from './row.js';
+import { FAILS, NO_ANSWER, type Row } from './row.js';
 
 /** The bytes of a connection, seen from the client. */
 interface Pipes {
@@ -254,8 +254,11 @@ export class Field {
     this.#rows = rows;
   }
 
-  /** The outcome with nothing between client and server. */
-  async direct(row: Row): Promise<string> {
+  /**
+   * The outcome with nothing between client and server. Over HTTP, a row that gets no answer directly ends with `through`, since
+   * only its timeout would end it.
+   */
+  async direct(row: Row, through: Promise<unknown>): Promise<string> {
     const pipes: Pipes = { input: new PassThrough(), output: new PassThrough() };
     if (row.client !== undefined) {
       const server = sdkServer(row.server ?? {});
@@ -267,7 +270,8 @@ export class Field {
     if (row.http !== undefined) {
       const listening = await listen(row.http);
       try {
-        return await this.#askOverHttp(row, new URL(`${listening.origin}/mcp`));
+        const isOver = row.direct === NO_ANSWER ? () => through.then(() => {}) : FOREVER;
+        return await this.#askOverHttp(row, new URL(`${listening.origin}/mcp`), isOver);
       } finally {
         await listening.close();
       }
@@ -296,7 +300,9 @@ export class Field {
     );
     const views = this.#rows.map((_, index) => [keyOf(index), { servers: [keyOf(index)] }]);
     const file = join(this.#folder, 'trunkline.yaml');
-    const config = { servers: Object.fromEntries(servers), views: Object.fromEntries(views) };
+    // All servers start at once, which may take longer on a busy machine than a client usually waits for the first list.
+    const gateway = { startupWait: '30s' };
+    const config = { gateway, servers: Object.fromEntries(servers), views: Object.fromEntries(views) };
     writeFileSync(file, JSON.stringify(config));
     const environment = { ...process.env, HOME: this.#folder };
     this.#composition = compose({
@@ -366,9 +372,9 @@ export class Field {
     return pipes;
   }
 
-  async #askOverHttp(row: Row, url: URL): Promise<string> {
+  async #askOverHttp(row: Row, url: URL, isOver: () => Promise<void>): Promise<string> {
     const transport = row.sdk === 2 ? new Http2(url) : new StreamableHTTPClientTransport(url);
-    return await askWith(row, transport, FOREVER);
+    return await askWith(row, transport, isOver);
   }
 }
 

@@ -6,6 +6,9 @@ import type { Play } from './play.js';
 /** Outcomes are texts that a person reads in the table. One that begins with this word is of no use to the user. */
 export const FAILS = 'fails';
 
+/** Outcome of a client that waits without an end. */
+export const NO_ANSWER = `${FAILS}: no answer`;
+
 /** A quirk of a server or a client that was seen in the field. */
 export interface Row {
   /** What the other side does: a phrase for the table. */

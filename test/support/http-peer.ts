@@ -208,6 +208,11 @@ export class HttpPeer extends ScriptedPeer {
   #take(body: Buffer, headers: IncomingMessage['headers'], response: ServerResponse): void {
     const { id, method, params }: Message = JSON.parse(body.toString());
     if (method === 'server/discover' && !this.#isModern) return void response.writeHead(400).end();
+    // The transport asks whether the session is known. All other pings have an id of the bridge.
+    if (method === 'ping' && id === 0)
+      return void response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end('{"jsonrpc":"2.0","id":0,"result":{}}');
     const given = [headers['mcp-method'], decoded(headers['mcp-name']), headers['mcp-protocol-version']].join();
     const named = method === 'resources/read' ? params.uri : method === 'tools/call' ? params.name : undefined;
     if (this.#isModern && method !== undefined && given !== [method, named, '2026-07-28'].join())

@@ -366,6 +366,8 @@ const HARMLESS: ReadonlySet<SendFailure> = new Set([
   ...(['exited', 'stopped', 'overloaded', 'result_malformed'] as const),
   // The network and the credentials are no fault of the server either.
   ...(['unreachable', 'connection_lost', 'login_required'] as const),
+  // The server works, and may serve every other call.
+  'refused' as const,
 ]);
 
 /** Failures of a connection after which a call may be sent again. */

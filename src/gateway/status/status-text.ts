@@ -222,6 +222,7 @@ function renderProblem(server: ServerReport): string[] {
     ...callRows(server),
     unfinishedRow(server),
     pausedRow(server),
+    sessionRow(server),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
@@ -235,6 +236,7 @@ function renderRemarks(server: ServerReport): string[] {
     ...callRows(server),
     unfinishedRow(server),
     pausedRow(server),
+    sessionRow(server),
     hiddenTextRow(server, BRIEF_NAMES),
     ...(server.sandbox?.remarks ?? []).map((remark) => row('sandbox', remark)),
   ];
@@ -269,6 +271,7 @@ function renderServer(server: ServerReport): string[] {
     unfinishedRow(server),
     droppedRow(server),
     pausedRow(server),
+    sessionRow(server),
     server.droppedLogBytes > 0 &&
       row('output dropped from the log', `${server.droppedLogBytes} bytes (too much at once)`),
     ...outputRows(server),
@@ -483,6 +486,17 @@ function droppedRow({ dropped: { evicted, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
 }
+
+/** A session may be lost at any time, but not often. */
+function sessionRow({ forgottenSessions }: ServerReport): Row {
+  if (forgottenSessions < MANY_SESSIONS) return false;
+  return row(
+    'sessions',
+    `the server forgot ${forgottenSessions} sessions since Trunkline connected to it; Trunkline opened others. A balancer in front of it may send each request to another machine`,
+  );
+}
+
+const MANY_SESSIONS = 3;
 
 function pausedRow({ pausedSeconds }: ServerReport): Row {
   return (

@@ -122,6 +122,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   const { backend, lifecycle, problem } = one;
   const sanitize = sanitizerFor(facts);
   const { counters, latencies, connection, breaker } = backend.dispatcher;
+  const { forgottenSessions: _, ...dropped } = connection?.counters ?? {};
   const others = one.instances.flatMap((each) => (each.backend === backend ? [] : [each.backend.dispatcher.latencies]));
   const p50 = latencies.quantile(0.5, others);
   const p95 = latencies.quantile(0.95, others);
@@ -162,7 +163,11 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
     /** Messages of the server that were dropped since its last start, by kind. */
-    dropped: { ...connection?.counters } as Readonly<Record<string, number>>,
+    dropped: dropped as Readonly<Record<string, number>>,
+    /** Sessions of the present connections, over all instances, that the remote server forgot, and that were replaced. */
+    forgottenSessions: one.instances
+      .map((each) => each.backend.dispatcher.connection?.counters.forgottenSessions ?? 0)
+      .reduce((sum, count) => sum + count, 0),
     /** Total time in which the output of its process was not read, because most of it answered no call. */
     pausedSeconds: seconds(connection?.pausedMs ?? 0),
     lastExit:

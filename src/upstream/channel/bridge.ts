@@ -9,7 +9,7 @@ import {
   resultMessage,
   type TrackedSink,
 } from '../../jsonrpc/message.js';
-import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
+import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Channel, ChannelReceiver } from '../dialect.js';
@@ -190,6 +190,7 @@ export class Bridge implements Channel {
   #take(message: Envelope, at: number, request: number | undefined): boolean {
     switch (message.kind) {
       case 'response':
+        if (message.error !== undefined && this.#options.holdsBack?.(message, request) === true) return true;
         return this.#outgoing.answered(message, at, request);
       case 'notification':
         this.#notification(message);
@@ -277,6 +278,8 @@ export interface BridgeOptions extends ReadingOptions {
   readonly events: BridgeEvents;
   /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
+  /** Whether the transport holds an error back, because it may have another meaning. `request` is as in `open`. */
+  readonly holdsBack?: (error: ResponseEnvelope, request: number | undefined) => boolean;
   /** Holds the total time for which a flooding server was not read. */
   readonly flood?: { readonly pausedMs: number };
 }

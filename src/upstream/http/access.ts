@@ -20,6 +20,8 @@ export interface Challenge {
   readonly authenticate: readonly string[];
   /** The value of `DPoP-Nonce`. */
   readonly nonce?: string | undefined;
+  /** The words of its body for people. */
+  readonly words?: string | undefined;
 }
 
 /** The request that needs headers. Some are bound to it. */

@@ -1,11 +1,15 @@
-import type { Agent, IncomingMessage } from 'node:http';
+import type { Agent } from 'node:http';
 import type { OnInternalError } from '../../errors/internal-error.js';
 import { type AgentOptions, createAgent } from '../../http/agents.js';
+import type { HttpAnswer } from '../../http/decode.js';
 import type { MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FloodBound, type FloodQueue } from '../../io/streams/turn-reader.js';
+import { toBytes } from '../../json/json-text.js';
+import { LIST_KINDS, LISTS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import type { RemoteSpec } from '../../supervision/launcher.js';
+import type { Cancel } from '../../timing/clock.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';
 import type { Dialect } from '../dialect.js';
@@ -23,6 +27,8 @@ export interface HttpDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly onInternalError: OnInternalError;
+  /** Removes secrets from the words of servers. */
+  readonly redact?: (text: string) => string;
   /** Authorizes the requests of one connection. Its end waits for `release`. */
   readonly openAccess: (spec: RemoteSpec) => { readonly access: RemoteAccess; readonly release: () => unknown };
   /** Shows the messages to recordings. */
@@ -38,6 +44,12 @@ export interface RemoteTarget extends DialTarget<RemoteSpec> {
   readonly rereadTools: () => Promise<void>;
 }
 
+/** Shortest time between two readings of the lists for changes that were missed, in milliseconds. */
+const REREAD_MS = 10_000;
+/** What a server says when its lists have changed. */
+const CHANGES = [...new Set(LIST_KINDS.map((kind) => LISTS[kind].changed))].map(
+  (method) => `{"jsonrpc":"2.0","method":"${method}"}`,
+);
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it sent more than Trunkline can read, without answering anything';
 /** Longest time without a byte of an answer that has begun, in milliseconds. */
@@ -56,6 +68,7 @@ export class HttpDialer {
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
     const { clock, scan, messages, openAccess, onInternalError, unfinishedLines, bufferPool } = this.#options;
+    const { redact = (text: string) => text } = this.#options;
     const { spec, generation, log, maxFrameBytes, maxUnwrittenBytes, paramsOf, rereadTools } = target;
     const url = new URL(spec.url);
     const { access, release } = openAccess(spec);
@@ -68,7 +81,7 @@ export class HttpDialer {
       listener.unfit(because);
     };
     const output = new HttpOutput({
-      ...{ url, clock, scan, paramsOf, rereadTools, transport: spec.transport },
+      ...{ url, clock, scan, maxFrameBytes, paramsOf, rereadTools, transport: spec.transport },
       agent: (this.#options.createAgent ?? createAgent)(url, spec),
       access,
       incoming: {
@@ -76,7 +89,7 @@ export class HttpDialer {
         close: (reader) => bridge.end(reader),
         follow: (response, reader, push) => this.#follow(response, push, flood, reader, spec.key),
         isPending: (id) => bridge.isPending(id),
-        fail: (...failure) => bridge.fail(...failure),
+        fail: (id, reason, sent, because) => bridge.fail(id, reason, sent, because && redact(because)),
         lost: (reason, because) => {
           loss = { loss: reason, because };
           bridge.close('exited', because);
@@ -84,11 +97,32 @@ export class HttpDialer {
           if (opened !== undefined) listener.lost(FAULTS[reason], because);
         },
         note: (text) => log.add(text),
+        renewed: () => {
+          bridge.counters.forgottenSessions += 1;
+          missedChanges();
+        },
+        missedChanges: () => missedChanges(),
       },
     });
+    let rereadAt = Number.NEGATIVE_INFINITY;
+    let cancelReread: Cancel | undefined;
+    const missedChanges = () => {
+      const waitMs = rereadAt + REREAD_MS - clock.now();
+      if (waitMs > 0) {
+        cancelReread ??= clock.schedule(waitMs, missedChanges);
+        return;
+      }
+      cancelReread = undefined;
+      rereadAt = clock.now();
+      for (const text of CHANGES) {
+        const notification = scan(toBytes(text));
+        if (notification.kind === 'notification') listener.notification(notification);
+      }
+    };
     const bridge = new Bridge({
       ...{ clock, scan, output, maxFrameBytes, maxUnwrittenBytes, unfinishedLines, bufferPool, flood },
       feed: { messages, connection },
+      holdsBack: (error, request) => output.doubts(error, request),
       events: {
         silent: () => livenessProbe.start(),
         violated: giveUp,
@@ -117,6 +151,7 @@ export class HttpDialer {
         return loss === undefined ? failed : { ...failed, reason: loss.because, fault: FAULTS[loss.loss] };
       }),
       end: async () => {
+        cancelReread?.();
         bridge.close('stopped');
         await Promise.all([output.end(), release()]);
       },
@@ -135,7 +170,7 @@ export class HttpDialer {
 
   /** Reads an answer, at the pace that the clients and the other servers allow. Resolves with whether it is complete. */
   #follow(
-    response: IncomingMessage,
+    response: HttpAnswer,
     push: (chunk: Uint8Array) => void,
     flood: FloodBound,
     reader: Pick<MessageReader, 'wasUseful'>,

@@ -1,9 +1,12 @@
-import type { Agent, IncomingMessage } from 'node:http';
+import type { Agent } from 'node:http';
+import type { HttpAnswer } from '../../http/decode.js';
 import { sendRequest } from '../../http/send-request.js';
-import { readText } from '../../json/json-text.js';
+import { wordsOf } from '../../http/words.js';
+import { readText, valuesAt } from '../../json/json-text.js';
+import { parseJson } from '../../json/json-value.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
-import type { TrackedSink } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { RPC_CODES, type TrackedSink } from '../../jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { isModernRevision } from '../../mcp/revisions.js';
@@ -12,12 +15,23 @@ import type { CloseReason, EndedBecause } from '../port.js';
 import { type Blocked, BlockedError, isBlocked, type RemoteAccess } from './access.js';
 import { Post } from './post.js';
 import { metadataHeaders } from './request-headers.js';
-import { type HttpIncoming, type HttpSession, type Loss, PausedError, type SessionRequest } from './session.js';
+import {
+  EVENT_STREAM,
+  type HttpIncoming,
+  type HttpSession,
+  type Loss,
+  mediaTypeOf,
+  PausedError,
+  readBody,
+  type SessionRequest,
+} from './session.js';
 import { StandingStream } from './standing-stream.js';
 
 /** Redirects and new authorizations that one request may need. */
 const MAX_STEPS = 4;
 const MAX_COOKIES = 20;
+/** Messages that are kept for a session that replaces this one. */
+const MAX_STATE = 1_000;
 /** Time for requests in flight to end after the session or the network is lost, in milliseconds. */
 const GRACE_MS = 1_000;
 /** Longest wait for the answer to the GET of the stream, in milliseconds. */
@@ -26,7 +40,18 @@ const LISTEN_MS = 500;
 const DELETE_MS = 2_000;
 /** Longest pause for which a request waits if the server wants one, in milliseconds. */
 const MAX_PAUSE_MS = 10_000;
+/** Longest time for which other messages wait until the server has taken `initialized`, in milliseconds. */
+const OPENING_MS = 1_000;
+/** Time limits for a request that finds out about a session, and for one that opens another, in milliseconds. */
+const PING_MS = 2_000;
+const SESSION_MS = 10_000;
 
+const ACCEPT = `application/json, ${EVENT_STREAM}`;
+const PING = Buffer.from('{"jsonrpc":"2.0","id":0,"method":"ping"}');
+const INITIALIZED = Buffer.from(`{"jsonrpc":"2.0","method":"${METHODS.initialized}"}`);
+
+/** Longest event that is read of an answer to a request of the session itself, in characters. */
+const MAX_EVENT = 1024 * 1024;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 
 export interface HttpOutputOptions {
@@ -36,6 +61,8 @@ export interface HttpOutputOptions {
   readonly access: RemoteAccess;
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
+  /** The longest message that the server may send, in bytes. */
+  readonly maxFrameBytes: number;
   readonly incoming: HttpIncoming;
   /** The parameters of a tool that the server wants repeated in headers. */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];
@@ -53,6 +80,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
   /** Where a server of revision 2024-11-05 wants its messages. */
   #endpoint: URL | undefined;
   #sessionId: string | undefined;
+  /** The message that opened the session, and those that a new session has to get. */
+  #handshake: Uint8Array | undefined;
+  readonly #state = new Map<string, Uint8Array>();
+  #renewal: Promise<boolean> | undefined;
   #revision: string | undefined;
   readonly #cookies = new Map<string, string>();
   /** Requests in flight by their ids, and the other messages. */
@@ -90,9 +121,12 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return this.#endpoint !== undefined;
   }
 
-  /** Whether the session has an id, which only the revisions with a handshake have. */
-  get hasSession(): boolean {
-    return this.#sessionId !== undefined;
+  get sessionId(): string | undefined {
+    return this.#sessionId;
+  }
+
+  get isListening(): boolean {
+    return this.#stream?.isOpen === true;
   }
 
   get #isModern(): boolean {
@@ -115,15 +149,43 @@ export class HttpOutput implements TrackedSink, HttpSession {
     if (post.id === undefined) this.#others.add(post);
     else this.#requests.set(post.id, post);
     this.#unwrittenBytes += body.length;
+    if (envelope.kind === 'request') this.#keepState(envelope, body);
     const done = this.#opening === undefined ? post.run() : this.#opening.then(() => post.run());
-    if (envelope.kind === 'notification' && envelope.method === METHODS.initialized) this.#opening = done;
+    if (envelope.kind === 'notification' && envelope.method === METHODS.initialized) this.#openWhen(done);
     void done.then(() => {
-      if (this.#opening === done) this.#opening = undefined;
       this.#unwrittenBytes -= body.length;
       this.#others.delete(post);
       if (post.id !== undefined) this.#requests.delete(post.id);
       if (this.#requests.size === 0) this.#loss?.();
     });
+  }
+
+  /** Lets other messages wait for `initialized` and the stream, but not for a server that never answers a notification. */
+  #openWhen(taken: Promise<void>): void {
+    const opening = new Promise<void>((resolve) => {
+      const cancel = this.options.clock.schedule(OPENING_MS, resolve);
+      void taken.then(cancel).then(resolve);
+    }).then(() => this.#listen());
+    this.#opening = opening;
+    void opening.then(() => {
+      if (this.#opening === opening) this.#opening = undefined;
+    });
+  }
+
+  /** Keeps what clients have told this session, because a session that replaces it has to be told again. */
+  #keepState({ method, bytes, params }: RequestEnvelope, body: Uint8Array): void {
+    if (method === METHODS.setLevel) this.#state.set(method, body);
+    if (method !== METHODS.subscribe && method !== METHODS.unsubscribe) return;
+    const [uri] = params === undefined ? [] : valuesAt(bytes, params, ['uri']);
+    const key = uri === undefined ? '' : readText(bytes, uri);
+    if (method === METHODS.unsubscribe) this.#state.delete(key);
+    else if (this.#state.size < MAX_STATE) this.#state.set(key, body);
+  }
+
+  /** Whether an error that the server sent as an answer is held back, because it may mean that the session is gone. */
+  doubts(error: ResponseEnvelope, request: number | undefined): boolean {
+    const isLate = request === undefined || this.hasOneStream;
+    return !isLate && this.#requests.get(request)?.doubts(error) === true;
   }
 
   /**
@@ -160,48 +222,123 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /** Sends an HTTP request with the headers of the session. Throws `RequestError`, `BlockedError` or `PausedError`. */
-  async request(request: SessionRequest): Promise<IncomingMessage> {
-    const { clock, access, agent } = this.options;
-    const { method, signal, body, onSent } = request;
+  async request(request: SessionRequest): Promise<HttpAnswer> {
+    const { access } = this.options;
+    const { method, signal } = request;
     for (let step = 1; ; step += 1) {
       await this.#pause(signal);
-      const url = method === 'POST' ? (this.#endpoint ?? this.#url) : this.#url;
-      const own = this.#headersOf(request);
-      const allowed = await access.headers({ method, url, headers: own, body });
-      if (isBlocked(allowed)) throw this.#block(allowed);
-      const headers = { ...own, ...allowed };
-      const response = await sendRequest(clock, {
-        url,
-        method,
-        headers,
-        agent,
-        signal,
-        ...(body && { body }),
-        ...(onSent && { onSent }),
-      });
-      this.#keepCookies(response);
+      const { response, allowed, url } = await this.#send(request);
       if (step < MAX_STEPS && this.#isRedirected(response, url)) continue;
       const { statusCode } = response;
       const isRefused =
         statusCode === 401 || (statusCode === 403 && response.headers['www-authenticate'] !== undefined);
       if (!isRefused) return response;
-      response.resume();
       const authenticate = response.headersDistinct['www-authenticate'] ?? [];
+      const saysToken = step === 1 && authenticate.some((challenge) => challenge.includes('invalid_token'));
+      if (statusCode === 401 && !saysToken && (await this.#refusesSession(request))) return response;
+      const words = wordsOf(Buffer.from(await readBody(response)).toString());
       const [nonce] = response.headersDistinct['dpop-nonce'] ?? [];
-      const verdict = await access.rejected({ status: statusCode, authenticate, nonce }, allowed, { method, url });
+      const verdict = await access.rejected({ status: statusCode, authenticate, nonce, words }, allowed, {
+        method,
+        url,
+      });
       if (verdict !== 'again') throw this.#block(verdict);
       if (step >= MAX_STEPS)
         throw this.#block({ blocked: 'login_required', because: `it answers HTTP ${statusCode} to new credentials` });
     }
   }
 
-  #headersOf({ accept, body, message, lastEventId }: SessionRequest): Record<string, string> {
+  /** Sends a request once. `isInSession` is whether its headers name the session. */
+  async #send(request: SessionRequest, isInSession = true) {
+    const { clock, access, agent } = this.options;
+    const { method, signal, body, onSent } = request;
+    const url = method === 'POST' ? (this.#endpoint ?? this.#url) : this.#url;
+    const own = this.#headersOf(request, isInSession);
+    const allowed = await access.headers({ method, url, headers: own, body });
+    if (isBlocked(allowed)) throw this.#block(allowed);
+    const headers = { ...own, ...allowed };
+    const sent = { url, method, headers, agent, signal, ...(body && { body }), ...(onSent && { onSent }) };
+    const response = await sendRequest(clock, sent);
+    this.#keepCookies(response);
+    return { response, allowed, url };
+  }
+
+  /**
+   * Whether a 401 is about the session instead of the credentials: the server accepts the credentials of a request without the
+   * session, and none with it. A renewal of the credentials would not help.
+   */
+  async #refusesSession({ method, message }: SessionRequest): Promise<boolean> {
+    const isCall = method === 'POST' && message?.kind === 'request' && message.method !== METHODS.initialize;
+    if (!isCall || this.#sessionId === undefined) return false;
+    const inside = await this.#ping();
+    if (inside?.status !== 401) return false;
+    const outside = await this.#ping(false);
+    return outside !== undefined && outside.status !== 401 && outside.status !== 403;
+  }
+
+  async answersPing(): Promise<boolean> {
+    const answer = await this.#ping();
+    if (answer === undefined) return true;
+    const { status, body } = answer;
+    if (status < 200 || status > 299) return false;
+    const { error } = (parseJson(body) ?? {}) as { readonly error?: { readonly code?: number } };
+    // It may not know `ping`.
+    return error === undefined || error.code === RPC_CODES.methodNotFound;
+  }
+
+  /** Asks with a request that has no effect. Resolves with `undefined` if there is no answer. */
+  async #ping(isInSession = true): Promise<{ readonly status: number; readonly body: string } | undefined> {
+    const signal = AbortSignal.timeout(PING_MS);
+    try {
+      const { response } = await this.#send({ method: 'POST', accept: ACCEPT, body: PING, signal }, isInSession);
+      return { status: response.statusCode ?? 0, body: (await messageIn(response)) ?? '' };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Opens a session in place of one that the server refuses. Resolves with whether there is one. Never rejects. */
+  async renew(refused: string | undefined): Promise<boolean> {
+    if (this.#sessionId !== refused) return true;
+    this.#renewal ??= this.#openAnother()
+      .catch(() => false)
+      .finally(() => {
+        this.#renewal = undefined;
+      });
+    return await this.#renewal;
+  }
+
+  async #openAnother(): Promise<boolean> {
+    const handshake = this.#handshake;
+    if (handshake === undefined || this.isOver) return false;
+    const post = { method: 'POST', accept: ACCEPT } as const;
+    const { response } = await this.#send({ ...post, body: handshake, signal: AbortSignal.timeout(SESSION_MS) }, false);
+    const result = parseJson((await messageIn(response)) ?? '') as
+      | { result?: { protocolVersion?: unknown } }
+      | undefined;
+    // Another revision needs another connection.
+    if (response.statusCode !== 200 || result?.result?.protocolVersion !== this.#revision) return false;
+    this.takeSession(response, handshake);
+    for (const body of [INITIALIZED, ...this.#state.values()]) {
+      const told = this.#send({ ...post, body, signal: AbortSignal.timeout(OPENING_MS) });
+      await told.then(({ response: answer }) => answer.resume()).catch(() => {});
+    }
+    if (this.#stream !== undefined) {
+      this.#stream.end();
+      void this.#listen();
+    }
+    this.options.incoming.renewed();
+    return true;
+  }
+
+  #headersOf({ accept, body, message, lastEventId }: SessionRequest, isInSession: boolean): Record<string, string> {
+    const sessionId = isInSession ? this.#sessionId : undefined;
     return {
       accept,
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(this.#revision !== undefined && { 'mcp-protocol-version': this.#revision }),
+      ...(this.#revision !== undefined && body !== this.#handshake && { 'mcp-protocol-version': this.#revision }),
       ...(message !== undefined && metadataHeaders(message, this.options.paramsOf, this.#isModern)),
-      ...(this.#sessionId !== undefined && { 'mcp-session-id': this.#sessionId }),
+      ...(sessionId !== undefined && { 'mcp-session-id': sessionId }),
       ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
       ...(this.#cookies.size > 0 && { cookie: [...this.#cookies].map((pair) => pair.join('=')).join('; ') }),
     };
@@ -242,7 +379,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /** Follows a redirect within the origin. Credentials go to no other one. */
-  #isRedirected(response: IncomingMessage, from: URL): boolean {
+  #isRedirected(response: HttpAnswer, from: URL): boolean {
     const { statusCode = 0, headers } = response;
     const { location } = headers;
     if (!REDIRECTS.has(statusCode) || location === undefined || !URL.canParse(location, from.href)) return false;
@@ -260,7 +397,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /** Keeps cookies in memory, because load balancers use them to keep a session at one machine. */
-  #keepCookies({ headers }: IncomingMessage): void {
+  #keepCookies({ headers }: HttpAnswer): void {
     for (const cookie of headers['set-cookie'] ?? []) {
       const [, name, value] = /^\s*([^=;\s]{1,256})=([^;\r\n]{0,4096})/.exec(cookie) ?? [];
       if (name === undefined || value === undefined) continue;
@@ -268,10 +405,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
     }
   }
 
-  /** Takes the id of the session from the answer to `initialize`. */
-  takeSession({ headers }: IncomingMessage): void {
+  takeSession({ headers }: HttpAnswer, handshake: Uint8Array): void {
     const id = headers['mcp-session-id'];
-    if (typeof id === 'string' && /^[\x21-\x7e]{1,1024}$/.test(id)) this.#sessionId = id;
+    this.#sessionId = typeof id === 'string' && /^[\x21-\x7e]{1,1024}$/.test(id) ? id : undefined;
+    this.#handshake = handshake;
   }
 
   /**
@@ -294,8 +431,8 @@ export class HttpOutput implements TrackedSink, HttpSession {
    * Opens the stream for messages that belong to no request, if the server offers one. Resolves when the server has answered,
    * because servers drop such messages before, and soon in any case, because some proxies hold the answer back.
    */
-  listen(): Promise<void> {
-    if (this.hasOneStream) return Promise.resolve();
+  #listen(): Promise<void> {
+    if (this.hasOneStream || this.isOver) return Promise.resolve();
     const stream = new StandingStream(this, () => this.options.clock.now());
     this.#stream = stream;
     return new Promise((resolve) => {
@@ -328,4 +465,36 @@ export class HttpOutput implements TrackedSink, HttpSession {
     this.#stream = undefined;
     return false;
   }
+
+  /** A proxy that adds a folder to the URL may not add it to the endpoint that the server names. */
+  tryPrefixedEndpoint(): boolean {
+    const [, folder = ''] = /^(.+)\/[^/]*$/.exec(this.#url.pathname) ?? [];
+    const named = this.#endpoint;
+    if (named === undefined || folder === '' || named.pathname.startsWith(`${folder}/`)) return false;
+    this.#endpoint = new URL(named);
+    this.#endpoint.pathname = `${folder}${named.pathname}`;
+    this.options.incoming.note(
+      `The server does not answer at ${named.pathname}, which it names for messages. Trunkline tries ${this.#endpoint.pathname}.`,
+    );
+    return true;
+  }
+}
+
+/** The message in an answer: its JSON, or the first event with data. Reads no more of a stream. Never rejects. */
+async function messageIn(response: HttpAnswer): Promise<string | undefined> {
+  if (mediaTypeOf(response) !== EVENT_STREAM)
+    return Buffer.from(await readBody(response))
+      .toString()
+      .replace(/^\uFEFF/, '');
+  let text = '';
+  try {
+    for await (const chunk of response as AsyncIterable<Uint8Array>) {
+      text += Buffer.from(chunk).toString();
+      const [, data] = /^data: ?(\{.*\})\s*$/m.exec(text) ?? [];
+      if (data !== undefined || text.length > MAX_EVENT) return data;
+    }
+  } catch {
+    // It broke off before a message.
+  }
+  return undefined;
 }

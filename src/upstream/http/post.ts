@@ -1,19 +1,25 @@
-import type { IncomingMessage } from 'node:http';
 import { errorMessage } from '../../errors/error-text.js';
+import type { HttpAnswer } from '../../http/decode.js';
+import { unknownCoding } from '../../http/decode.js';
 import { RequestError } from '../../http/send-request.js';
 import { copyInto } from '../../io/byte-reader.js';
 import { readText } from '../../json/json-text.js';
 import type { Envelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { EndedBecause, RequestFailure } from '../port.js';
 import { BlockedError } from './access.js';
-import { EVENT_STREAM, type HttpSession, mediaTypeOf, PausedError, readEvents } from './session.js';
-import { SESSION_GONE } from './standing-stream.js';
+import { clauseOf, mayHaveRun, meaningOf, type Refusal } from './refusal.js';
+import {
+  EVENT_STREAM,
+  type HttpSession,
+  mediaTypeOf,
+  PausedError,
+  readBody,
+  readEvents,
+  SESSION_GONE,
+} from './session.js';
 
 const ACCEPT = `application/json, ${EVENT_STREAM}`;
-/** An answer with an error status is read up to this size, in bytes. */
-const MAX_ERROR_BYTES = 1024 * 1024;
 /** Times that a message is sent again because the server wants a pause first. */
 const MAX_REPEATS = 3;
 /** Longest pause for which a message waits, in milliseconds. */
@@ -22,6 +28,8 @@ const MAX_WAIT_MS = 10_000;
 const RESUME_MS = 1_000;
 /** Times in a row that a resumed stream may bring nothing. */
 const MAX_EMPTY_STREAMS = 5;
+/** New sessions for one message, if the server forgets one after the other. */
+const MAX_SESSIONS = 5;
 
 /** One message on its way to the server, until what the server answers is read. */
 export class Post {
@@ -36,6 +44,11 @@ export class Post {
   #isTaken = false;
   /** Whether the message was sent again with other headers. */
   #isCorrected = false;
+  /** The session in which the message was sent, and the number of sessions that were opened for it. */
+  #sessionId: string | undefined;
+  #sessions = 0;
+  /** Pends while another request shows whether an error means that the session is gone. */
+  #doubt: Promise<void> | undefined;
 
   constructor(session: HttpSession, message: Envelope, body: Uint8Array) {
     this.#session = session;
@@ -106,6 +119,7 @@ export class Post {
       return;
     }
     for (let repeats = 0; ; repeats += 1) {
+      this.#sessionId = this.#session.sessionId;
       const response = await this.#post();
       const waitMs = await this.#pauseWanted(response, repeats);
       if (waitMs === undefined) {
@@ -119,7 +133,7 @@ export class Post {
     }
   }
 
-  async #post(): Promise<IncomingMessage> {
+  async #post(): Promise<HttpAnswer> {
     const message = this.#message.kind === 'response' ? undefined : this.#message;
     return await this.#session.request({
       method: 'POST',
@@ -137,7 +151,7 @@ export class Post {
    * The pause that an overloaded server wants before the message is sent again, in milliseconds. `undefined` if the server has
    * taken the message, or wants a pause that is too long. The request fails then.
    */
-  async #pauseWanted(response: IncomingMessage, repeats: number): Promise<number | undefined> {
+  async #pauseWanted(response: HttpAnswer, repeats: number): Promise<number | undefined> {
     const { statusCode, headers } = response;
     if (statusCode !== 429 && statusCode !== 503) return undefined;
     const waitMs = retryAfterMs(headers['retry-after']);
@@ -148,50 +162,62 @@ export class Post {
     return waitMs;
   }
 
-  async #read(response: IncomingMessage): Promise<void> {
+  async #read(response: HttpAnswer): Promise<void> {
     const { statusCode = 0 } = response;
     if (statusCode < 200 || statusCode > 299) {
       await this.#readRefusal(response);
       return;
     }
-    if (this.#isInitialize) this.#session.takeSession(response);
+    if (this.#isInitialize) this.#session.takeSession(response, this.#body);
     const type = mediaTypeOf(response);
     if (type === EVENT_STREAM) {
       await this.#readStream(response);
     } else if (this.id === undefined || (this.#session.hasOneStream && type !== 'application/json')) {
       response.resume();
-      if (this.#message.kind !== 'notification' || this.#message.method !== METHODS.initialized) return;
-      await this.#session.listen();
     } else if (type === 'application/json') {
       await this.#readJson(response);
+    } else if (statusCode === 202 && this.#session.isListening) {
+      // The answer comes on the stream for all messages.
+      response.resume();
     } else {
       response.resume();
-      this.#fail(
-        'refused',
-        true,
-        `it answered with ${type === '' ? 'no' : `the`} content type${type === '' ? '' : ` ${type}`} instead of JSON or an event stream`,
-      );
+      const given = type === '' ? 'no content type' : `the content type ${type}`;
+      const status = statusCode === 200 ? '' : `HTTP ${statusCode} and `;
+      this.#fail('refused', true, `it answered with ${status}${given} instead of JSON or an event stream`);
     }
   }
 
-  async #readJson(response: IncomingMessage): Promise<void> {
-    const { incoming } = this.#session.options;
+  async #readJson(response: HttpAnswer): Promise<void> {
+    const { incoming, maxFrameBytes } = this.#session.options;
     const messages = incoming.open(this.id);
-    const isComplete = await incoming.follow(response, messages, (chunk) => copyInto(messages, onOneLine(chunk)));
-    if (isComplete) copyInto(messages, NEWLINE);
+    const withoutBom = bomSkipper();
+    let length = 0;
+    const isComplete = await incoming.follow(response, messages, (chunk) => {
+      length += chunk.length;
+      // Few bytes may decode to many, of which no more are needed.
+      if (length > maxFrameBytes) response.destroy();
+      else copyInto(messages, onOneLine(withoutBom(chunk)));
+    });
+    if (length > maxFrameBytes) this.#fail('response_too_large', true);
+    else if (isComplete) copyInto(messages, NEWLINE);
     incoming.close(messages);
-    if (isComplete) this.#fail('response_malformed', true);
+    await this.#doubt;
+    const coding = unknownCoding(response);
+    if (coding !== undefined)
+      this.#fail('response_malformed', true, `its answer has the content coding \`${coding}\`, which is unknown here`);
+    else if (isComplete) this.#fail('response_malformed', true);
     else this.#fail('connection_lost', true, 'the connection broke during the answer');
   }
 
   /** Reads an event stream until the answer, and resumes it where the server allows that. */
-  async #readStream(first: IncomingMessage): Promise<void> {
+  async #readStream(first: HttpAnswer): Promise<void> {
     const { signal } = this.#abort;
     this.#isTaken = true;
     let response = first;
     let lastEventId: string | undefined;
     for (let empty = 0; empty < MAX_EMPTY_STREAMS; empty += 1) {
       const events = await readEvents(this.#session, response, { request: this.id });
+      await this.#doubt;
       if (!this.#isPending || signal.aborted) return;
       if (events.lastEventId !== undefined) empty = 0;
       lastEventId = events.lastEventId ?? lastEventId;
@@ -207,85 +233,122 @@ export class Post {
     this.#fail('connection_lost', true, 'the stream ended before the answer');
   }
 
-  /** An error status. A JSON-RPC error in the body is the answer. */
-  async #readRefusal(response: IncomingMessage): Promise<void> {
-    const { statusCode: status = 0, statusMessage = '' } = response;
-    const text = statusMessage === '' ? `HTTP ${status}` : `HTTP ${status} (${statusMessage})`;
-    const body = await this.#readBody(response);
-    if (this.#isOfLostSession(status, body)) {
+  /** An error status. A JSON-RPC error in the body is the answer, unless the refusal is about more than this message. */
+  async #readRefusal(response: HttpAnswer): Promise<void> {
+    const { statusCode: status = 0, statusMessage } = response;
+    const bytes = await readBody(response);
+    const scanned = bytes.length === 0 ? undefined : this.#session.options.scan(onOneLine(bytes));
+    const answer = scanned?.kind === 'response' ? scanned : undefined;
+    const refusal = { ...this.#sent, status, statusMessage, body: Buffer.from(bytes).toString(), code: codeOf(answer) };
+    if (await this.#isMovedOn(refusal)) return;
+    if (answer !== undefined && this.id !== undefined) this.#deliver(bytes);
+    const reason = status === 429 || status >= 500 ? 'unavailable' : 'refused';
+    this.#fail(reason, mayHaveRun(status), clauseOf(refusal));
+  }
+
+  get #sent(): Pick<Refusal, 'isInSession' | 'isInitialize' | 'isModern'> {
+    const isInSession = this.#sessionId !== undefined || this.#session.hasOneStream;
+    return { isInSession, isInitialize: this.#isInitialize, isModern: this.isModern };
+  }
+
+  /** Acts on what a refusal means. Returns whether this settles the message. */
+  async #isMovedOn(refusal: Refusal): Promise<boolean> {
+    const meaning = meaningOf(refusal);
+    switch (meaning) {
+      case 'older':
+        return await this.#goOnWithOneStream(refusal.status);
+      case 'other headers':
+        return this.#method !== METHODS.discover && (await this.#correctHeaders(clauseOf(refusal)));
+      case 'in doubt':
+        return (await this.#isSessionGone()) && (await this.#goOnInNewSession(refusal, 1));
+      case 'new session':
+        return await this.#goOnInNewSession(refusal, MAX_SESSIONS);
+      case 'gone':
+        return false;
+    }
+  }
+
+  async #isSessionGone(): Promise<boolean> {
+    if (this.id === undefined || this.#sessions > 0 || this.#session.hasOneStream) return false;
+    return this.#sessionId !== this.#session.sessionId || !(await this.#session.answersPing());
+  }
+
+  /** Sends the message in a new session, unless it may have run. The connection ends if there is none, because others are told. */
+  async #goOnInNewSession(refusal: Refusal, maxSessions: number): Promise<boolean> {
+    if (this.id === undefined || this.#sessions >= maxSessions) {
+      const isForgetful = this.#sessions > 1;
+      if (isForgetful) this.#fail('refused', false, `${clauseOf(refusal)}; ${FORGETFUL}`);
+      return isForgetful;
+    }
+    this.#sessions += 1;
+    const isCertain = maxSessions > 1;
+    if (this.#session.hasOneStream || !(await this.#session.renew(this.#sessionId))) {
+      if (!isCertain) return false;
       this.#fail('exited', false);
       this.#session.lose('lapsed', SESSION_GONE);
-      return;
+      return true;
     }
-    const scanned = body.length === 0 ? undefined : this.#session.options.scan(onOneLine(body));
-    const answer = scanned?.kind === 'response' ? scanned : undefined;
-    if (this.#mayBeOlder(status, answer) && (await this.#session.openOneStream())) {
-      await this.#post().then((accepted) => this.#read(accepted));
-      return;
+    if (!isCertain && mayHaveRun(refusal.status)) {
+      // The new session is of use to the next message.
+      this.#fail('connection_lost', true, `${clauseOf(refusal)}, as to all in its session`);
+      return true;
     }
-    if (this.isModern && this.#method !== METHODS.discover && codeOf(answer) === MODERN_CODES.headerMismatch) {
-      await this.#correctHeaders(text);
-      return;
-    }
-    if (answer !== undefined && this.id !== undefined) {
-      const { incoming } = this.#session.options;
-      const messages = incoming.open(this.id);
-      copyInto(messages, body);
-      copyInto(messages, NEWLINE);
-      incoming.close(messages);
-    }
-    const wasProcessed = status >= 500 && status !== 503;
-    this.#fail(status === 429 || status >= 500 ? 'unavailable' : 'refused', wasProcessed, `it answered ${text}`);
+    this.#isSent = false;
+    if (this.#isPending && !this.#abort.signal.aborted) await this.#exchange();
+    return true;
+  }
+
+  async #goOnWithOneStream(status: number): Promise<boolean> {
+    const { options, hasOneStream } = this.#session;
+    const isFound = hasOneStream
+      ? status !== 400 && this.#session.tryPrefixedEndpoint()
+      : options.transport === 'auto' && (await this.#session.openOneStream());
+    if (isFound) await this.#post().then((accepted) => this.#read(accepted));
+    return isFound;
+  }
+
+  /**
+   * Takes an error of the server in an answer with status 200. Returns whether it is held back, because it may mean that the
+   * session is gone.
+   */
+  doubts(error: ResponseEnvelope): boolean {
+    if (this.#doubt !== undefined || !this.#isPending) return false;
+    const bytes = error.bytes.slice(error.span.start, error.span.end);
+    const refusal = { ...this.#sent, status: 200, body: Buffer.from(bytes).toString(), code: codeOf(error) };
+    if (meaningOf(refusal) !== 'in doubt') return false;
+    this.#doubt = this.#isMovedOn(refusal)
+      .then((isMovedOn) => {
+        if (!isMovedOn) this.#deliver(bytes);
+      })
+      .catch((fault: unknown) => this.#report(fault));
+    return true;
+  }
+
+  #deliver(answer: Uint8Array): void {
+    const { incoming } = this.#session.options;
+    this.#doubt ??= Promise.resolve();
+    const messages = incoming.open(this.id);
+    copyInto(messages, answer);
+    copyInto(messages, NEWLINE);
+    incoming.close(messages);
   }
 
   /**
    * The server wants other headers, so its tools may have changed. Reads them, and sends a call once more. Its client gets no
    * such error, because it does not know the headers.
    */
-  async #correctHeaders(status: string): Promise<void> {
+  async #correctHeaders(clause: string): Promise<boolean> {
     if (!this.#isCorrected && this.#method === METHODS.callTool) {
       this.#isCorrected = true;
       await this.#session.options.rereadTools();
       if (this.#isPending && !this.#abort.signal.aborted) await this.#exchange();
-      return;
-    }
-    this.#fail('refused', false, `it answered ${status} and says that the headers do not match the message`);
-  }
-
-  /**
-   * Whether the server does not know the session anymore. The answer should be 404, but servers made after the example of the
-   * official SDK answer 400 with an error about the session.
-   */
-  #isOfLostSession(status: number, body: Uint8Array): boolean {
-    if (!this.#session.hasSession || this.isModern) return false;
-    return status === 404 || (status === 400 && /\bsession\b/i.test(Buffer.from(body).toString()));
-  }
-
-  /** Whether the answer to `initialize` is that of a server of revision 2024-11-05, which takes no POST at its URL. */
-  #mayBeOlder(status: number, answer: ResponseEnvelope | undefined): boolean {
-    if (!this.#isInitialize || this.#session.options.transport !== 'auto' || this.#session.hasOneStream) return false;
-    if (status !== 400 && status !== 404 && status !== 405) return false;
-    const code = codeOf(answer);
-    return code === undefined || !MODERN.has(code);
-  }
-
-  async #readBody(response: IncomingMessage): Promise<Uint8Array> {
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    try {
-      for await (const chunk of response as AsyncIterable<Uint8Array>) {
-        length += chunk.length;
-        if (length > MAX_ERROR_BYTES) break;
-        chunks.push(chunk);
-      }
-    } catch {
-      // The beginning of the body may still show the error.
-    }
-    return Buffer.concat(chunks);
+    } else this.#fail('refused', false, `${clause}; the headers do not match the message`);
+    return true;
   }
 }
 
-const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
+const FORGETFUL =
+  'it does not know the sessions that it has opened a moment before, as behind a balancer that sends each request to another machine';
 
 function codeOf(answer: ResponseEnvelope | undefined): number | undefined {
   const code = answer?.tokens.errorCode;
@@ -293,6 +356,21 @@ function codeOf(answer: ResponseEnvelope | undefined): number | undefined {
 }
 
 const NEWLINE = Uint8Array.of(0x0a);
+const BOM = [0xef, 0xbb, 0xbf];
+
+/** Makes a function that removes a byte order mark from the beginning of what it gets in pieces. */
+function bomSkipper(): (chunk: Uint8Array) => Uint8Array {
+  let at = 0;
+  return (chunk) => {
+    let start = 0;
+    while (at < BOM.length && start < chunk.length && chunk[start] === BOM[at]) {
+      at += 1;
+      start += 1;
+    }
+    if (start < chunk.length) at = BOM.length;
+    return chunk.subarray(start);
+  };
+}
 
 /** JSON over several lines, in place. A newline inside a JSON string is always escaped, so only white space changes. */
 function onOneLine(bytes: Uint8Array): Uint8Array {

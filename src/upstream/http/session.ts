@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { HttpAnswer } from '../../http/decode.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import type { MessageReader } from '../channel/message-reader.js';
 import type { EndedBecause, RequestFailure } from '../port.js';
@@ -22,7 +22,7 @@ export interface HttpIncoming {
    * Passes the bytes of an answer to `push` as they come, while the clients and the pace of the server allow it. Resolves at its
    * end with whether it is complete, and never rejects.
    */
-  follow(response: IncomingMessage, reader: MessageReader, push: (chunk: Uint8Array) => void): Promise<boolean>;
+  follow(response: HttpAnswer, reader: MessageReader, push: (chunk: Uint8Array) => void): Promise<boolean>;
   /** Whether a request waits for its answer. */
   isPending(id: number): boolean;
   fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void;
@@ -30,6 +30,10 @@ export interface HttpIncoming {
   lost(loss: Loss, because: string): void;
   /** Writes a line to the log of the server. */
   note(text: string): void;
+  /** The server forgot the session, and has opened another one. */
+  renewed(): void;
+  /** Changes of lists may have been missed, so they are read again. */
+  missedChanges(): void;
 }
 
 /** Thrown instead of sending a request, because the server wants a longer pause than a request waits. */
@@ -60,6 +64,8 @@ export interface HttpSession {
   readonly options: {
     readonly transport: 'auto' | 'http' | 'sse';
     readonly scan: ScanEnvelope;
+    /** The longest message that the server may send, in bytes. */
+    readonly maxFrameBytes: number;
     readonly incoming: HttpIncoming;
     readonly rereadTools: () => Promise<void>;
   };
@@ -67,35 +73,64 @@ export interface HttpSession {
   readonly isOver: boolean;
   /** Whether answers come on one stream for all requests (revision 2024-11-05). */
   readonly hasOneStream: boolean;
-  /** Whether the session has an id, which only the revisions with a handshake have. */
-  readonly hasSession: boolean;
+  /** The id of the session, which only the revisions with a handshake have. */
+  readonly sessionId: string | undefined;
+  /** Whether the stream for messages that belong to no request is open. */
+  readonly isListening: boolean;
   /** Sends an HTTP request with the headers of the session. Throws `RequestError`, `BlockedError` or `PausedError`. */
-  request(request: SessionRequest): Promise<IncomingMessage>;
-  /** Takes the id of the session from the answer to `initialize`. */
-  takeSession(response: IncomingMessage): void;
+  request(request: SessionRequest): Promise<HttpAnswer>;
+  /** Takes the id of the session from the answer to `initialize`. `handshake` opens another session like this one. */
+  takeSession(response: HttpAnswer, handshake: Uint8Array): void;
+  /** Whether the server answers another request of this session, or cannot be asked. */
+  answersPing(): Promise<boolean>;
+  /** Opens a session in place of one that the server refuses. Resolves with whether there is one. Never rejects. */
+  renew(refused: string | undefined): Promise<boolean>;
   /** Sends no request for this time, in milliseconds. */
   pauseFor(ms: number): void;
   /** Resolves after the time, in milliseconds, or at once when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Opens the stream for messages that belong to no request, if the server offers one. Resolves when it is open, or soon. */
-  listen(): Promise<void>;
   /** Opens the stream on which all answers come. Resolves with whether the server is of revision 2024-11-05. */
   openOneStream(): Promise<boolean>;
+  /** Takes the endpoint of that stream to be below the folder of the server's URL. Returns whether this is another URL. */
+  tryPrefixedEndpoint(): boolean;
   /** Sends nothing more, because the connection cannot be used, and closes it soon. */
   lose(loss: Loss, because: string): void;
 }
 
 export const EVENT_STREAM = 'text/event-stream';
+export const SESSION_GONE = 'it does not know the session anymore';
+
+/** The body of a refusal is read up to this size, in bytes, and for this time, in milliseconds. */
+const MAX_BODY_BYTES = 1024 * 1024;
+const BODY_MS = 5_000;
+
+/** Reads a body, up to 1 MiB and for up to 5 s. Never rejects: the beginning of a body may tell enough. */
+export async function readBody(response: HttpAnswer): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const timer = setTimeout(() => response.destroy(), BODY_MS);
+  try {
+    for await (const chunk of response as AsyncIterable<Uint8Array>) {
+      length += chunk.length;
+      if (length > MAX_BODY_BYTES) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    // The beginning is what there is.
+  }
+  clearTimeout(timer);
+  return Buffer.concat(chunks);
+}
 
 /** The media type of an answer, without parameters, in lower case. */
-export function mediaTypeOf({ headers }: IncomingMessage): string {
+export function mediaTypeOf({ headers }: HttpAnswer): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
 /** Reads an answer that is an event stream to its end. Returns its reader, which knows where the stream can be resumed. */
 export async function readEvents(
   { options: { incoming } }: HttpSession,
-  response: IncomingMessage,
+  response: HttpAnswer,
   { request, onEndpoint }: { readonly request?: number | undefined; readonly onEndpoint?: (url: string) => void } = {},
 ): Promise<EventStreamReader> {
   const messages = incoming.open(request);

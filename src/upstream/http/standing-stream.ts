@@ -1,4 +1,4 @@
-import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents } from './session.js';
+import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents, SESSION_GONE } from './session.js';
 
 /** First and longest pause before the stream is opened again, unless the server names one, in milliseconds. */
 const REOPEN = { firstMs: 1_000, maxMs: 30_000 } as const;
@@ -12,15 +12,21 @@ export class StandingStream {
   readonly #session: HttpSession;
   readonly #now: () => number;
   readonly #abort = new AbortController();
+  #isOpen = false;
 
   constructor(session: HttpSession, now: () => number) {
     this.#session = session;
     this.#now = now;
   }
 
+  /** Whether the server sends on this stream at the moment. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
   /**
-   * Reads the stream, and opens it again when it breaks off. Calls `onAnswer` when the server has answered. Resolves when the
-   * server offers no stream, or after `end`.
+   * Reads the stream, and opens it again when it breaks off, or when the server refuses it later. Calls `onAnswer` when the
+   * server has answered. Resolves when the server offers no stream, or after `end`.
    */
   async read(onAnswer: () => void): Promise<void> {
     const { signal } = this.#abort;
@@ -29,17 +35,24 @@ export class StandingStream {
     let wasOpen = false;
     while (!signal.aborted && !this.#session.isOver) {
       const openedAt = this.#now();
+      const { sessionId } = this.#session;
       let retryMs: number | undefined;
       try {
         const request = this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal, lastEventId });
         const response = await request.finally(onAnswer);
-        if (response.statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
+        const { statusCode = 0 } = response;
+        if (statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
           response.resume();
-          // A first 404 is that of a server without such a stream, just as 405.
-          if (response.statusCode === 404 && wasOpen) this.#session.lose('lapsed', SESSION_GONE);
-          if ((response.statusCode ?? 0) < 500) return;
+          // A server refuses the first one if it has no such stream.
+          if (!wasOpen && statusCode < 500 && statusCode !== 429) return;
+          if (statusCode === 404 && sessionId !== undefined) {
+            if (!(await this.#session.renew(sessionId))) this.#session.lose('lapsed', SESSION_GONE);
+            return;
+          }
         } else {
+          if (wasOpen) this.#session.options.incoming.missedChanges();
           wasOpen = true;
+          this.#isOpen = true;
           const events = await readEvents(this.#session, response);
           lastEventId = events.lastEventId ?? lastEventId;
           retryMs = events.retryMs;
@@ -47,6 +60,7 @@ export class StandingStream {
       } catch {
         // A request shows soon enough that the server is unreachable. Until then the stream may come back.
       }
+      this.#isOpen = false;
       pauseMs = this.#now() - openedAt >= USEFUL_MS ? REOPEN.firstMs : pauseMs;
       await this.#session.sleep(retryMs ?? pauseMs, signal);
       pauseMs = Math.min(pauseMs * 2, REOPEN.maxMs);
@@ -77,5 +91,3 @@ export class StandingStream {
     this.#abort.abort();
   }
 }
-
-export const SESSION_GONE = 'it does not know the session anymore';

@@ -70,6 +70,7 @@ describe('the report', () => {
         staleProgress: 0,
         unsentReplies: 0,
       },
+      forgottenSessions: 0,
       pausedSeconds: 0,
       lastExit: null,
       lastFailure: null,

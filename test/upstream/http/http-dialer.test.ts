@@ -7,7 +7,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
 import { bytesOf, flush } from '../../support/wire.js';
 import { progressOf } from '../stdio/bridging.js';
-import { connect, dial, endAll, events, type Got, json, serve, status } from './remote-server.js';
+import { connect, dial, endAll, events, type Got, INITIALIZED, json, serve, status } from './remote-server.js';
 
 afterEach(endAll);
 
@@ -88,15 +88,70 @@ describe('a call over HTTP', () => {
     expect(await call().done).toMatch(/^login_required(?! unsent)/);
   });
 
-  it.each([
-    ['404', 404, ''],
-    [
-      '400 with an error about the session',
-      400,
-      '{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}',
-    ],
-  ])('F232: is unsent and ends the connection if the server has forgotten the session: %s', async (_, code, body) => {
-    const { origin } = await serveCalls(({ response }) => response.writeHead(code).end(body));
+  /** A server that forgets a session once it has served a call, and refuses everything in it from then on. */
+  async function serveForgetful(refuse: (got: Got) => unknown) {
+    const sessions: { calls: number }[] = [];
+    const served = await serve((got) => {
+      const { message, headers, response } = got;
+      if (message.method === 'initialize') {
+        sessions.push({ calls: 0 });
+        return json(response, resultOf(got, INITIALIZED), { 'mcp-session-id': String(sessions.length) });
+      }
+      const session = sessions[Number(headers['mcp-session-id']) - 1];
+      if (session === undefined || message.id === undefined) return undefined;
+      if (session.calls > 0) return refuse(got);
+      if (message.method !== 'tools/call') return undefined;
+      session.calls += 1;
+      return json(response, resultOf(got, { session: sessions.length }));
+    });
+    return { ...served, sessions };
+  }
+
+  const errorOf = ({ message: { id } }: Got, code: number, message: string) => ({
+    ...{ jsonrpc: '2.0', id },
+    error: { code, message },
+  });
+
+  it.each<[string, (got: Got) => unknown]>([
+    ['404', ({ response }) => status(response, 404)],
+    ['401 to accepted credentials', ({ response }) => status(response, 401)],
+    ['403', ({ response }) => status(response, 403)],
+    ['422', ({ response }) => status(response, 422)],
+    ['503', ({ response }) => status(response, 503)],
+    ['an error about the session', (got) => json(got.response, errorOf(got, -32_001, 'Session not found'))],
+    ['an error in a stream', (got) => events(got.response, errorOf(got, -32_600, 'no')) && got.response.end()],
+  ])('F232: is sent again in a new session if the server has forgotten the old one: %s', async (_, refuse) => {
+    const { origin, sessions } = await serveForgetful(refuse);
+    const { call, told, connection } = await connect(origin, { headers: { authorization: 'Bearer good' } });
+    const ends = [await call().done, await call().done, await call().done];
+    expect(ends).toEqual(['{"session":1}', '{"session":2}', '{"session":3}']);
+    expect([told, sessions.length, connection.counters.forgottenSessions]).toEqual([[], 3, 2]);
+  });
+
+  it('F232: may have run if the server answers 500 to all in the session, and the next one is served in another', async () => {
+    const { origin } = await serveForgetful(({ response }) => status(response, 500));
+    const { call } = await connect(origin);
+    expect([await call().done, await call().done, await call().done]).toEqual([
+      ...['{"session":1}', 'connection_lost sent', '{"session":2}'],
+    ]);
+  });
+
+  it.each([400, 403, 404, 500])('is refused alone with %s if the session serves other requests', async (code) => {
+    const { origin, of } = await serveCalls(({ response }) =>
+      response.writeHead(code).end('{"detail":"no such folder"}'),
+    );
+    const { call, told } = await connect(origin);
+    expect(await call().done).toMatch(code === 500 ? 'unavailable sent' : 'refused unsent');
+    expect(told).toEqual([]);
+    expect(of('initialize')).toHaveLength(code === 404 ? 6 : 1);
+  });
+
+  it('F232: is unsent and ends the connection if the server opens no other session', async () => {
+    let opened = 0;
+    const { origin } = await serve(({ message, response }) => {
+      if (message.method === 'initialize') opened += 1;
+      return message.method === 'tools/call' || opened > 1 ? status(response, 404) : undefined;
+    });
     const { call, told } = await connect(origin);
     expect(await call().done).toBe('exited unsent');
     await until('the end', () => told.length > 0);

@@ -27,7 +27,7 @@ export interface Got {
 
 type Answer = (got: Got) => unknown;
 
-const INITIALIZED = {
+export const INITIALIZED = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: {} },
   serverInfo: { name: 's', version: '1' },
@@ -71,6 +71,7 @@ function shakeHands({ method, message, response }: Got, era: Era): void {
   else if (message.method === 'server/discover' && era === 'modern')
     json(response, { jsonrpc: '2.0', id, result: DISCOVERED });
   else if (id === undefined || message.method === undefined) response.writeHead(202).end();
+  else if (message.method === 'ping') json(response, { jsonrpc: '2.0', id, result: {} });
   else response.writeHead(404).end();
 }
 

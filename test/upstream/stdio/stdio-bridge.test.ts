@@ -83,6 +83,7 @@ describe('an answer that nobody waits for', () => {
       evicted: 0,
       staleProgress: 0,
       unsentReplies: 0,
+      forgottenSessions: 0,
     });
   });
 });

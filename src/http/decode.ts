@@ -1,0 +1,65 @@
+import type { IncomingMessage } from 'node:http';
+import { pipeline, type Readable, Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+
+/** An answer whose headers have come. Its bytes are those of the body without the codings of `Content-Encoding`. */
+export type HttpAnswer = Readable &
+  Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers' | 'headersDistinct' | 'complete'>;
+
+// A body without its last block can be read, as browsers do.
+const ZLIB = { flush: zlib.constants.Z_SYNC_FLUSH, finishFlush: zlib.constants.Z_SYNC_FLUSH };
+const FLUSH = zlib.constants.BROTLI_OPERATION_FLUSH;
+/** Absent before Node 22.15. */
+const { createZstdDecompress } = zlib as { readonly createZstdDecompress?: () => Transform };
+
+const DECODERS: Readonly<Record<string, () => readonly Transform[]>> = {
+  gzip: () => [zlib.createGunzip(ZLIB)],
+  'x-gzip': () => [zlib.createGunzip(ZLIB)],
+  deflate: () => [withZlibHeader(), zlib.createInflate(ZLIB)],
+  br: () => [zlib.createBrotliDecompress({ flush: FLUSH, finishFlush: FLUSH })],
+  ...(createZstdDecompress && { zstd: () => [createZstdDecompress()] }),
+};
+const MAX_CODINGS = 3;
+
+/** The codings that this Node decodes, for `Accept-Encoding`. */
+export const ACCEPT_ENCODING = `gzip, deflate, br${createZstdDecompress === undefined ? '' : ', zstd'}`;
+
+/**
+ * Decodes the body of an answer at the pace of its reader, so that a small body with a large content costs what the reader
+ * takes. A body in an unknown coding stays as it is, because some servers name one and use none. Damage ends the answer early.
+ */
+export function decode(response: IncomingMessage): HttpAnswer {
+  const codings = codingsOf(response);
+  if (codings.length === 0 || unknownCoding(response) !== undefined) return response;
+  const stages = codings.reverse().flatMap((coding) => DECODERS[coding]?.() ?? []);
+  const body = pipeline([response, ...stages], () => {}) as unknown as Readable;
+  // Its reader looks at `complete`.
+  body.on('error', () => {});
+  const { statusCode, statusMessage, headers, headersDistinct } = response;
+  Object.defineProperty(body, 'complete', { get: () => response.complete && body.readableEnded });
+  return Object.assign(body, { statusCode, statusMessage, headers, headersDistinct }) as HttpAnswer;
+}
+
+/** The codings of a body that cannot be decoded, as the server writes them. */
+export function unknownCoding(answer: Pick<IncomingMessage, 'headers'>): string | undefined {
+  const codings = codingsOf(answer);
+  const isKnown = codings.length <= MAX_CODINGS && codings.every((coding) => Object.hasOwn(DECODERS, coding));
+  return isKnown ? undefined : answer.headers['content-encoding'];
+}
+
+function codingsOf({ headers }: Pick<IncomingMessage, 'headers'>): string[] {
+  const codings = (headers['content-encoding'] ?? '').toLowerCase().split(',');
+  return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
+}
+
+/** Some servers leave out the header of zlib, which `deflate` has. The checksum at the end is not needed. */
+function withZlibHeader(): Transform {
+  let isFirst = true;
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      if (isFirst && ((chunk[0] ?? 0) & 0x0f) !== 8) this.push(Buffer.from([0x78, 0x9c]));
+      isFirst = false;
+      done(null, chunk);
+    },
+  });
+}

@@ -1,0 +1,59 @@
+import { describeRefusal } from '../../http/words.js';
+import { MODERN_CODES } from '../../mcp/revisions.js';
+
+/** A refusal of a message: its status, or 200 for an error in an answer, and what is known of both sides. */
+export interface Refusal {
+  readonly status: number;
+  readonly statusMessage?: string | undefined;
+  readonly body: string;
+  /** The code of the JSON-RPC error in the body. */
+  readonly code?: number | undefined;
+  /** Whether the message was sent in a session with an id, or to the stream of a session. */
+  readonly isInSession: boolean;
+  readonly isInitialize: boolean;
+  /** Whether the message is of a revision without sessions. */
+  readonly isModern: boolean;
+}
+
+/**
+ * What a refusal means for the message that it refuses:
+ *
+ * - `new session`: The server does not know the session, so it did not process the message. A new session is worth a try.
+ * - `in doubt`: The server may not know the session. Another request in the session shows it.
+ * - `other headers`: The headers do not match the message, because the tools have changed.
+ * - `older`: The server may be of revision 2024-11-05, which takes no POST at this URL.
+ * - `gone`: The refusal is the answer, or the failure, of this message.
+ *
+ * 401, and 403 with a challenge, are judged before (`login`), as are 429 and 503 with `Retry-After` (`again`).
+ */
+export type Meaning = 'new session' | 'in doubt' | 'other headers' | 'older' | 'gone';
+
+/** Servers that were made after the example of the official SDK answer 400 and 422 with an error about the session. */
+const ABOUT_SESSION = /\bsession\b|\bnot (?:been )?initiali[sz]ed\b/i;
+/** Errors with which servers answer, with 200, in a session that they do not know. */
+const CODES_OF_SESSION: ReadonlySet<number> = new Set([-32_000, -32_001, -32_002, -32_600]);
+const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
+
+/** The one place that decides what a refusal means. */
+export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: Refusal): Meaning {
+  if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'gone';
+  if (isInitialize) {
+    const isOlder = (status === 400 || status === 404 || status === 405) && (code === undefined || !MODERN.has(code));
+    return isOlder ? 'older' : 'gone';
+  }
+  if (!isInSession) return /initiali[sz]ed/i.test(body) && status !== 200 ? 'new session' : 'gone';
+  if (status === 200) return CODES_OF_SESSION.has(code ?? 0) || ABOUT_SESSION.test(body) ? 'in doubt' : 'gone';
+  // A 401 that other credentials cannot help is about the session.
+  if (status === 401 || status === 404 || status === 410) return 'new session';
+  return status < 500 && ABOUT_SESSION.test(body) ? 'new session' : 'in doubt';
+}
+
+/** Whether a server may have processed a message that it refused with this status. */
+export function mayHaveRun(status: number): boolean {
+  return status >= 500 && status !== 503;
+}
+
+/** The refusal as a clause with *it* as the subject. */
+export function clauseOf({ status, statusMessage, body }: Pick<Refusal, 'status' | 'statusMessage' | 'body'>): string {
+  return `it answered ${describeRefusal(status, statusMessage, body)}`;
+}
