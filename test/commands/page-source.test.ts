@@ -304,6 +304,8 @@ it('begins anew when it finds another configuration, and tells nothing of the hu
   expect(hellos.map(({ configFile }) => configFile)).toEqual([page.file, other]);
   const after = page.frames.slice(page.frames.lastIndexOf(hellos[1] as Frame));
   expect(after.filter((frame) => frame.kind === 'calls')).toEqual([]);
+  // The page asks for nothing, so it is told again whether a recording runs.
+  expect(after.filter((frame) => frame.kind === 'recording')).toEqual([{ kind: 'recording', recording: null }]);
 });
 
 it('F291: approves a tool only with the definition that was shown', async () => {

@@ -63,6 +63,11 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
       let end: (() => void) | undefined;
       const hub = new HubFollower(settings, isReadOnly, (frame) => {
         take(frame);
+        // With another configuration, a page begins anew.
+        if (frame.kind === 'hello') {
+          end?.();
+          end = undefined;
+        }
         // A page gets a frame every 100 ms, and the state first.
         if (frame.kind === 'state') end ??= recordings.follow((recording) => take({ kind: 'recording', recording }));
       });
