@@ -44,8 +44,15 @@ export function lineReader(
  * versions.
  */
 
+/** What a process of Trunkline serves: the clients of a hub, clients over HTTP, or one client on stdin. */
+export type GatewayKind = 'hub' | 'http' | 'stdio';
+
 /** The result of the command `describe`. */
 export interface HubDescription {
+  /** Older hubs do not send it. */
+  readonly kind?: GatewayKind;
+  /** The URL of a gateway that serves HTTP, without the path. */
+  readonly url?: string;
   readonly pid: number;
   readonly version: string;
   /** The number of the hub among those of its configuration. */

@@ -123,18 +123,21 @@ function Count({ part }: { readonly part: Part }) {
   return <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {part === 'needs' ? count || undefined : count}</span>;
 }
 
+const GATEWAYS = { hub: 'Hub', http: 'Gateway at', stdio: 'Gateway of one client' };
+
 /** Which gateway the page shows, in a few words. Its dot is red if nothing serves, or if the page does not know it. */
 function Service() {
   if (session.value !== 'open') return <span />;
   const { value: state } = hub;
-  const { pid, since = '' } = description.value ?? {};
+  const { pid, since = '', kind = 'hub', url = '' } = description.value ?? {};
   const seconds = Math.max(0, Math.round((heardAt.value - Date.parse(since)) / 1000));
   const tone = link.value === 'lost' || state?.kind === 'none' ? 'bad' : link.value === 'live' && state ? 'good' : '';
   return (
     <span class={`service ${tone}`}>
       {state === undefined && '…'}
       {state?.kind === 'none' && 'No hub runs'}
-      {pid !== undefined && `Hub, pid ${pid}, up ${roughly(duration(seconds))}`}
+      {pid !== undefined && foreign(`${GATEWAYS[kind] ?? 'Gateway'} ${url}`.trim())}
+      {pid !== undefined && `, pid ${pid}, up ${roughly(duration(seconds))}`}
       {link.value === 'lost' && ', not connected'}
       {hello.value?.isReadOnly && ', read only'}
     </span>
