@@ -216,6 +216,7 @@ export class SupervisedBackends {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
       isRemote: instance?.server.child?.kind === 'remote',
+      isInsecure: isInsecure(instance?.server.child),
       sharing: instance && this.#options.activeConfig.sharingOf(instance.server),
       limits: instance?.server.limits,
       era: instance?.era.source,
@@ -368,4 +369,9 @@ function confinedIn(server: ServerConfig | undefined) {
 
 function startAt(at: number): OutputLine {
   return { at, text: 'started', isStart: true };
+}
+
+/** Whether the messages of a server cross a network in plain text. */
+function isInsecure(child: ServerSpec | undefined): boolean {
+  return child?.kind === 'remote' && child.isInsecure === true && child.url.startsWith('http:');
 }

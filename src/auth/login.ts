@@ -3,8 +3,10 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorCode } from '../errors/error-text.js';
 import { createAgent } from '../http/agents.js';
-import { createFetch } from '../http/fetch.js';
+import type { createFetch } from '../http/fetch.js';
+import { isLoopbackHost } from '../http/fetch.js';
 import { sendRequest } from '../http/send-request.js';
+import { describeRefusal } from '../http/words.js';
 import { printable } from '../json/printable.js';
 import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
@@ -18,10 +20,12 @@ import {
   type Discovered,
   discover,
   exchangeCode,
+  OAuthRefusal,
   openDpop,
   scopesFor,
   startDeviceLogin,
 } from './oauth.js';
+import { loginFetch, withForgottenClient } from './oauth-access.js';
 import {
   LoginError,
   type LoginId,
@@ -51,6 +55,10 @@ export interface LoginOptions {
 export interface PendingLogin {
   /** The page to open. */
   readonly url: string;
+  /** Where the page sends the browser back to. The authorization server must know it. */
+  readonly redirectUri: string;
+  /** What the authorization server answered when Trunkline asked for the page, if that was a refusal. */
+  readonly refusal: string | undefined;
   /** Takes the URL to which the browser was sent back. Returns whether the text is such a URL. */
   submit(text: string): boolean;
   /** Resolves when the login is stored. Rejects with a `LoginError` or a `RequestError`. */
@@ -63,22 +71,20 @@ export interface PendingLogin {
  */
 export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
   const plan = await prepare(options);
-  const { found, settings, before, scopes, fetch } = plan;
+  const { found, settings, before, fetch } = plan;
   const { listener, redirectUri } = await openListener(settings, before);
   try {
-    const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch });
     const state = randomBytes(32).toString('base64url');
-    const { authorizationUrl: url, codeVerifier } = await authorizationUrl(found, client, {
-      redirectUri,
-      scopes,
-      state,
-    });
-    const answers = new Answers(listener, state, found);
+    const { client, started, refusal } = await openPage(plan, redirectUri, state);
+    const { authorizationUrl: url, codeVerifier } = started;
+    const answers = new Answers(listener, state, redirectUri, found);
     const finish = async () => {
-      const { code, iss } = await answers.first;
+      const { code } = await answers.first;
       const dpop = found.wantsDpop ? await openDpop() : undefined;
       const context = { ...found, client, settings, dpop: dpop?.session, fetch };
-      const tokens = await exchangeCode(context, { code, iss, codeVerifier, redirectUri });
+      const tokens = await exchangeCode(context, { code, codeVerifier, redirectUri }).catch(async (error: unknown) => {
+        throw await withoutForgotten(options, plan, error);
+      });
       return await store(options, plan, client, tokens, dpop?.key);
     };
     const finished = finish().then(
@@ -93,11 +99,43 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
     );
     // It may fail before anyone waits for it.
     finished.catch(() => {});
-    return { url: url.href, submit: (text) => answers.submit(text), finished };
+    return { url: url.href, redirectUri, refusal, submit: (text) => answers.submit(text), finished };
   } catch (error) {
-    listener.close();
+    listener?.close();
     throw error;
   }
+}
+
+/**
+ * Makes the page for the browser, and asks for it once, as a browser would. An authorization server that has forgotten the
+ * client shows it there, and nothing would come back. So a client that was registered before is registered anew, once.
+ */
+async function openPage({ found, settings, before, scopes, fetch }: Plan, redirectUri: string, state: string) {
+  const params = settings.authorizationParams;
+  for (let isForgotten = false; ; isForgotten = true) {
+    const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch, isForgotten });
+    const started = await authorizationUrl(found, client, { redirectUri, scopes, state, params });
+    const response = await fetch(started.authorizationUrl, { redirect: 'manual' }).catch(() => undefined);
+    const words = response && response.status >= 400 ? describeRefusal(response.status, '', await response.text()) : '';
+    const about = `${words} ${response?.headers.get('location') ?? ''}`;
+    const isKnown = before?.client.client_id === client.client_id && client.isRegistered;
+    if (!isForgotten && isKnown && ABOUT_CLIENT.test(about)) continue;
+    return { client, started, refusal: words === '' ? undefined : words };
+  }
+}
+
+const ABOUT_CLIENT =
+  /invalid_client|unauthorized_client|(?:unknown|invalid|unregistered)\W+(?:oauth\W+)?client|client\W.{0,40}(?:not\W+(?:found|registered|exist)|unknown|invalid)/i;
+
+/** Drops the registration of a client that the authorization server does not know, so that the next login makes another. */
+async function withoutForgotten({ vault }: LoginOptions, { id }: Plan, error: unknown): Promise<unknown> {
+  const { cause } = error as Error;
+  if (!(error instanceof LoginError && cause instanceof OAuthRefusal && cause.isAboutClient)) return error;
+  await vault.locked(id, AbortSignal.timeout(LOGIN_MS), async (login) => {
+    const record = await login.read();
+    if (record !== undefined) await login.write(withForgottenClient(record));
+  });
+  return new LoginError(error.message, 'log in again; Trunkline registers itself anew');
 }
 
 /** A login that waits for the person on another device. */
@@ -109,7 +147,8 @@ export interface PendingDeviceLogin extends Pick<DeviceLogin, 'userCode' | 'veri
 export async function beginDeviceLogin(options: LoginOptions): Promise<PendingDeviceLogin> {
   const plan = await prepare(options);
   const { found, settings, before, scopes, fetch } = plan;
-  const redirectUri = before?.client.redirectUri ?? redirectUriOf(settings.callbackPort ?? PORTS[0] ?? 0);
+  const redirectUri =
+    settings.redirectUri ?? before?.client.redirectUri ?? redirectUriOf(settings.callbackPort ?? PORTS[0] ?? 0);
   const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch });
   const dpop = found.wantsDpop ? await openDpop() : undefined;
   const device = await startDeviceLogin({ ...found, client, settings, dpop: dpop?.session, fetch }, scopes);
@@ -143,7 +182,7 @@ async function prepare({ spec, vault, clock, scopes: wanted, clientId }: LoginOp
   const id = { server, configFile, url: spec.url };
   // A login that cannot be read is replaced.
   const before = await vault.read(id).catch(unreadable(undefined));
-  const fetch = createFetch({ clock, server: url, proxy: spec.proxy, ca: spec.ca });
+  const fetch = loginFetch(clock, { ...spec, login: settings });
   const found = await discover(url, await probe(url, spec, clock), settings, fetch);
   return { id, settings, found, before, scopes: scopesFor(found, settings, before, wanted), fetch };
 }
@@ -220,28 +259,41 @@ function redirectUriOf(port: number): string {
   return `http://127.0.0.1:${port}${CALLBACK}`;
 }
 
-/** Listens for the browser on loopback: at the configured port, or else at that of the registration or a fixed one. */
+/**
+ * Listens for the browser on loopback: at the configured URI or port, or else at that of the registration or a fixed one. Without
+ * a listener, the person has to paste the address.
+ */
 async function openListener(
-  { callbackPort, clientId, server }: LoginSettings,
+  { callbackPort, clientId, server, redirectUri: own }: LoginSettings,
   before: LoginRecord | undefined,
-): Promise<{ listener: Server; redirectUri: string }> {
+): Promise<{ listener: Server | undefined; redirectUri: string }> {
+  if (own !== undefined && !(new URL(own).protocol === 'http:' && isLoopbackHost(new URL(own).hostname)))
+    return { listener: undefined, redirectUri: own };
   const { redirectUri } = before?.client ?? {};
-  const registered = redirectUri === undefined ? [] : [Number(new URL(redirectUri).port)];
-  const ports = callbackPort === undefined ? [...registered, ...PORTS] : [callbackPort];
+  const registered = redirectUri === undefined ? [] : [portOf(redirectUri)];
+  const chosen = own === undefined ? callbackPort : portOf(own);
+  const ports = chosen === undefined ? [...registered, ...PORTS] : [chosen];
   // If Trunkline registers the client, the redirect URI can have any port.
-  if (callbackPort === undefined && clientId === undefined) ports.push(0);
+  if (chosen === undefined && clientId === undefined) ports.push(0);
   for (const port of ports) {
     const listener = createServer();
     const isTaken = await new Promise<boolean>((resolve, reject) => {
-      listener.once('error', (error) => (errorCode(error) === 'EADDRINUSE' ? resolve(true) : reject(error)));
+      listener.once('error', (error) => (TAKEN.has(errorCode(error) ?? '') ? resolve(true) : reject(error)));
       listener.listen(port, '127.0.0.1', () => resolve(false));
     });
-    if (!isTaken) return { listener, redirectUri: redirectUriOf((listener.address() as AddressInfo).port) };
+    if (!isTaken) return { listener, redirectUri: own ?? redirectUriOf((listener.address() as AddressInfo).port) };
   }
   throw new LoginError(
     `another program uses port ${ports.join(', ')}, which the browser needs for the end of the login`,
     `end the other login, or set \`oauth: { callbackPort: … }\` of the server ${server}`,
   );
+}
+
+/** Reasons for which a port cannot be used: another program has it, or only an administrator may. */
+const TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
+
+function portOf(url: string): number {
+  return Number(new URL(url).port || 80);
 }
 
 interface Answer {
@@ -252,7 +304,7 @@ interface Answer {
 /** Waits for the first answer, from the browser or from the person. */
 class Answers {
   readonly first: Promise<Answer>;
-  readonly #listener: Server;
+  readonly #listener: Server | undefined;
   readonly #state: string;
   readonly #found: Discovered;
   #take: (answer: Answer) => void = () => {};
@@ -260,7 +312,7 @@ class Answers {
   #page: ServerResponse | undefined;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(listener: Server, state: string, found: Discovered) {
+  constructor(listener: Server | undefined, state: string, redirectUri: string, found: Discovered) {
     this.#listener = listener;
     this.#state = state;
     this.#found = found;
@@ -272,9 +324,10 @@ class Answers {
       () => this.fail(new LoginError('nobody logged in within 10 minutes', 'log in again')),
       LOGIN_MS,
     );
-    listener.on('request', (request, response) => {
+    const { pathname } = new URL(redirectUri);
+    listener?.on('request', (request, response) => {
       const [path, query = ''] = (request.url ?? '').split('?', 2);
-      const isAnswer = request.method === 'GET' && path === CALLBACK && this.#page === undefined;
+      const isAnswer = request.method === 'GET' && path === pathname && this.#page === undefined;
       if (isAnswer && this.#answered(new URLSearchParams(query))) this.#page = response;
       else show(response, 404, 'This page waits for the answer of a login.');
     });
@@ -293,8 +346,8 @@ class Answers {
   finish(text: string, status = 200): void {
     clearTimeout(this.#timer);
     if (this.#page !== undefined) show(this.#page, status, text);
-    this.#listener.close();
-    this.#listener.closeIdleConnections();
+    this.#listener?.close();
+    this.#listener?.closeIdleConnections();
   }
 
   /** Takes an answer, which may be an error. Returns whether the parameters hold one. */

@@ -4,7 +4,14 @@ import { RequestError } from '../http/send-request.js';
 import { quotedPath } from '../json/printable.js';
 import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { AccessHeaders, AccessRequest, Blocked, Challenge, RemoteAccess } from '../upstream/http/access.js';
+import {
+  type AccessHeaders,
+  type AccessRequest,
+  type Blocked,
+  type Challenge,
+  type RemoteAccess,
+  said,
+} from '../upstream/http/access.js';
 import { type AuthChallenge, oauthChallenge, scopesIn } from './challenge.js';
 import type { DpopSession } from './oauth.js';
 import {
@@ -18,7 +25,9 @@ import {
 } from './vault.js';
 
 export interface OAuthAccessOptions {
-  readonly spec: Pick<RemoteSpec, 'url' | 'headers' | 'proxy' | 'ca'> & { readonly login: LoginSettings };
+  readonly spec: Pick<RemoteSpec, 'url' | 'headers' | 'proxy' | 'ca' | 'isInsecure'> & {
+    readonly login: LoginSettings;
+  };
   readonly vault: Vault;
   readonly clock: Clock;
   /** Redacts tokens in logs, because a server may repeat them. The returned function ends this. */
@@ -32,8 +41,10 @@ export type RenewalResult = 'ok' | 'refused' | 'failed';
 /** Tokens are renewed when a fifth of their lifetime is left, but at most this long before their end, in milliseconds. */
 const RENEW_BEFORE_MS = 60_000;
 const RENEW_SHARE = 0.2;
-/** Pause after a renewal that the authorization server did not answer, in milliseconds. */
-const RETRY_MS = 30_000;
+/** Pause after a renewal that the authorization server did not answer, in milliseconds. It doubles with each failure. */
+const RETRY = { firstMs: 1_500, maxMs: 60_000 } as const;
+/** Tokens with a shorter lifetime are renewed when a request needs it, in milliseconds. */
+const SHORT_MS = 5_000;
 /** Shortest pause between renewals ahead of time, in milliseconds, for any lifetime of the tokens. */
 const MIN_PAUSE_MS = 1_000;
 /** Longest wait for another process that renews the login, in milliseconds. */
@@ -57,6 +68,9 @@ export class OAuthAccess implements RemoteAccess {
   /** Reason for which the vault cannot be read. */
   #fault: Error | undefined;
   #renewing: Promise<Blocked | undefined> | undefined;
+  /** Failures of renewals in a row, of which none was a refusal, and the end of the pause after the last one. */
+  #failures = 0;
+  #pause: { readonly until: number; readonly error: RequestError } | undefined;
   /** The token of the latest renewal that followed a refusal. */
   #renewedAfterRefusal: string | undefined;
   #dpop: { readonly identity: string; readonly session: Promise<DpopSession> } | undefined;
@@ -106,7 +120,7 @@ export class OAuthAccess implements RemoteAccess {
       session.rememberNonce(request.url, challenge.nonce);
       return 'again';
     }
-    if (challenge.status === 403) return await this.#forbidden(asked);
+    if (challenge.status === 403) return await this.#forbidden(asked, challenge.words);
     const token = used.authorization?.replace(/^\S+ +/, '');
     const { tokens } = this.#record ?? {};
     // Another request or process has renewed the login meanwhile.
@@ -157,6 +171,7 @@ export class OAuthAccess implements RemoteAccess {
     this.#cancel();
     const { tokens, state } = this.#record ?? {};
     if (this.#users === 0 || tokens?.expiresAt === undefined || state !== 'logged_in' || !this.#canRenew) return;
+    if (tokens.expiresAt - tokens.obtainedAt < SHORT_MS) return;
     const waitMs = Math.max(renewalTime(tokens) - Date.now(), pauseMs);
     this.#cancel = this.#options.clock.schedule(Math.min(waitMs, MAX_TIMER_MS), () => {
       if (waitMs > MAX_TIMER_MS) this.#plan();
@@ -178,14 +193,14 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   /** Stores the scopes that a call lacks, because a renewal cannot add them. The next login asks for them. */
-  async #forbidden(asked: AuthChallenge | undefined): Promise<Blocked> {
+  async #forbidden(asked: AuthChallenge | undefined, words: string | undefined): Promise<Blocked> {
     const { tokens, requestedScopes = [] } = this.#record ?? {};
     const granted = tokens?.scope === undefined ? requestedScopes : scopesIn(tokens.scope);
     const wanted = asked?.params.error === 'insufficient_scope' ? scopesIn(asked.params.scope) : [];
     const missing = wanted.filter((scope) => !granted.includes(scope));
     if (this.#record === undefined || missing.length === 0) {
       const because = wanted.length > 0 ? ', although the login has the scopes that it asks for' : '';
-      return { blocked: 'refused', because: `it answers HTTP 403${because}` };
+      return { blocked: 'refused', because: `it answers HTTP 403${because}${said(words)}` };
     }
     const note = this.#change(async (record) => {
       if (record === undefined) return undefined;
@@ -218,6 +233,7 @@ export class OAuthAccess implements RemoteAccess {
     // The server may be out of order, so the login stays.
     if (why === 'refused' && this.#isRefusedAgain(this.#record?.tokens))
       return this.#required('it does not accept a token that was renewed because it did not accept the one before');
+    if (this.#pause !== undefined && Date.now() < this.#pause.until) throw this.#pause.error;
     try {
       await this.#change(async (record, login) => {
         const tokens = record?.state === 'logged_in' ? record.tokens : undefined;
@@ -227,13 +243,18 @@ export class OAuthAccess implements RemoteAccess {
         if (renewed !== undefined) this.#report(token === undefined || token === stale ? 'refused' : 'ok');
         return renewed;
       });
+      this.#failures = 0;
     } catch (error) {
-      this.#plan(RETRY_MS);
+      const pauseMs = Math.min(RETRY.firstMs * 2 ** this.#failures, RETRY.maxMs);
+      this.#failures += 1;
+      this.#plan(pauseMs);
       this.#report('failed');
       if (error instanceof LoginError)
         return this.#required(error.hint === undefined ? error.message : `${error.message}; ${error.hint}`);
       // The request itself was not sent, or was refused.
-      throw new RequestError(errorMessage(error), false, error);
+      const failed = new RequestError(errorMessage(error), false, error);
+      this.#pause = { until: Date.now() + pauseMs, error: failed };
+      throw failed;
     }
     const { state, tokens } = this.#record ?? {};
     if (state === 'logged_in' && (why === 'ahead' || tokens?.access_token !== stale)) {
@@ -256,18 +277,21 @@ export class OAuthAccess implements RemoteAccess {
     if (login.grant === 'client_credentials') return await this.#loggedInAsClient(record, why, asked);
     if (record === undefined || tokens === undefined) return undefined;
     if (tokens.refresh_token === undefined) return why === 'refused' ? expired(record) : undefined;
-    const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
+    const { contextOf, OAuthRefusal, refresh } = await import('./oauth.js');
     // Checks that the login is writable before the refresh token is used, because the answer must not be lost.
     await stored.check();
     try {
-      const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token);
+      const scopes = tokens.scope === undefined ? record.requestedScopes : scopesIn(tokens.scope);
+      const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token, scopes);
       return { ...record, tokens: { ...fresh, scope: fresh.scope ?? tokens.scope } as StoredTokens };
     } catch (error) {
-      if (!(error instanceof RefusedRefresh)) throw error;
-      if (why === 'refused' || isOver(tokens)) return expired(record);
+      if (!(error instanceof OAuthRefusal)) throw error;
+      const known = error.isAboutClient ? withForgottenClient(record) : record;
+      const refused = { ...known, refusal: error.message };
+      if (why === 'refused' || isOver(tokens)) return expired(refused);
       // The access token stays valid until it expires.
       const { refresh_token: _, ...rest } = tokens;
-      return { ...record, tokens: rest };
+      return { ...refused, tokens: rest };
     }
   }
 
@@ -317,8 +341,7 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   #fetch() {
-    const { proxy, ca } = this.#options.spec;
-    return createFetch({ clock: this.#options.clock, server: this.#url, proxy, ca });
+    return loginFetch(this.#options.clock, this.#options.spec);
   }
 
   /** Changes the login under its lock. `change` gets the stored login. If it returns `undefined`, nothing changes. */
@@ -333,7 +356,9 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   #expired(): Blocked {
-    return this.#required('its login has expired or was revoked');
+    const { refusal } = this.#record ?? {};
+    const words = refusal === undefined ? '' : ` (the authorization server answered ${refusal})`;
+    return this.#required(`its login has expired or was revoked${words}`);
   }
 
   /** Returns the failure that a person has to log in, unless the client gets its tokens itself. */
@@ -345,6 +370,20 @@ export class OAuthAccess implements RemoteAccess {
   get #command(): string {
     return `\`${loginCommand(this.id)}\``;
   }
+}
+
+/** Makes the `fetch` for documents and tokens of one server. A `User-Agent` for the server is one for them, too. */
+export function loginFetch(clock: Clock, spec: OAuthAccessOptions['spec']): ReturnType<typeof createFetch> {
+  const { url, proxy, ca, isInsecure, login } = spec;
+  const agent = spec.headers['user-agent'];
+  const headers = { ...(agent !== undefined && { 'user-agent': agent }), ...login.headers };
+  return createFetch({ clock, server: new URL(url), proxy, ca, isInsecure, headers });
+}
+
+/** The record without the registration of its client, which the authorization server has forgotten. */
+export function withForgottenClient(record: LoginRecord): LoginRecord {
+  const { redirectUri: _, ...client } = record.client;
+  return record.client.isRegistered ? { ...record, client } : record;
 }
 
 /** Returns the command that logs in at a server. */

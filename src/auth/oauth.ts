@@ -5,17 +5,8 @@ import {
   buildDiscoveryUrls,
   createPrivateKeyJwtAuth,
   DpopSession,
-  discoverOAuthProtectedResourceMetadata,
-  exchangeAuthorization,
   type FetchLike,
-  fetchToken,
   generateDpopKeyPair,
-  OAuthError,
-  type OAuthProtectedResourceMetadata,
-  type OAuthTokens,
-  RegistrationRejectedError,
-  refreshAuthorization,
-  registerClient,
   selectClientAuthMethod,
   startAuthorization,
   validateAuthorizationResponseIssuer,
@@ -23,6 +14,7 @@ import {
 import { errorMessage } from '../errors/error-text.js';
 import { isLoopbackHost } from '../http/fetch.js';
 import { RequestError } from '../http/send-request.js';
+import { describeRefusal } from '../http/words.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { printable } from '../json/printable.js';
 import type { LoginSettings } from '../supervision/launcher.js';
@@ -49,7 +41,8 @@ export type Client = LoginRecord['client'];
 
 /**
  * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the
- * server. A server without such a document (2025-03-26) is its own issuer. Throws a `LoginError` or a `RequestError`.
+ * server. A server without such a document (2025-03-26) is its own issuer. Settings replace what documents say. Throws a
+ * `LoginError` or a `RequestError`.
  */
 export async function discover(
   url: URL,
@@ -57,33 +50,39 @@ export async function discover(
   settings: LoginSettings,
   fetch: FetchLike,
 ): Promise<Discovered> {
-  const document = await resourceMetadata(url, challenge?.params.resource_metadata, fetch);
-  if (document !== undefined && !isOfResource(url, document.resource)) {
+  const document = await resourceMetadata(url, challenge?.params.resource_metadata, settings, fetch);
+  const named = textOf(document, 'resource');
+  if (named !== undefined && settings.resource === undefined && !isOfResource(url, named)) {
     throw new LoginError(
-      `the server at ${url.href} names another server as its resource (${printable(document.resource)}), which could misuse the token`,
-      'ask the operator of the server',
+      `the server at ${url.href} names another server as its resource (${printable(named)}), which could misuse the token`,
+      'ask the operator of the server. If the name is only wrong, set `oauth: { resource: … }` to the right URL, or to `false` to send none',
     );
   }
-  const issuer = settings.issuer ?? document?.authorization_servers?.[0] ?? url.origin;
-  const metadata = await serverMetadata(issuer, fetch);
+  const servers = document?.authorization_servers;
+  const offeredServers = Array.isArray(servers) ? servers.filter((one) => typeof one === 'string') : [];
+  const issuer = settings.issuer ?? offeredServers[0] ?? url.origin;
+  const metadata = await serverMetadata(issuer, settings, fetch);
   if (metadata === undefined && (document !== undefined || settings.issuer !== undefined)) {
     const [first] = buildDiscoveryUrls(issuer);
     throw new LoginError(
       `the authorization server ${printable(issuer)} has no metadata, for example at ${first?.url.href}`,
+      OVERRIDE,
     );
   }
-  const canonical = canonicalResource(url);
-  const resource = settings.resource ?? document?.resource ?? canonical;
-  const offered = challenge?.params.scope ?? document?.scopes_supported?.join(' ');
+  const resource = settings.resource ?? named ?? canonicalResource(url);
+  const offered = document?.scopes_supported;
   const algorithms = extension(metadata, 'dpop_signing_alg_values_supported');
   return {
     issuer: metadata?.issuer ?? issuer,
     metadata,
     resource: resource === false ? undefined : resource,
-    scopes: scopesIn(offered),
+    scopes: scopesIn(challenge?.params.scope ?? (Array.isArray(offered) ? offered.join(' ') : undefined)),
     wantsDpop: challenge?.scheme === 'dpop' && Array.isArray(algorithms) && algorithms.includes('ES256'),
   };
 }
+
+const OVERRIDE =
+  'if you know its endpoints, set `oauth: { metadata: { authorization_endpoint: …, token_endpoint: … } }`';
 
 /** Returns a member that the SDK's types lack. */
 function extension(metadata: object | undefined, name: string): unknown {
@@ -93,47 +92,99 @@ function extension(metadata: object | undefined, name: string): unknown {
 async function resourceMetadata(
   url: URL,
   named: string | undefined,
+  settings: LoginSettings,
   fetch: FetchLike,
-): Promise<OAuthProtectedResourceMetadata | undefined> {
-  const resourceMetadataUrl = named !== undefined && URL.canParse(named) ? new URL(named) : undefined;
-  try {
-    return await discoverOAuthProtectedResourceMetadata(url, resourceMetadataUrl && { resourceMetadataUrl }, fetch);
-  } catch (error) {
-    if (error instanceof RequestError) throw error;
-    // A document that a server names must exist.
-    if (resourceMetadataUrl !== undefined)
-      throw new LoginError(
-        `the document ${resourceMetadataUrl.href} of the server cannot be used (${messageOf(error)})`,
-      );
-    return undefined;
+): Promise<JsonObject | undefined> {
+  const wellKnown = '/.well-known/oauth-protected-resource';
+  const path = url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
+  const urls = [...new Set([`${url.origin}${wellKnown}${path}`, `${url.origin}${wellKnown}`])].map(
+    (one) => new URL(one),
+  );
+  let fault: string | undefined;
+  if (named !== undefined && URL.canParse(named)) {
+    const document = await readDocument(new URL(named), fetch);
+    if (typeof document !== 'string') return document;
+    fault = `the document ${named} of the server cannot be used (${document})`;
   }
+  for (const one of urls) {
+    const document = await readDocument(one, fetch);
+    if (typeof document !== 'string') return document;
+  }
+  // A document that a server names must exist, unless the settings say what it would.
+  if (fault === undefined || settings.issuer !== undefined) return undefined;
+  throw new LoginError(fault, 'ask the operator of the server, or set `oauth: { issuer: … }`');
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Reads a JSON object, without members that are `null`. Returns the reason if there is none. */
+async function readDocument(url: URL, fetch: FetchLike): Promise<JsonObject | string> {
+  const response = await fetch(url, { headers: { accept: 'application/json' } });
+  const text = await response.text();
+  if (response.status >= 500 && response.status !== 502 && response.status !== 501)
+    throw new RequestError(
+      `${url.origin} answers ${describeRefusal(response.status, '', text)} to the request for its metadata`,
+      true,
+    );
+  if (!response.ok) return `HTTP ${response.status}`;
+  return jsonObject(text) ?? 'it is no JSON object';
+}
+
+function jsonObject(text: string): JsonObject | undefined {
+  const value = parseJson(text.replace(/^\uFEFF/, ''));
+  if (!isRecord(value)) return undefined;
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
+}
+
+function textOf(object: JsonObject | undefined, name: string): string | undefined {
+  const value = object?.[name];
+  return typeof value === 'string' ? value : undefined;
 }
 
 /**
- * Reads the metadata of an authorization server. Returns `undefined` if there is none. Does not use the SDK for this, because
- * it drops members that it does not know from a document of OpenID Connect, such as the endpoint for revocations.
+ * Reads the metadata of an authorization server at the first URL that has it. Returns `undefined` if there is none. Does not use
+ * the SDK for this, because it drops members that it does not know, and refuses those that are `null`.
  */
-async function serverMetadata(issuer: string, fetch: FetchLike): Promise<AuthorizationServerMetadata | undefined> {
+async function serverMetadata(
+  issuer: string,
+  { metadata: replaced, grant }: LoginSettings,
+  fetch: FetchLike,
+): Promise<AuthorizationServerMetadata | undefined> {
   if (!URL.canParse(issuer))
     throw new LoginError(`the name ${printable(issuer)} of the authorization server is not a URL`);
   const name = `the authorization server ${printable(issuer)}`;
+  const needed = ['token_endpoint', ...(grant === 'client_credentials' ? [] : ['authorization_endpoint'])];
+  const usual = { response_types_supported: ['code'] };
+  const lacking = (document: JsonObject) =>
+    needed.find((member) => !URL.canParse(textOf(document, member) ?? '') || textOf(document, member) === '');
+  let fault: LoginError | undefined;
   for (const { url } of buildDiscoveryUrls(issuer)) {
-    const response = await fetch(url, { headers: { accept: 'application/json' } });
-    if (response.status >= 500 && response.status !== 502)
-      throw new RequestError(`${name} answers HTTP ${response.status} to the request for its metadata`, true);
-    if (!response.ok) continue;
-    const document: unknown = parseJson(await response.text());
-    if (!isRecord(document) || ![document.authorization_endpoint, document.token_endpoint].every(isUrl))
-      throw new LoginError(`the metadata of ${name} at ${url.href} cannot be used, because it lacks an endpoint`);
-    if (document.issuer !== issuer && `${String(document.issuer)}/` !== issuer)
-      throw new LoginError(`the metadata of ${name} belongs to another issuer (${printable(String(document.issuer))})`);
-    return { response_types_supported: ['code'], ...document } as unknown as AuthorizationServerMetadata;
+    const found = await readDocument(url, fetch);
+    if (typeof found === 'string') continue;
+    const document = { ...found, ...replaced };
+    const missing = lacking(document);
+    const own = textOf(document, 'issuer') ?? '';
+    if (missing !== undefined)
+      fault ??= new LoginError(
+        `the metadata of ${name} at ${url.href} cannot be used, because it lacks \`${missing}\``,
+        OVERRIDE,
+      );
+    else if (!isSameIssuer(own, issuer))
+      fault ??= new LoginError(
+        `the metadata of ${name} belongs to another issuer (${printable(own)})`,
+        'if this is right, set `oauth: { issuer: … }` to that name',
+      );
+    else return { ...usual, ...document } as unknown as AuthorizationServerMetadata;
   }
+  if (replaced !== undefined && lacking(replaced) === undefined)
+    return { issuer, ...usual, ...replaced } as unknown as AuthorizationServerMetadata;
+  if (fault !== undefined) throw fault;
   return undefined;
 }
 
-function isUrl(value: unknown): value is string {
-  return typeof value === 'string' && URL.canParse(value);
+/** Compares issuers. A slash at the end makes no difference, because documents and answers often differ in it. */
+function isSameIssuer(one: string | undefined, other: string): boolean {
+  return one?.replace(/\/$/, '') === other.replace(/\/$/, '');
 }
 
 /** Whether the resource of a document covers the URL. It must have the same origin, and a path that contains the URL's. */
@@ -151,7 +202,7 @@ function canonicalResource(url: URL): string {
   return canonical.pathname === '/' && canonical.search === '' ? canonical.origin : canonical.href.replace(/\/$/, '');
 }
 
-/** Returns the configured or else the offered scopes, with those that calls lacked, and `offline_access` for renewals. */
+/** Returns the configured scopes, or else those offered and `offline_access` for renewals, with those that calls lacked. */
 export function scopesFor(
   { scopes, metadata }: Discovered,
   settings: LoginSettings,
@@ -162,8 +213,9 @@ export function scopesFor(
   // A login for missing scopes must keep the scopes of the login before.
   const earlier = missingScopes.length > 0 ? requestedScopes : [];
   const all = new Set([...(wanted ?? settings.scopes ?? scopes), ...earlier, ...missingScopes]);
+  const isChosen = (wanted ?? settings.scopes) !== undefined;
   const canRenew = metadata?.scopes_supported?.includes('offline_access') === true;
-  if (canRenew && settings.grant !== 'client_credentials') all.add('offline_access');
+  if (canRenew && !isChosen && settings.grant !== 'client_credentials') all.add('offline_access');
   return [...all];
 }
 
@@ -175,7 +227,7 @@ export function scopesFor(
 export async function clientFor(
   found: Discovered,
   settings: LoginSettings,
-  { redirectUri, before, scopes, fetch }: ClientRequest,
+  { redirectUri, before, scopes, fetch, isForgotten = false }: ClientRequest,
 ): Promise<Client> {
   const { issuer, metadata } = found;
   const { clientId, clientSecret, clientMetadataUrl } = settings;
@@ -190,42 +242,66 @@ export async function clientFor(
   }
   if (clientMetadataUrl !== undefined && metadata?.client_id_metadata_document_supported === true)
     return { client_id: clientMetadataUrl, redirectUri, isRegistered: false };
-  const known = before?.issuer === issuer && before.client.isRegistered ? before.client : undefined;
+  const known = isSameIssuer(before?.issuer, issuer) && before?.client.isRegistered ? before.client : undefined;
   // Some authorization servers give a client no other scopes than those of its registration.
   const hasScopes = scopes.every((scope) => before?.requestedScopes.includes(scope));
-  if (known?.redirectUri === redirectUri && hasScopes) return known;
+  if (known?.redirectUri === redirectUri && hasScopes && !isForgotten) return known;
   if (metadata !== undefined && metadata.registration_endpoint === undefined) {
     throw new LoginError(
       `the authorization server ${printable(issuer)} registers no clients`,
       `register an OAuth app there with the redirect URI ${redirectUri}, and set \`oauth: { clientId: … }\` of the server ${settings.server}`,
     );
   }
-  try {
-    const registered = await registerClient(issuer, {
-      ...(metadata && { metadata }),
-      clientMetadata: {
-        client_name: 'Trunkline',
-        redirect_uris: [redirectUri],
-        grant_types: ['authorization_code', 'refresh_token', ...(hasDeviceCodes(metadata) ? [DEVICE_GRANT] : [])],
-        response_types: ['code'],
-        token_endpoint_auth_method: 'none',
-        application_type: 'native',
-      },
-      ...(scopes.length > 0 && { scope: scopes.join(' ') }),
-      fetchFn: fetch,
+  const endpoint = metadata?.registration_endpoint ?? new URL('/register', issuer).href;
+  const registration = {
+    client_name: 'Trunkline',
+    redirect_uris: [redirectUri],
+    grant_types: ['authorization_code', 'refresh_token', ...(hasDeviceCodes(metadata) ? [DEVICE_GRANT] : [])],
+    response_types: ['code'],
+    application_type: 'native',
+    ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+  };
+  const offered = metadata?.token_endpoint_auth_methods_supported ?? ['none'];
+  // Some authorization servers register no public client, and do not say so.
+  const methods = AUTH_METHODS.filter((method) => offered.includes(method) || method === 'none');
+  if (methods.length === 1) methods.push('client_secret_post');
+  methods.sort((one, other) => Number(offered.includes(other)) - Number(offered.includes(one)));
+  let refusal: OAuthRefusal | undefined;
+  for (const token_endpoint_auth_method of methods) {
+    const response = await fetch(endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ ...registration, token_endpoint_auth_method }),
     });
-    const { client_id, client_secret, token_endpoint_auth_method } = registered;
-    return {
-      client_id,
-      ...(client_secret !== undefined && { client_secret }),
-      ...(token_endpoint_auth_method !== undefined && { token_endpoint_auth_method }),
-      redirectUri,
-      isRegistered: true,
-    };
-  } catch (error) {
-    throw failure(error, `the authorization server ${printable(issuer)} does not register Trunkline`);
+    const text = await response.text();
+    const answer = jsonObject(text);
+    const client_id = textOf(answer, 'client_id');
+    if (response.ok && client_id !== undefined) {
+      const client_secret = textOf(answer, 'client_secret');
+      const method = textOf(answer, 'token_endpoint_auth_method');
+      return {
+        client_id,
+        ...(client_secret !== undefined && { client_secret }),
+        ...(method !== undefined && { token_endpoint_auth_method: method }),
+        redirectUri,
+        isRegistered: true,
+      };
+    }
+    refusal ??= new OAuthRefusal(
+      response.status,
+      textOf(answer, 'error') ?? '',
+      describeRefusal(response.status, '', text),
+    );
+    if (response.status !== 400) break;
   }
+  throw new LoginError(
+    `the authorization server ${printable(issuer)} does not register Trunkline (${refusal?.message})`,
+    `if it wants another redirect URI than ${redirectUri}, set \`oauth: { redirectUri: … }\` of the server ${settings.server}, or register an OAuth app there and set \`clientId\``,
+  );
 }
+
+/** Ways in which clients authenticate that need no key, the best first. */
+const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -238,6 +314,8 @@ interface ClientRequest {
   readonly before: LoginRecord | undefined;
   readonly scopes: readonly string[];
   readonly fetch: FetchLike;
+  /** Whether the authorization server does not know the client anymore that was registered before. */
+  readonly isForgotten?: boolean;
 }
 
 /**
@@ -247,7 +325,7 @@ interface ClientRequest {
 export function checkBinding({ issuer }: Discovered, settings: LoginSettings, before: LoginRecord | undefined): void {
   const { clientId, server } = settings;
   if (clientId === undefined || settings.issuer !== undefined || before?.client.client_id !== clientId) return;
-  if (before.issuer === issuer) return;
+  if (isSameIssuer(before.issuer, issuer)) return;
   throw new LoginError(
     `the server names another authorization server (${printable(issuer)}) than the one that knows this client (${printable(before.issuer)})`,
     `if this is right, set \`oauth: { issuer: … }\` of the server ${server}`,
@@ -258,7 +336,12 @@ export function checkBinding({ issuer }: Discovered, settings: LoginSettings, be
 export async function authorizationUrl(
   { issuer, metadata, resource }: Discovered,
   client: Client,
-  request: { readonly redirectUri: string; readonly scopes: readonly string[]; readonly state: string },
+  request: {
+    readonly redirectUri: string;
+    readonly scopes: readonly string[];
+    readonly state: string;
+    readonly params?: Readonly<Record<string, string>> | undefined;
+  },
 ): Promise<{ readonly authorizationUrl: URL; readonly codeVerifier: string }> {
   try {
     const started = await startAuthorization(issuer, {
@@ -269,6 +352,8 @@ export async function authorizationUrl(
       ...(request.scopes.length > 0 && { scope: request.scopes.join(' ') }),
       ...(resource !== undefined && { resource }),
     });
+    for (const [name, value] of Object.entries(request.params ?? {}))
+      started.authorizationUrl.searchParams.set(name, value);
     const page = pageUrl(started.authorizationUrl.href);
     if (page === undefined)
       throw new LoginError(`the page for logins of the authorization server ${printable(issuer)} is not encrypted`);
@@ -325,57 +410,83 @@ export async function contextOf(record: LoginRecord, settings: LoginSettings, fe
 /** Exchanges the code of the browser for tokens. Throws a `LoginError` or a `RequestError`. */
 export async function exchangeCode(
   context: TokenContext,
-  answer: {
-    readonly code: string;
-    readonly iss: string | undefined;
-    readonly codeVerifier: string;
-    readonly redirectUri: string;
-  },
+  {
+    code,
+    codeVerifier,
+    redirectUri,
+  }: { readonly code: string; readonly codeVerifier: string; readonly redirectUri: string },
 ): Promise<StoredTokens> {
+  const form = { grant_type: 'authorization_code', code, code_verifier: codeVerifier, redirect_uri: redirectUri };
   try {
-    const { code: authorizationCode, iss, codeVerifier, redirectUri } = answer;
-    const tokens = await exchangeAuthorization(context.issuer, {
-      ...optionsOf(context),
-      ...{ authorizationCode, codeVerifier, redirectUri },
-      ...(iss !== undefined && { iss }),
-    });
-    return stored(tokens);
+    return await requestToken(context, form);
   } catch (error) {
     throw failure(error, 'the authorization server gives no token');
   }
 }
 
 /**
- * Renews tokens. Throws a `RequestError` if the authorization server cannot be asked, and a `RefusedRefresh` if it does not
- * renew them.
+ * Renews tokens with the scopes that they have. Throws a `RequestError` if the authorization server cannot be asked or is out of
+ * order, and an `OAuthRefusal` if it does not renew them.
  */
-export async function refresh(context: TokenContext, refreshToken: string): Promise<StoredTokens> {
+export async function refresh(
+  context: TokenContext,
+  refreshToken: string,
+  scopes: readonly string[],
+): Promise<StoredTokens> {
+  const form = { grant_type: 'refresh_token', refresh_token: refreshToken };
+  const scope = scopes.length > 0 && { scope: scopes.join(' ') };
+  const renewed = async () => {
+    try {
+      return await requestToken(context, { ...form, ...scope });
+    } catch (error) {
+      // The token was not used.
+      if (!(error instanceof OAuthRefusal && error.code === 'invalid_scope' && scope)) throw error;
+      return await requestToken(context, form);
+    }
+  };
   try {
-    return stored(await refreshAuthorization(context.issuer, { ...optionsOf(context), refreshToken }));
+    const tokens = await renewed();
+    return { refresh_token: refreshToken, ...tokens };
   } catch (error) {
-    if (error instanceof RequestError) throw error;
-    if (error instanceof OAuthError && REFUSALS.has(error.code)) throw new RefusedRefresh(error.code);
+    if (error instanceof RequestError || (error instanceof OAuthRefusal && error.isFinal)) throw error;
     throw new RequestError(`the authorization server does not renew the login (${describe(error)})`, true, error);
   }
 }
 
-/** The authorization server refused to renew a login, so another login is needed. The message is the code of its error. */
-export class RefusedRefresh extends Error {
-  override readonly name = 'RefusedRefresh';
-}
+/** An authorization server refused a request. The message has its status and words, without the secrets of the request. */
+export class OAuthRefusal extends Error {
+  override readonly name = 'OAuthRefusal';
+  readonly status: number;
+  /** The code of its error, such as `invalid_grant`; empty if there is none. */
+  readonly code: string;
 
-/** Codes of errors that are final. With any other error, the server may be out of order, and the request is repeated. */
-const REFUSALS: ReadonlySet<string> = new Set([
-  ...['invalid_grant', 'invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
-  ...['invalid_request', 'invalid_target', 'access_denied', 'invalid_dpop_proof'],
-]);
+  constructor(status: number, code: string, words: string) {
+    super(words);
+    this.status = status;
+    this.code = code;
+  }
+
+  /** Whether the same request will be refused again. Otherwise, the server may be out of order. */
+  get isFinal(): boolean {
+    const { status } = this;
+    const isTemporary = this.code === 'temporarily_unavailable' || this.code === 'server_error';
+    const isRefused = status < 300 || (status >= 400 && status < 500);
+    return isRefused && status !== 408 && status !== 425 && status !== 429 && !isTemporary;
+  }
+
+  /** Whether the authorization server does not know the client, or not anymore. */
+  get isAboutClient(): boolean {
+    return this.code === 'invalid_client' || this.code === 'unauthorized_client';
+  }
+}
 
 /** Gets tokens with the client's own credentials, without a person. Throws a `LoginError` or a `RequestError`. */
 export async function clientCredentials(context: TokenContext, scopes: readonly string[]): Promise<StoredTokens> {
-  const params = new URLSearchParams({ grant_type: 'client_credentials' });
-  if (scopes.length > 0) params.set('scope', scopes.join(' '));
   try {
-    return stored(await requestToken(context, params));
+    return await requestToken(context, {
+      grant_type: 'client_credentials',
+      ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+    });
   } catch (error) {
     throw failure(error, 'the authorization server gives no token');
   }
@@ -404,11 +515,14 @@ export async function startDeviceLogin(context: TokenContext, scopes: readonly s
   if (scopes.length > 0) params.set('scope', scopes.join(' '));
   if (resource !== undefined) params.set('resource', resource);
   const response = await fetch(endpoint, await authenticated(context, endpoint, params));
-  const answer = (await response.json().catch(() => undefined)) as Record<string, unknown> | undefined;
+  const text = await response.text();
+  const answer = jsonObject(text);
   const { device_code, user_code, verification_uri, verification_uri_complete, expires_in, interval } = answer ?? {};
   const uri = pageUrl(verification_uri_complete) ?? pageUrl(verification_uri);
   if (!response.ok || typeof device_code !== 'string' || typeof user_code !== 'string' || uri === undefined)
-    throw new LoginError(`the authorization server gives no device code (HTTP ${response.status})`);
+    throw new LoginError(
+      `the authorization server gives no device code (${describeRefusal(response.status, '', text)})`,
+    );
   const secondsOf = (value: unknown, usual: number, most: number) =>
     typeof value === 'number' ? Math.min(Math.max(value, 1), most) : usual;
   let intervalMs = secondsOf(interval, 5, 60) * 1_000;
@@ -419,10 +533,9 @@ export async function startDeviceLogin(context: TokenContext, scopes: readonly s
     intervalMs,
     poll: async () => {
       try {
-        const form = { grant_type: DEVICE_GRANT, device_code };
-        return stored(await requestToken(context, new URLSearchParams(form)));
+        return await requestToken(context, { grant_type: DEVICE_GRANT, device_code });
       } catch (error) {
-        const code = error instanceof OAuthError ? error.code : '';
+        const code = error instanceof OAuthRefusal ? error.code : '';
         if (code === 'slow_down') intervalMs += 5_000;
         if (code === 'slow_down' || code === 'authorization_pending' || error instanceof RequestError)
           return intervalMs;
@@ -445,7 +558,9 @@ export async function revoke(context: TokenContext, tokens: StoredTokens): Promi
   );
   const response = await context.fetch(endpoint, await authenticated(context, endpoint, params));
   if (!response.ok)
-    throw new LoginError(`the authorization server does not revoke the login (HTTP ${response.status})`);
+    throw new LoginError(
+      `the authorization server does not revoke the login (${describeRefusal(response.status, '', await response.text())})`,
+    );
   return true;
 }
 
@@ -474,19 +589,6 @@ export async function openDpop(
 
 export type { DpopSession };
 
-function optionsOf(context: TokenContext) {
-  const { metadata, client, resource, dpop, fetch } = context;
-  const addClientAuthentication = keyAuthentication(context);
-  return {
-    ...(metadata && { metadata }),
-    clientInformation: client,
-    ...(resource !== undefined && { resource }),
-    ...(addClientAuthentication && { addClientAuthentication }),
-    ...(dpop && { dpop }),
-    fetchFn: fetch,
-  };
-}
-
 /** Authentication with a private key (RFC 7523). The kind of key decides the algorithm. */
 function keyAuthentication({ client, settings, issuer }: TokenContext): AddClientAuthentication | undefined {
   const { privateKey } = settings;
@@ -512,27 +614,42 @@ function algorithmOf(pem: string): string {
   }
 }
 
-async function requestToken(context: TokenContext, params: URLSearchParams): Promise<OAuthTokens> {
-  const { issuer, client, metadata, resource, dpop, fetch } = context;
-  const addClientAuthentication = keyAuthentication(context);
-  const provider = {
-    redirectUrl: undefined,
-    clientMetadata: { redirect_uris: [] },
-    clientInformation: () => client,
-    tokens: () => undefined,
-    saveTokens: () => {},
-    redirectToAuthorization: () => {},
-    saveCodeVerifier: () => {},
-    codeVerifier: () => '',
-    prepareTokenRequest: () => params,
-    ...(addClientAuthentication && { addClientAuthentication }),
-    ...(dpop && { dpop: () => dpop }),
-  };
-  return await fetchToken(provider, issuer, {
-    ...(metadata && { metadata }),
-    ...(resource !== undefined && { resource }),
-    fetchFn: fetch,
-  });
+/** Asks for tokens. Throws a `RequestError`, an `OAuthRefusal`, or a `LoginError` for tokens that cannot be used. */
+async function requestToken(context: TokenContext, form: Readonly<Record<string, string>>): Promise<StoredTokens> {
+  const { issuer, metadata, resource, settings, dpop, fetch } = context;
+  const endpoint = metadata?.token_endpoint ?? new URL('/token', issuer).href;
+  const params = new URLSearchParams({ ...form, ...(resource !== undefined && { resource }), ...settings.tokenParams });
+  for (let step = 1; ; step += 1) {
+    const request = await authenticated(context, endpoint, params);
+    const headers = new Headers(request.headers);
+    if (dpop !== undefined) headers.set('dpop', await dpop.buildProof({ htm: 'POST', htu: endpoint }));
+    const response = await fetch(endpoint, { ...request, headers });
+    const nonce = response.headers.get('dpop-nonce');
+    if (nonce !== null) dpop?.rememberNonce(endpoint, nonce);
+    const text = await response.text();
+    const isForm = /^[\w.]+=[^\s<]*$/.test(text.trim());
+    const answer = isForm ? Object.fromEntries(new URLSearchParams(text.trim())) : jsonObject(text);
+    const code = textOf(answer, 'error') ?? '';
+    if (code === 'use_dpop_nonce' && nonce !== null && step === 1) continue;
+    const token = textOf(answer, 'access_token');
+    if (response.ok && code === '' && token !== undefined) return stored(token, answer ?? {});
+    if (response.ok && code === '')
+      throw new LoginError('the answer of the authorization server has no `access_token`');
+    const said = isForm ? JSON.stringify(answer) : text;
+    throw new OAuthRefusal(
+      response.status,
+      code,
+      withoutSecrets(describeRefusal(response.status, '', said), params, context),
+    );
+  }
+}
+
+/** Removes what the request has said in secret, in case that the answer repeats it. */
+function withoutSecrets(text: string, params: URLSearchParams, { client }: TokenContext): string {
+  const isSecret = /secret|token|code|assertion|password/;
+  const secrets = [...params].flatMap(([name, value]) => (isSecret.test(name) ? [value] : []));
+  const all = [...secrets, client.client_secret ?? ''].filter((secret) => secret.length > 3);
+  return all.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
 }
 
 /** Makes a form for the endpoints of revocations and device codes, with the authentication of a request for tokens. */
@@ -556,35 +673,36 @@ async function authenticated(context: TokenContext, endpoint: string, params: UR
 /** Limit of a token's lifetime, in seconds, because the end of a longer one may not be a valid date. */
 const MAX_LIFETIME = 10 * 365 * 86_400;
 
-function stored(tokens: OAuthTokens): StoredTokens {
-  const { access_token, refresh_token, token_type, scope, expires_in } = tokens;
+function stored(access_token: string, answer: JsonObject): StoredTokens {
   if (!/^[\x21-\x7e]+$/.test(access_token))
     throw new LoginError('the authorization server sent a token with characters that a header must not have');
   const obtainedAt = Date.now();
+  const [refresh_token, scope] = [textOf(answer, 'refresh_token'), textOf(answer, 'scope')];
+  const seconds = Number(answer.expires_in);
   return {
-    ...{ access_token, token_type, obtainedAt },
+    ...{ access_token, token_type: textOf(answer, 'token_type') ?? 'Bearer', obtainedAt },
     ...(refresh_token !== undefined && { refresh_token }),
     ...(scope !== undefined && { scope }),
-    ...(expires_in !== undefined && { expiresAt: obtainedAt + Math.min(expires_in, MAX_LIFETIME) * 1_000 }),
+    // Without a lifetime, or with none left, a refusal shows when the token has expired.
+    ...(seconds > 0 && { expiresAt: obtainedAt + Math.min(seconds, MAX_LIFETIME) * 1_000 }),
   };
 }
 
 function failure(error: unknown, what: string): Error {
   if (error instanceof RequestError || error instanceof LoginError) return error;
-  return new LoginError(`${what} (${describe(error)})`);
+  const hint = error instanceof OAuthRefusal ? hintOf(error) : undefined;
+  return new LoginError(`${what} (${describe(error)})`, hint, { cause: error });
 }
 
-/** Returns the code of an error, if it looks like one. Leaves other text out, because it may repeat secrets. */
+/** The setting that may cure a refusal. */
+function hintOf({ code, message }: OAuthRefusal): string | undefined {
+  if (code === 'invalid_target' || /\bresource\b|AADSTS(?:901\d+|28003)/i.test(message))
+    return 'if the authorization server does not accept `resource`, set `oauth: { resource: false }`';
+  if (/redirect/i.test(message)) return 'set `oauth: { redirectUri: … }` to the redirect URI that is registered there';
+  return code === 'invalid_request' ? 'if a parameter is missing, add it with `oauth: { tokenParams: … }`' : undefined;
+}
+
+/** Describes an error on one line of at most 300 characters. */
 function describe(error: unknown): string {
-  if (error instanceof OAuthError) return /^[a-z_]{1,40}$/.test(error.code) ? error.code : 'an unknown error';
-  if (error instanceof RegistrationRejectedError) return `HTTP ${error.status}`;
-  return error instanceof SyntaxError || nameOf(error) === 'ZodError' ? 'its answer cannot be read' : messageOf(error);
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : '';
-}
-
-function messageOf(error: unknown): string {
-  return printable(errorMessage(error).split('\n', 1)[0]?.slice(0, 200) ?? '');
+  return printable(errorMessage(error).split('\n', 1)[0]?.slice(0, 400) ?? '');
 }

@@ -13,6 +13,8 @@ export interface LoginRecord {
    * - `expired`: The tokens were refused, by the authorization server at a renewal or by the server. The client stays.
    */
   readonly state: 'logged_in' | 'expired';
+  /** What the authorization server said when it refused to renew the login. */
+  readonly refusal?: string;
   /** Random id of the login. A renewal does not change it. */
   readonly identity: string;
   readonly issuer: string;
@@ -65,8 +67,8 @@ export class LoginError extends Error {
   override readonly name = 'LoginError';
   readonly hint: string | undefined;
 
-  constructor(message: string, hint?: string) {
-    super(message);
+  constructor(message: string, hint?: string, options?: ErrorOptions) {
+    super(message, options);
     this.hint = hint;
   }
 }

@@ -117,6 +117,8 @@ function remarksOn(report: ServerReport): Finding[] {
   const refused = (report.sandbox?.remarks ?? []).filter((remark) => remark.startsWith('The sandbox refused'));
   if (refused.length > 0)
     found.push(finding('TL-SANDBOX-REFUSED', `the sandbox refused connections to ${of}: ${refused.length}`, refused));
+  if (report.insecure)
+    found.push(finding('TL-SERVER-INSECURE', `messages and credentials of ${of} cross the network in plain text`));
   const saving = describeSaving(report);
   if (saving !== undefined)
     found.push(finding('TL-SERVER-SHARING', `${of} runs a process for each session: ${saving}`));

@@ -532,6 +532,10 @@ const SERVER_CODES = {
     'Tools of the server wait for your approval, and are not offered.',
     'Review them: `trunkline approve SERVER`.',
   ),
+  'TL-SERVER-INSECURE': warn(
+    'The server is asked over plain `http:` on another machine, so others on the network can read and change everything.',
+    'Put TLS in front of the server, write `https:` in its `url`, and remove `insecure: true`.',
+  ),
   'TL-SERVER-SHARING': warn(
     'The server runs a process for each session, because it is not known whether it keeps state between calls.',
     'If it keeps none, write `sharing: profile` in its entry. If it does, write `sharing: isolated`, which ends this warning.',

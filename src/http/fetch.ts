@@ -9,12 +9,18 @@ export interface FetchOptions extends AgentOptions {
   readonly clock: Clock;
   /** The server on whose behalf the requests are made. A public one must not make Trunkline call private addresses. */
   readonly server: URL;
+  /** Whether the server itself is asked without encryption, over `http:`. */
+  readonly isInsecure?: boolean | undefined;
+  /** Headers of every request, unless a redirect leads to another origin. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Time limits of one request until its body is read, in milliseconds. A token that is being renewed must not be lost. */
 const GET_MS = 5_000;
 const POST_MS = 30_000;
 const MAX_BYTES = 64 * 1024;
+const MAX_REDIRECTS = 3;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
 /** Addresses inside of a network. A document of a public server that names one may want to reach a service there. */
@@ -37,13 +43,32 @@ const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32
 
 /**
  * A `fetch` for the documents and tokens of authorization servers, whose addresses come from the network. Reads at most 64 KiB,
- * follows no redirect, and refuses unencrypted URLs and addresses that the server may not name. Rejects with a `RequestError`.
+ * follows redirects of requests without a body to URLs that may be asked, and refuses unencrypted URLs and addresses that the
+ * server may not name. With `redirect: 'manual'`, follows none. Rejects with a `RequestError`.
  */
 export function createFetch(options: FetchOptions): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  const ask = createSingleFetch(options);
   return async (target, init = {}) => {
-    const url = new URL(target);
+    const first = new URL(target);
+    let url = first;
+    for (let redirects = 0; ; redirects += 1) {
+      const isSame = url.origin === first.origin;
+      const headers = { ...(isSame && options.headers), ...Object.fromEntries(new Headers(init.headers)) };
+      if (!isSame) delete headers.authorization;
+      const response = await ask(url, { ...init, headers });
+      const location = response.headers.get('location');
+      const isFollowed = init.method !== 'POST' && init.redirect !== 'manual' && redirects < MAX_REDIRECTS;
+      if (!isFollowed || !REDIRECTS.has(response.status) || location === null || !URL.canParse(location, url.href))
+        return response;
+      url = new URL(location, url);
+    }
+  };
+}
+
+function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit) => Promise<Response> {
+  return async (url, init) => {
     const mayBePrivate = await isInside(options.server.hostname);
-    const refusal = refusalOf(url, options.server, mayBePrivate);
+    const refusal = refusalOf(url, options, mayBePrivate);
     if (refusal !== undefined) throw new RequestError(`${url.origin} is not asked, because ${refusal}`, false);
     const method = init.method === 'POST' ? 'POST' : 'GET';
     const agent = createAgent(url, options);
@@ -81,9 +106,10 @@ export function createFetch(options: FetchOptions): (url: string | URL, init?: R
   };
 }
 
-function refusalOf(url: URL, server: URL, mayBePrivate: boolean): string | undefined {
+function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions, mayBePrivate: boolean): string | undefined {
   const isLocal = isLoopbackHost(url.hostname);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)) return 'its URL is not encrypted';
+  const mayBePlain = isLocal || (isInsecure && url.hostname === server.hostname);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && mayBePlain)) return 'its URL is not encrypted';
   if (isLocal && !isLoopbackHost(server.hostname)) return 'it is this machine, and the server is not';
   const host = bare(url.hostname);
   return isIP(host) === 0 ? undefined : refusalOfAddress(host, mayBePrivate);

@@ -145,6 +145,8 @@ export interface RemoteSpec extends CommonSpec {
   readonly headers: Readonly<Record<string, string>>;
   /** Command whose output, a JSON object, gives further headers. */
   readonly headersCommand?: HeadersCommand;
+  /** Whether `url` may be `http:` to another machine. */
+  readonly isInsecure?: boolean;
   /** URL of the proxy. Without it, the variables of the environment decide. */
   readonly proxy?: string;
   /** Certificates of authorities to trust besides the usual ones, in PEM. */
@@ -181,6 +183,15 @@ export interface LoginSettings {
   readonly resource?: string | false;
   /** Port on 127.0.0.1 to which the browser comes back. */
   readonly callbackPort?: number;
+  /** URL to which the browser comes back, in place of `http://127.0.0.1:PORT/callback`. */
+  readonly redirectUri?: string;
+  /** Parameters that are added to the URL of the page, and to requests for tokens. */
+  readonly authorizationParams?: Readonly<Record<string, string>>;
+  readonly tokenParams?: Readonly<Record<string, string>>;
+  /** Headers of the requests to the authorization server, and for documents of the server. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Members that replace those of the metadata of the authorization server. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 /** A server of the configuration: a program to run, or a URL. */

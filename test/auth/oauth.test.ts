@@ -1,20 +1,37 @@
-import { createServer, type ServerResponse } from 'node:http';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { authorizationUrl, checkBinding, clientFor, discover, startDeviceLogin } from '../../src/auth/oauth.js';
+import { FolderVault } from '../../src/auth/folder-vault.js';
+import { beginLogin } from '../../src/auth/login.js';
+import {
+  authorizationUrl,
+  checkBinding,
+  clientCredentials,
+  clientFor,
+  discover,
+  refresh,
+  startDeviceLogin,
+} from '../../src/auth/oauth.js';
 import type { LoginRecord } from '../../src/auth/vault.js';
 import { createFetch } from '../../src/http/fetch.js';
 import { systemClock } from '../../src/observe/system-clock.js';
+import { sampleSpec } from '../supervision/sample-spec.js';
 
 type Answer = object | ((response: ServerResponse) => void);
 
 /** A server and its authorization server on one origin, with these answers by path; `ORIGIN` in them is the origin. */
 async function site(answers: Readonly<Record<string, Answer>>) {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
-    const { url = '' } = request;
+  /** The headers of each request, and its form. */
+  const got: { readonly headers: IncomingHttpHeaders; readonly form: string }[] = [];
+  const server = createServer(async (request, response) => {
+    const { url = '', headers } = request;
     asked.push(url);
-    const answer = answers[url];
+    got.push({ headers, form: await text(request) });
+    const answer = answers[url] ?? answers[url.split('?', 1)[0] ?? ''];
     if (answer === undefined) response.writeHead(404).end();
     else if (typeof answer === 'function') answer(response);
     else response.end(JSON.stringify(answer).replaceAll('ORIGIN', origin));
@@ -28,7 +45,7 @@ async function site(answers: Readonly<Record<string, Answer>>) {
   });
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const url = new URL(`${origin}/mcp`);
-  return { asked, origin, url, fetch: createFetch({ clock: systemClock, server: url }) };
+  return { asked, got, origin, url, fetch: createFetch({ clock: systemClock, server: url }) };
 }
 
 const SETTINGS = { server: 's', configFile: '/c.yaml', grant: 'authorization_code' as const };
@@ -99,7 +116,7 @@ describe('the authorization server of a server', () => {
       'metadata without an endpoint',
       { [METADATA]: { issuer: 'ORIGIN', token_endpoint: 'x' } },
       {},
-      'lacks an endpoint',
+      'lacks `token_endpoint`',
     ],
     ['metadata of 1 MB', { [METADATA]: (response) => response.end('x'.repeat(1_000_000)) }, {}, 'more than 64 KiB'],
     [
@@ -178,5 +195,185 @@ describe('the authorization server of a server', () => {
     });
     expect(await begin({ interval: 0, expires_in: 1e12 })).toMatchObject({ intervalMs: 1_000, expiresInMs: 1_800_000 });
     await expect(begin({ verification_uri: 'javascript:alert(1)' })).rejects.toThrow('no device code');
+  });
+});
+
+describe('metadata as the field has it', () => {
+  const page: Answer = (response) => response.end('<html>Welcome</html>');
+  const moved =
+    (location: string): Answer =>
+    (response) =>
+      response.writeHead(301, { location }).end();
+
+  it.each<[string, Record<string, Answer>, Partial<typeof SETTINGS> & object]>([
+    ['a page at the first address', { [`${RESOURCE}/mcp`]: page, [METADATA]: ENDPOINTS }, {}],
+    [
+      'a page at the first address of the issuer',
+      { [METADATA]: page, '/.well-known/openid-configuration': ENDPOINTS },
+      {},
+    ],
+    ['a redirect', { [METADATA]: moved('/moved'), '/moved': ENDPOINTS }, {}],
+    [
+      'members that are null',
+      { [METADATA]: { ...ENDPOINTS, registration_endpoint: null, scopes_supported: null } },
+      {},
+    ],
+    ['a slash at the end of the issuer in the metadata', { [METADATA]: { ...ENDPOINTS, issuer: 'ORIGIN/' } }, {}],
+    [
+      'a slash at the end of the issuer that the server names',
+      { [RESOURCE]: { resource: 'ORIGIN', authorization_servers: ['ORIGIN/'] }, [METADATA]: ENDPOINTS },
+      {},
+    ],
+    [
+      'no page for logins, for the credentials of a client',
+      { [METADATA]: { issuer: 'ORIGIN', token_endpoint: 'ORIGIN/token' } },
+      { grant: 'client_credentials' as never },
+    ],
+    [
+      'a wrong resource that the entry replaces',
+      { [RESOURCE]: { resource: 'https://old.example/mcp' }, [METADATA]: ENDPOINTS },
+      { resource: 'https://right.example' } as object,
+    ],
+    [
+      'a wrong endpoint that the entry replaces',
+      { [METADATA]: { ...ENDPOINTS, token_endpoint: 'relative' } },
+      { metadata: { token_endpoint: 'https://as.example/token' } } as object,
+    ],
+    [
+      'no document, but the endpoints in the entry',
+      {},
+      {
+        metadata: { token_endpoint: 'https://as.example/t', authorization_endpoint: 'https://as.example/a' },
+      } as object,
+    ],
+  ])('is read with %s', async (_, answers, settings) => {
+    const { url, fetch } = await site(answers);
+    const found = await discover(url, undefined, { ...SETTINGS, ...settings }, fetch);
+    expect(found.metadata?.token_endpoint).toMatch(/^http/);
+  });
+
+  it('of a broken document that the challenge names is looked for at the usual address', async () => {
+    const { url, origin, fetch } = await site({ [RESOURCE]: { resource: 'ORIGIN' }, [METADATA]: ENDPOINTS });
+    const challenge = challengeOf({ resource_metadata: `${origin}/missing` });
+    expect(await discover(url, challenge, SETTINGS, fetch)).toMatchObject({ issuer: origin });
+  });
+
+  it('takes the headers of the entry, and not to another origin', async () => {
+    const elsewhere = await site({ '/moved': ENDPOINTS });
+    const { url, got } = await site({ [METADATA]: moved(`${elsewhere.origin}/moved`) });
+    const fetch = createFetch({ clock: systemClock, server: url, headers: { 'x-firewall': 'secret' } });
+    await discover(url, undefined, SETTINGS, fetch).catch(() => {});
+    expect(got.map(({ headers }) => headers['x-firewall'])).toContain('secret');
+    expect(elsewhere.got.map(({ headers }) => headers['x-firewall'])).toEqual([undefined]);
+  });
+});
+
+describe('tokens as the field has them', () => {
+  async function tokens(answer: Answer, settings: object = {}) {
+    const { url, got, fetch } = await site({ [METADATA]: ENDPOINTS, '/token': answer });
+    const all = { ...SETTINGS, ...settings };
+    const found = await discover(url, undefined, all, fetch);
+    const client = { client_id: 'c', client_secret: 'secret-4711', isRegistered: false };
+    const context = { ...found, client, settings: all, dpop: undefined, fetch };
+    const form = () => new URLSearchParams(got.at(-1)?.form);
+    return { context, form };
+  }
+
+  it.each<[string, Answer, object]>([
+    ['without `token_type`', { access_token: 'a' }, { token_type: 'Bearer' }],
+    ['with members that are null', { access_token: 'a', refresh_token: null, scope: null }, { access_token: 'a' }],
+    ['as a form', (response) => response.end('access_token=a&token_type=bearer&scope=x'), { scope: 'x' }],
+    ['with a lifetime as text', { access_token: 'a', expires_in: '60' }, { expiresAt: expect.any(Number) }],
+  ])('are taken %s', async (_, answer, taken) => {
+    const { context } = await tokens(answer);
+    expect(await clientCredentials(context, [])).toMatchObject({ access_token: 'a', ...taken });
+  });
+
+  it('that have expired when they come are used until they are refused', async () => {
+    const { context } = await tokens({ access_token: 'a', expires_in: 0 });
+    expect(await clientCredentials(context, [])).not.toHaveProperty('expiresAt');
+  });
+
+  it('are renewed with their scopes, and with the parameters of the entry', async () => {
+    const { context, form } = await tokens({ access_token: 'a' }, { resource: false, tokenParams: { audience: 'x' } });
+    expect(await refresh(context, 'old', ['s', 't'])).toMatchObject({ refresh_token: 'old' });
+    expect(Object.fromEntries(form())).toMatchObject({ scope: 's t', audience: 'x', refresh_token: 'old' });
+    expect(form().has('resource')).toBe(false);
+  });
+
+  it('are refused in the words of the authorization server, without the secrets of the request', async () => {
+    const words = { error: 'invalid_target', error_description: 'no resource for secret-4711' };
+    const { context } = await tokens((response) => response.writeHead(400).end(JSON.stringify(words)));
+    await expect(clientCredentials(context, [])).rejects.toMatchObject({
+      message: 'the authorization server gives no token (HTTP 400: invalid_target: no resource for [redacted])',
+      hint: expect.stringContaining('resource: false'),
+    });
+  });
+});
+
+describe('a registration', () => {
+  it('is made with a secret where no public client is registered', async () => {
+    let count = 0;
+    const { url, fetch, got } = await site({
+      [METADATA]: { ...ENDPOINTS, registration_endpoint: 'ORIGIN/reg' },
+      '/reg': (response) => {
+        count += 1;
+        if (count === 1) response.writeHead(400).end('{"error":"invalid_client_metadata"}');
+        else response.end('{"client_id":"c","client_secret":"s","client_secret_expires_at":null}');
+      },
+    });
+    const found = await discover(url, undefined, SETTINGS, fetch);
+    const request = { redirectUri: 'http://127.0.0.1:1/callback', before: undefined, scopes: [], fetch };
+    expect(await clientFor(found, SETTINGS, request)).toMatchObject({ client_id: 'c', client_secret: 's' });
+    expect(JSON.parse(got.at(-1)?.form ?? '')).toMatchObject({ token_endpoint_auth_method: 'client_secret_post' });
+  });
+
+  it('that the authorization server has forgotten is made anew for the page, once', async () => {
+    let registered = 0;
+    const { url, asked } = await site({
+      [METADATA]: { ...ENDPOINTS, registration_endpoint: 'ORIGIN/reg' },
+      '/reg': (response) => {
+        registered += 1;
+        response.end(JSON.stringify({ client_id: `c-${registered}` }));
+      },
+      '/authorize': (response) =>
+        response.writeHead(400).end('{"error":"invalid_client","error_description":"no such client"}'),
+    });
+    const folder = mkdtempSync('/tmp/tlo-');
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const { key, timeouts, restart } = sampleSpec();
+    const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), authorizationParams: { prompt: 'consent' } };
+    const spec = {
+      key,
+      timeouts,
+      restart,
+      kind: 'remote' as const,
+      transport: 'http' as const,
+      headers: {},
+      url: url.href,
+      login,
+    };
+    const vault = new FolderVault(folder);
+    const id = { server: 's', configFile: login.configFile, url: url.href };
+    const redirectUri = 'http://127.0.0.1:27894/callback';
+    const client = { client_id: 'c-0', redirectUri, isRegistered: true };
+    await vault.locked(id, AbortSignal.timeout(10_000), async (stored) => {
+      const record = {
+        ...id,
+        state: 'expired' as const,
+        identity: 'i',
+        issuer: url.origin,
+        requestedScopes: [],
+        client,
+      };
+      await stored.write(record);
+    });
+    const pending = await beginLogin({ spec, vault, clock: systemClock });
+    const pages = asked.filter((one) => one.startsWith('/authorize')).map((one) => new URL(one, url).searchParams);
+    expect(pages.map((page) => page.get('client_id'))).toEqual(['c-0', 'c-1']);
+    expect([pages[1]?.get('prompt'), registered]).toEqual(['consent', 1]);
+    expect(pending).toMatchObject({ refusal: 'HTTP 400: invalid_client: no such client' });
+    pending.submit(`${pending.redirectUri}?error=invalid_client&state=${pages[1]?.get('state')}`);
+    await expect(pending.finished).rejects.toThrow('invalid_client');
   });
 });

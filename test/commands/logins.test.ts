@@ -101,6 +101,15 @@ const LOGIN = expect.stringMatching(/`trunkline login files( --config [^`]+)?`/)
 const NEEDS_LOGIN = { isError: true, text: LOGIN };
 
 describe('a login', () => {
+  it('comes back to the redirect URI of the entry, with the headers of the entry in every request of it', async () => {
+    const redirectUri = 'http://localhost:27896/back';
+    const place = await open({}, { redirectUri, headers: { 'X-Firewall': 'yes' } });
+    expect(await place.login()).toMatchObject({ code: 0, stderr: expect.stringContaining('Logged in at files') });
+    expect((await place.record())?.client.redirectUri).toBe(redirectUri);
+    const own = place.server.asked.filter(({ path }) => ['/reg', '/token'].includes(path));
+    expect(own.map(({ headers }) => headers['x-firewall'])).toEqual(['yes', 'yes']);
+  });
+
   it.each([
     ['gateway', {}],
     ['hub', WITH_HUB],
@@ -217,7 +226,10 @@ describe('a login', () => {
     const record = await place.record();
     await server.revokeLogin(record?.tokens?.access_token ?? '');
     const { code, stderr } = await commands.run(['call', 'files__read']);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('has expired or was revoked; `trunkline login files')]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/has expired or was revoked \(.*invalid_grant.*`trunkline login files/),
+    ]);
     expect(await place.status()).toMatchObject({ state: 'login_expired' });
     await place.login();
     expect(await commands.run(['call', 'files__read'])).toMatchObject({ code: 0 });

@@ -162,6 +162,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
       state: 'ready',
       remote: false,
       forgottenSessions: 0,
+      insecure: false,
       pid: 1,
       uptimeSeconds: 1,
       generation: 1,

@@ -27,6 +27,7 @@ describe('a server that', () => {
       instances: [1, 2].map((pid) => ({ ...instance, id: String(pid), pid })),
     }),
   );
+  reports('is asked in plain text', 'TL-SERVER-INSECURE', () => seen({ remote: true, insecure: true }));
   reports('is being installed', 'TL-SERVER-INSTALLING', () => seen({ state: 'installing' }));
   reports('is starting', 'TL-SERVER-STARTING', () => seen({ state: 'starting' }));
   reports('is stopped', 'TL-SERVER-STOPPED', () => seen({ state: 'stopped' }));

@@ -82,7 +82,9 @@ export async function loggedIn(openVault: OpenVault, lifetimeSeconds = 3_600) {
 
 const EXPIRED = {
   blocked: 'login_required',
-  because: expect.stringMatching(/has expired or was revoked; `trunkline login files --config .*` logs in$/),
+  because: expect.stringMatching(
+    /has expired or was revoked \(the authorization server answered HTTP 400: invalid_grant.*\); `trunkline login files --config .*` logs in$/,
+  ),
 };
 
 /** The promises about a login, wherever the vault keeps it. */
@@ -135,7 +137,6 @@ export function describeRenewals(name: string, openVault: OpenVault): void {
     it.each([
       ['503', (response: ServerResponse) => response.writeHead(503).end('<html>')],
       ['429', (response: ServerResponse) => response.writeHead(429).end()],
-      ['an error without a code', (response: ServerResponse) => response.writeHead(400).end('no JSON')],
       ['server_error', (response: ServerResponse) => response.writeHead(400).end('{"error":"server_error"}')],
       ['a page', (response: ServerResponse) => response.writeHead(200).end('<html>Log in to the hotel</html>')],
       ['a redirect', (response: ServerResponse) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
@@ -159,8 +160,31 @@ export function describeRenewals(name: string, openVault: OpenVault): void {
       await expect(own.token()).rejects.toMatchObject({ name: 'RequestError', sent: false });
       expect((await record())?.tokens).toMatchObject({ access_token: first, refresh_token: expect.any(String) });
       server.before = () => false;
+      // The pause after the second failure has begun.
+      await expect(own.token()).rejects.toMatchObject({ name: 'RequestError', sent: false });
+      expect(refreshes()).toBe(2);
+      vi.setSystemTime(Date.now() + 3_000);
       expect(await own.token()).toBe((await record())?.tokens?.access_token);
       expect(refreshes()).toBe(3);
+    });
+
+    it.each([
+      ['400 without JSON', (response: ServerResponse) => response.writeHead(400).end('expired')],
+      ['403', (response: ServerResponse) => response.writeHead(403).end('{"error_description":"expired"}')],
+      ['an error in a 200', (response: ServerResponse) => response.end('{"error":"bad_refresh_token"}')],
+    ])('ends with a renewal that is answered with %s, and sends that token no more', async (_, answer) => {
+      const { server, access, first, refreshes, record } = await loggedIn(openVault, 100);
+      const own = await access();
+      server.before = ({ path }, response) => {
+        if (path === '/token') answer(response);
+        return path === '/token';
+      };
+      const words = expect.stringMatching(
+        /the authorization server answered HTTP \d+: (?:expired|bad_refresh_token)\)/,
+      );
+      expect(await own.rejected(first)).toMatchObject({ blocked: 'login_required', because: words });
+      expect(await own.token()).toMatchObject({ blocked: 'login_required', because: words });
+      expect([refreshes(), (await record())?.state]).toEqual([1, 'expired']);
     });
 
     it('that is not renewed serves until its end, and then says how to log in', async () => {

@@ -305,7 +305,18 @@ function remoteSpec(
   expand: Expand,
   { file, folder, home }: Surroundings,
 ): RemoteSpec {
-  const { url = '', transport, type, headers = {}, headersCommand, env = {}, oauth = {}, proxy, caFile } = entry;
+  const {
+    url = '',
+    transport,
+    type,
+    headers = {},
+    headersCommand,
+    env = {},
+    oauth = {},
+    proxy,
+    caFile,
+    insecure,
+  } = entry;
   const resolved = Object.entries(headers).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
   );
@@ -313,7 +324,8 @@ function remoteSpec(
   return {
     kind: 'remote',
     key,
-    url: faultsAt(['url'], () => remoteUrl(expand(url))),
+    url: faultsAt(['url'], () => remoteUrl(expand(url), insecure)),
+    ...(insecure === true && { isInsecure: true }),
     transport: transport ?? (type === 'sse' ? 'sse' : type === undefined ? 'auto' : 'http'),
     headers: Object.fromEntries(resolved),
     ...(headersCommand !== undefined && {
@@ -341,6 +353,11 @@ function loginSettings(
     scopes,
     resource,
     callbackPort,
+    authorizationParams,
+    tokenParams,
+    headers,
+    metadata,
+    redirectUri,
     grant = 'authorization_code',
     ...texts
   }: NonNullable<CheckedEntry['oauth']>,
@@ -350,6 +367,12 @@ function loginSettings(
   const expanded = Object.entries(texts).map(
     ([name, value]) => [name, faultsAt(['oauth', name], () => expand(value))] as const,
   );
+  const expandedMap = (name: string, map: Readonly<Record<string, string>> | undefined) =>
+    map && {
+      [name]: Object.fromEntries(
+        Object.entries(map).map(([key, value]) => [key, faultsAt(['oauth', name, key], () => expand(value))]),
+      ),
+    };
   const keyOf = (path: string) => {
     const text = readTextFile(resolve(folder, expandHome(expand(path), home)));
     if (text !== undefined) return text;
@@ -366,6 +389,13 @@ function loginSettings(
       resource: resource === false ? false : faultsAt(['oauth', 'resource'], () => expand(resource)),
     }),
     ...(callbackPort !== undefined && { callbackPort }),
+    ...expandedMap('authorizationParams', authorizationParams),
+    ...expandedMap('tokenParams', tokenParams),
+    ...expandedMap('headers', headers),
+    ...(metadata && { metadata }),
+    ...(redirectUri !== undefined && {
+      redirectUri: faultsAt(['oauth', 'redirectUri'], () => redirectUriOf(expand(redirectUri))),
+    }),
     ...(privateKeyFile !== undefined && {
       privateKey: faultsAt(['oauth', 'privateKeyFile'], () => keyOf(privateKeyFile)),
     }),
@@ -376,23 +406,31 @@ function loginSettings(
  * The URL of a remote server. Credentials must not cross a network in plain text, so `http:` is for this machine only. Throws
  * a `ServerFault` for a URL that cannot be used.
  */
-export function remoteUrl(text: string): string {
+export function remoteUrl(text: string, isInsecure = false): string {
   const hint = 'write a URL such as https://example.com/mcp';
   if (!URL.canParse(text)) throw new ServerFault('the URL is not valid', hint);
   const url = new URL(text);
   if (url.username !== '' || url.password !== '')
     throw new ServerFault('the URL has a user name or a password', 'use `headers` with `Authorization` instead');
-  if (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))) return url.href;
+  if (url.protocol === 'https:' || (url.protocol === 'http:' && (isInsecure || isLoopback(url.hostname))))
+    return url.href;
   throw new ServerFault(
     url.protocol === 'http:'
       ? 'the URL is not encrypted, and its host is not this machine'
       : `the URL begins with ${url.protocol}, which is no protocol of remote servers`,
-    hint,
+    url.protocol === 'http:'
+      ? 'write a URL with `https:`, or add `insecure: true` if you trust everyone on the network between'
+      : hint,
   );
 }
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function redirectUriOf(text: string): string {
+  if (URL.canParse(text)) return text;
+  throw new ServerFault('the redirect URI is not a valid URL', 'write a URL such as http://localhost:27890/callback');
 }
 
 function proxyUrl(text: string): string {

@@ -132,6 +132,15 @@ function isNetworkName(text: string): boolean {
   return port === undefined || Number(port) <= 65_535;
 }
 
+/** Parameters of requests, by their names. */
+const requestParams = z.record(
+  z.string(),
+  z.string(expects('a string; put it in quotes')),
+  expects('a map of parameters'),
+);
+
+const METADATA_FORM = 'a string, true, false, or a list of strings';
+
 const SANDBOX_FORM = 'true, false, or a map with `read`, `write`, `network` or `unixSockets`';
 
 /** The key `oauth` of a server behind a URL. */
@@ -172,6 +181,30 @@ const oauth = z
             description:
               'The `resource` of requests for tokens. `false` sends none, for authorization servers that refuse it.',
           }),
+        authorizationParams: described(
+          requestParams,
+          'Further parameters of the page for logins, such as `access_type: offline`. They replace those of the same name.',
+        ),
+        tokenParams: described(
+          requestParams,
+          'Further parameters of requests for tokens, such as `audience`. They replace those of the same name.',
+        ),
+        headers: described(
+          z.record(header, z.string(expects('a string; put it in quotes')), expects('a map of headers')),
+          'Headers of requests for metadata, registrations and tokens, such as those that a firewall wants. They go to the server and to the authorization server that it names.',
+        ),
+        metadata: described(
+          z.record(
+            z.string(),
+            z.union([z.string(), z.boolean(), z.array(z.string())], expects(METADATA_FORM)),
+            expects('a map with members of the metadata'),
+          ),
+          'Members that replace those of the metadata of the authorization server, such as `token_endpoint`.',
+        ),
+        redirectUri: text(
+          'The redirect URI of a registered app, if it is not `http://127.0.0.1:PORT/callback`. Its port must be free on this machine; otherwise the address of the last page has to be pasted.',
+          'a URL',
+        ),
         callbackPort: z
           .number(expects('a port'))
           .check(
@@ -201,7 +234,7 @@ const server = mapWith(
     ),
     command: text('The program to run, instead of a package.', 'the program to run, as a string'),
     url: text(
-      'The URL of a remote server, instead of a package or a command. Plain `http:` is accepted for this machine only.',
+      'The URL of a remote server, instead of a package or a command. Plain `http:` is accepted for this machine only, unless the server is `insecure`.',
       'the URL of a server',
     ),
     transport: z
@@ -222,6 +255,10 @@ const server = mapWith(
       oauth,
       'How to log in at the `url`. Without it, everything is found out at the first `trunkline login`.',
     ),
+    insecure: z.boolean(expects('true or false')).register(z.globalRegistry, {
+      description:
+        'Accepts plain `http:` to another machine, such as one of the own network. Others on the way can read and change everything, credentials included.',
+    }),
     proxy: text(
       'The URL of the proxy for the `url`. Without it, HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment decide.',
       'the URL of a proxy',
@@ -309,7 +346,7 @@ const PROGRAM_KEYS = [
   'sandbox',
   'placement',
 ] as const;
-const REMOTE_KEYS = ['transport', 'headers', 'headersCommand', 'oauth', 'proxy', 'caFile'] as const;
+const REMOTE_KEYS = ['transport', 'insecure', 'headers', 'headersCommand', 'oauth', 'proxy', 'caFile'] as const;
 
 const serverKey = z
   .string()

@@ -32,6 +32,8 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** Whether the server is behind a URL, so that it has a connection instead of a process. */
   readonly isRemote?: boolean | undefined;
+  /** Whether its messages cross a network in plain text, as its entry allows. */
+  readonly isInsecure?: boolean | undefined;
   /** Which clients share a process, by which rule, and why. */
   readonly sharing?:
     | { readonly sharing: Sharing; readonly rule: 'configured' | 'known' | 'unknown'; readonly because: string }

@@ -223,6 +223,7 @@ function renderProblem(server: ServerReport): string[] {
     unfinishedRow(server),
     pausedRow(server),
     sessionRow(server),
+    insecureRow(server),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
@@ -237,6 +238,7 @@ function renderRemarks(server: ServerReport): string[] {
     unfinishedRow(server),
     pausedRow(server),
     sessionRow(server),
+    insecureRow(server),
     hiddenTextRow(server, BRIEF_NAMES),
     ...(server.sandbox?.remarks ?? []).map((remark) => row('sandbox', remark)),
   ];
@@ -272,6 +274,7 @@ function renderServer(server: ServerReport): string[] {
     droppedRow(server),
     pausedRow(server),
     sessionRow(server),
+    insecureRow(server),
     server.droppedLogBytes > 0 &&
       row('output dropped from the log', `${server.droppedLogBytes} bytes (too much at once)`),
     ...outputRows(server),
@@ -485,6 +488,13 @@ function unfinishedRow({ dropped: { evicted = 0 } }: ServerReport): Row {
 function droppedRow({ dropped: { evicted, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
+}
+
+function insecureRow({ insecure }: ServerReport): Row {
+  return (
+    insecure &&
+    row('insecure', 'messages and credentials cross the network in plain text, as `insecure: true` in its entry allows')
+  );
 }
 
 /** A session may be lost at any time, but not often. */

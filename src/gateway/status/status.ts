@@ -134,6 +134,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     state: problem === undefined ? stateOf(backend, lifecycle) : ('misconfigured' as const),
     /** Whether the server is behind a URL: `uptimeSeconds`, `generation` and `restarts` are those of its connection. */
     remote: one.isRemote === true,
+    /** Whether its messages cross a network in plain text, as its entry allows. */
+    insecure: one.isInsecure === true,
     pid: lifecycle?.pid ?? null,
     uptimeSeconds: since(lifecycle?.readySince),
     generation: lifecycle?.generation ?? 0,

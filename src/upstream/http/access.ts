@@ -44,6 +44,11 @@ export interface RemoteAccess {
   rejected(challenge: Challenge, used: AccessHeaders, request: AccessRequest): Promise<'again' | Blocked>;
 }
 
+/** The words of a refusal, as the end of a clause. */
+export function said(words: string | undefined): string {
+  return words === undefined ? '' : `: ${words}`;
+}
+
 export function isBlocked(access: AccessHeaders | Blocked | 'again'): access is Blocked {
   return typeof access === 'object' && typeof (access as Partial<Blocked>).blocked === 'string' && 'because' in access;
 }

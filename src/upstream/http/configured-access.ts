@@ -3,7 +3,7 @@ import { endGroup, type GroupEnd } from '../../process/end-group.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildExit, HeadersCommand, RemoteSpec } from '../../supervision/launcher.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
-import { type AccessHeaders, type Blocked, type Challenge, isBlocked, type RemoteAccess } from './access.js';
+import { type AccessHeaders, type Blocked, type Challenge, isBlocked, type RemoteAccess, said } from './access.js';
 
 /** Time limit of a command that gives headers, in milliseconds. */
 const COMMAND_MS = 10_000;
@@ -31,8 +31,8 @@ export function configuredAccess(
   if (headersCommand !== undefined) return new CommandAccess(headers, headersCommand, options);
   return {
     headers: () => Promise.resolve(headers),
-    rejected: ({ status }) =>
-      Promise.resolve(loginRequired(`it answers HTTP ${status} to the headers of the configuration`)),
+    rejected: ({ status, words }) =>
+      Promise.resolve(loginRequired(`it answers HTTP ${status} to the headers of the configuration${said(words)}`)),
     end: () => Promise.resolve(),
   };
 }
@@ -59,13 +59,16 @@ class CommandAccess implements ConfiguredAccess {
     return this.#latest ?? this.#start();
   }
 
-  async rejected({ status }: Challenge, used: AccessHeaders): Promise<'again' | Blocked> {
-    if (status !== 401) return loginRequired(`it answers HTTP ${status} to the headers of \`headersCommand\``);
+  async rejected({ status, words }: Challenge, used: AccessHeaders): Promise<'again' | Blocked> {
+    if (status !== 401)
+      return loginRequired(`it answers HTTP ${status} to the headers of \`headersCommand\`${said(words)}`);
     const known = await this.headers();
     // Another request may have had the command run since.
     const latest = known === used ? await (this.#running === undefined ? this.#start() : this.headers()) : known;
     if (isBlocked(latest)) return latest;
-    return isSame(latest, used) ? loginRequired('it answers HTTP 401 to the headers of `headersCommand`') : 'again';
+    return isSame(latest, used)
+      ? loginRequired(`it answers HTTP 401 to the headers of \`headersCommand\`${said(words)}`)
+      : 'again';
   }
 
   async end(): Promise<void> {

@@ -71,6 +71,7 @@ describe('the report', () => {
         unsentReplies: 0,
       },
       forgottenSessions: 0,
+      insecure: false,
       pausedSeconds: 0,
       lastExit: null,
       lastFailure: null,

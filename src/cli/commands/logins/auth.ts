@@ -1,10 +1,10 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { openVault } from '../../../app/open-stores.js';
 import { readConfig } from '../../../app/read-config.js';
+import { loginFetch } from '../../../auth/oauth-access.js';
 import { LoginError, type LoginRecord, unreadable } from '../../../auth/vault.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { createFetch } from '../../../http/fetch.js';
 import { printable } from '../../../json/printable.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
@@ -53,13 +53,13 @@ export async function removeLogin(settings: GlobalOptions, name: string, isRevok
 /** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
 async function revokedFault(
   record: LoginRecord,
-  { url, proxy, ca, login }: RemoteSpec & { readonly login: LoginSettings },
+  spec: RemoteSpec & { readonly login: LoginSettings },
 ): Promise<string | undefined> {
   const { contextOf, revoke } = await import('../../../auth/oauth.js');
-  const fetch = createFetch({ clock: systemClock, server: new URL(url), proxy, ca });
+  const fetch = loginFetch(systemClock, spec);
   try {
     const isRevoked =
-      record.tokens !== undefined && (await revoke(await contextOf(record, login, fetch), record.tokens));
+      record.tokens !== undefined && (await revoke(await contextOf(record, spec.login, fetch), record.tokens));
     return isRevoked ? undefined : 'the authorization server offers no revocation';
   } catch (error) {
     return errorMessage(error);

@@ -105,8 +105,23 @@ async function loginInBrowser(chosen: LoginOptions, opensBrowser: boolean, showP
   else note('Open this page in a browser on any machine:');
   await showPage(pending.url);
   note('If the browser then shows an error because it is on another machine, paste the address of that page here.');
+  if (pending.refusal !== undefined)
+    note(
+      `The authorization server answered ${pending.refusal} when Trunkline asked for this page. ${aboutRedirect(pending)}`,
+    );
   if (opensBrowser) openBrowser(pending.url);
-  return await withPastedUrls(pending);
+  const reminder = setTimeout(() => {
+    if (pending.refusal === undefined)
+      note(`Nothing has come back yet. If the page shows an error: ${aboutRedirect(pending)}`);
+  }, REMIND_MS);
+  return await withPastedUrls(pending).finally(() => clearTimeout(reminder));
+}
+
+/** Time after which the command says what may be wrong with the page, in milliseconds. */
+const REMIND_MS = 15_000;
+
+function aboutRedirect({ redirectUri }: PendingLogin): string {
+  return `The redirect URI ${redirectUri} must be registered there. Set another one with \`oauth: { redirectUri: … }\`, such as http://localhost:27890/callback.`;
 }
 
 /** Takes lines of stdin as URLs until the login ends. Stdin may be closed, or stay open without a line. */
@@ -114,7 +129,9 @@ async function withPastedUrls(pending: PendingLogin): Promise<LoginRecord> {
   const lines = createInterface({ input: process.stdin, terminal: false });
   lines.on('line', (line) => {
     if (line.trim() !== '' && !pending.submit(line))
-      tell('This is not the address of the page after the login. It begins with http://127.0.0.1 and has a `code`.');
+      tell(
+        `This is not the address of the page after the login. It begins with ${pending.redirectUri} and has a \`code\`.`,
+      );
   });
   try {
     return await pending.finished;
