@@ -107,20 +107,22 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
 }
 
 /**
- * Makes the page for the browser, and asks for it once, as a browser would. An authorization server that has forgotten the
- * client shows it there, and nothing would come back. So a client that was registered before is registered anew, once.
+ * Makes the page for the browser. Unless the client is new, asks for it once, as a browser would: an authorization server that
+ * has forgotten the client, or does not know its redirect URI, shows that on the page only, and nothing would come back. So a
+ * client that was registered before is registered anew, once.
  */
 async function openPage({ found, settings, before, scopes, fetch }: Plan, redirectUri: string, state: string) {
   const params = settings.authorizationParams;
   for (let isForgotten = false; ; isForgotten = true) {
     const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch, isForgotten });
     const started = await authorizationUrl(found, client, { redirectUri, scopes, state, params });
+    const isNew = client.isRegistered && before?.client.client_id !== client.client_id;
+    if (isNew) return { client, started, refusal: undefined };
     const response = await fetch(started.authorizationUrl, { redirect: 'manual' }).catch(() => undefined);
     const words = response && response.status >= 400 ? describeRefusal(response.status, '', await response.text()) : '';
     const about = `${words} ${response?.headers.get('location') ?? ''}`;
-    const isKnown = before?.client.client_id === client.client_id && client.isRegistered;
-    if (!isForgotten && isKnown && ABOUT_CLIENT.test(about)) continue;
-    return { client, started, refusal: words === '' ? undefined : words };
+    if (isForgotten || !client.isRegistered || !ABOUT_CLIENT.test(about))
+      return { client, started, refusal: words === '' ? undefined : words };
   }
 }
 

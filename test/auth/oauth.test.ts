@@ -49,6 +49,7 @@ async function site(answers: Readonly<Record<string, Answer>>) {
 }
 
 const SETTINGS = { server: 's', configFile: '/c.yaml', grant: 'authorization_code' as const };
+const REMOTE = { kind: 'remote' as const, transport: 'http' as const, headers: {}, missing: undefined };
 const RESOURCE = '/.well-known/oauth-protected-resource';
 const METADATA = '/.well-known/oauth-authorization-server';
 const ENDPOINTS = {
@@ -312,6 +313,27 @@ describe('tokens as the field has them', () => {
 });
 
 describe('a registration', () => {
+  it('by hand whose page is refused is told with the words of the page', async () => {
+    const { url } = await site({
+      [METADATA]: ENDPOINTS,
+      '/authorize': (response) => response.writeHead(400).end('<title>redirect_uri_mismatch</title>'),
+    });
+    const folder = mkdtempSync('/tmp/tlo-');
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const login = {
+      ...SETTINGS,
+      configFile: join(folder, 'c.yaml'),
+      clientId: 'by-hand',
+      redirectUri: 'https://x.example/back',
+    };
+    const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
+    const pending = await beginLogin({ spec, vault: new FolderVault(folder), clock: systemClock });
+    expect(pending).toMatchObject({ refusal: 'HTTP 400: redirect_uri_mismatch', redirectUri: login.redirectUri });
+    const { searchParams } = new URL(pending.url);
+    pending.submit(`https://x.example/back?error=access_denied&state=${searchParams.get('state')}`);
+    await expect(pending.finished).rejects.toThrow('access_denied');
+  });
+
   it('is made with a secret where no public client is registered', async () => {
     let count = 0;
     const { url, fetch, got } = await site({
@@ -341,18 +363,8 @@ describe('a registration', () => {
     });
     const folder = mkdtempSync('/tmp/tlo-');
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const { key, timeouts, restart } = sampleSpec();
     const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), authorizationParams: { prompt: 'consent' } };
-    const spec = {
-      key,
-      timeouts,
-      restart,
-      kind: 'remote' as const,
-      transport: 'http' as const,
-      headers: {},
-      url: url.href,
-      login,
-    };
+    const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
     const vault = new FolderVault(folder);
     const id = { server: 's', configFile: login.configFile, url: url.href };
     const redirectUri = 'http://127.0.0.1:27894/callback';
@@ -370,10 +382,10 @@ describe('a registration', () => {
     });
     const pending = await beginLogin({ spec, vault, clock: systemClock });
     const pages = asked.filter((one) => one.startsWith('/authorize')).map((one) => new URL(one, url).searchParams);
-    expect(pages.map((page) => page.get('client_id'))).toEqual(['c-0', 'c-1']);
-    expect([pages[1]?.get('prompt'), registered]).toEqual(['consent', 1]);
-    expect(pending).toMatchObject({ refusal: 'HTTP 400: invalid_client: no such client' });
-    pending.submit(`${pending.redirectUri}?error=invalid_client&state=${pages[1]?.get('state')}`);
+    const page = new URL(pending.url).searchParams;
+    expect([...pages, page].map((one) => one.get('client_id'))).toEqual(['c-0', 'c-1']);
+    expect([page.get('prompt'), registered, pending.refusal]).toEqual(['consent', 1, undefined]);
+    pending.submit(`${pending.redirectUri}?error=invalid_client&state=${page.get('state')}`);
     await expect(pending.finished).rejects.toThrow('invalid_client');
   });
 });
