@@ -73,6 +73,8 @@ export class OAuthAccess implements RemoteAccess {
   #pause: { readonly until: number; readonly error: RequestError } | undefined;
   /** The token of the latest renewal that followed a refusal. */
   #renewedAfterRefusal: string | undefined;
+  /** The words of the latest refusal of the server. */
+  #words: string | undefined;
   #dpop: { readonly identity: string; readonly session: Promise<DpopSession> } | undefined;
   #release: () => void = () => {};
   #cancel: Cancel = () => {};
@@ -120,6 +122,7 @@ export class OAuthAccess implements RemoteAccess {
       session.rememberNonce(request.url, challenge.nonce);
       return 'again';
     }
+    this.#words = challenge.words;
     if (challenge.status === 403) return await this.#forbidden(asked, challenge.words);
     const token = used.authorization?.replace(/^\S+ +/, '');
     const { tokens } = this.#record ?? {};
@@ -262,7 +265,7 @@ export class OAuthAccess implements RemoteAccess {
       return undefined;
     }
     if (state === 'expired') return this.#expired();
-    return this.#required('there is no login for it');
+    return this.#required(`there is no login for it${said(this.#words)}`);
   }
 
   /** Returns the record after a renewal, or `undefined` if nothing changes. */

@@ -413,9 +413,27 @@ describe('a session', () => {
   });
 });
 
+describe('the stream for messages that answer no request', () => {
+  it('is opened again although the server refuses it for a while, and the lists count as changed', async () => {
+    let opened = 0;
+    const { origin, of } = await serve(({ method, response }) => {
+      if (method !== 'GET') return undefined;
+      opened += 1;
+      if (opened === 2) return status(response, 400);
+      events(response, ': open\nretry: 1\n\n');
+      if (opened === 1) response.end();
+      return true;
+    });
+    const { notified, told } = await connect(origin);
+    await until('the stream is open again', () => of('GET').length === 3 && notified.length > 0);
+    expect(notified).toEqual(['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`));
+    expect(told).toEqual([]);
+  });
+});
+
 describe('a server of revision 2024-11-05', () => {
   /** Answers on one stream, and names the endpoint that the test says. */
-  async function serveSse(endpoint: (origin: string) => string) {
+  async function serveSse(endpoint: (origin: string) => string, path = '/messages', isKnown = () => true) {
     let stream: Got['response'] | undefined;
     const served = await serve((got) => {
       const { method, url, message, response } = got;
@@ -423,7 +441,8 @@ describe('a server of revision 2024-11-05', () => {
         stream = response;
         return events(response, `event: endpoint\ndata: ${endpoint(served.origin)}\n\n`);
       }
-      if (url !== '/messages') return status(response, 405);
+      if (url !== path) return status(response, 405);
+      if (!isKnown()) return status(response, 404);
       response.writeHead(202).end();
       const hello = { protocolVersion: '2024-11-05', capabilities: {}, serverInfo: { name: 's', version: '1' } };
       if (message.id !== undefined && stream !== undefined)
@@ -440,6 +459,29 @@ describe('a server of revision 2024-11-05', () => {
     expect(await call().done).toBe('{"n":1}');
     if (transport === 'sse') expect(got[0]?.method).toBe('GET');
     expect(of('GET')).toHaveLength(1);
+  });
+
+  it('gets its messages below the folder of its URL if a proxy keeps that from it, and the log says where', async () => {
+    const { origin } = await serveSse(() => '/messages', '/prefix/messages');
+    const { call, log } = await connect(`${origin}/prefix/sse`, { transport: 'sse' });
+    expect(await call().done).toBe('{"n":1}');
+    expect(log).toEqual([
+      'The server does not answer at /messages, which it names for messages. Trunkline tries /prefix/messages.',
+    ]);
+  });
+
+  it('F232: that has forgotten the stream gets no call, and the connection ends', async () => {
+    let isKnown = true;
+    const { origin } = await serveSse(
+      () => '/messages',
+      '/messages',
+      () => isKnown,
+    );
+    const { call, told } = await connect(origin, { transport: 'sse' });
+    isKnown = false;
+    expect(await call().done).toBe('exited unsent');
+    await until('the end', () => told.length > 0);
+    expect(told).toEqual(['lost: it does not know the session anymore (server)']);
   });
 
   it('gets no message at an endpoint of another origin', async () => {

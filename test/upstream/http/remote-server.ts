@@ -121,6 +121,7 @@ export async function dial(url: string, options: DialOptions = {}) {
   const told: string[] = [];
   const log: string[] = [];
   const requests: ServerRequest[] = [];
+  const notified: string[] = [];
   const secrets: string[] = [];
   const keepSecret = (headers: AccessHeaders) => {
     secrets.push(...Object.values(headers));
@@ -153,12 +154,13 @@ export async function dial(url: string, options: DialOptions = {}) {
     {
       ...SILENT_LISTENER,
       request: (request) => requests.push(request),
+      notification: ({ method }) => notified.push(method),
       lost: (fault, reason) => told.push(`lost: ${reason} (${fault})`),
       unfit: (reason) => told.push(`unfit: ${reason}`),
     },
   );
   dialed.push(launched);
-  return { launched, outcome: await launched.connection, told, log, requests, secrets, era: known };
+  return { launched, outcome: await launched.connection, told, log, requests, notified, secrets, era: known };
 }
 
 /** A connection that must open. */

@@ -336,7 +336,7 @@ function hintOfRemote(failure: string, { state, server }: ServerReport): string 
   if (state === 'blocked') return `log in with \`trunkline login ${server}\`, or correct the credentials of its entry`;
   return isTimeout(failure)
     ? 'check `url`; if it needs more time, raise `startTimeout`'
-    : 'check `url` and `transport`';
+    : `${/\bHTTP \d{3}[^:]*: /.test(failure) ? 'if its reason does not help, ' : ''}check \`url\` and \`transport\``;
 }
 
 function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport): Diagnosis {

@@ -60,7 +60,10 @@ export async function withLoginErrors(name: string | undefined, work: () => Prom
   } catch (error) {
     if (!(error instanceof LoginError || error instanceof RequestError)) throw error;
     const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
-    tell(`trunkline: ${name === undefined ? '' : `${name}: `}${error.message}${hint}`);
+    // It may quote the authorization server.
+    const { createRedactor } = await import('../../../observe/redact.js');
+    const message = createRedactor([])(error.message);
+    tell(`trunkline: ${name === undefined ? '' : `${name}: `}${message}${hint}`);
     return EXIT.failed;
   }
 }
