@@ -22,7 +22,6 @@ import {
   FOR_MACHINES,
   type HttpRefusal,
   INSTANCE_LOST,
-  LISTENING_ALREADY,
   MISSING_SESSION,
   MOVED,
   NO_GROUP,
@@ -99,6 +98,7 @@ export class Endpoint {
 
   /** Checks the headers before a byte of the body is read, and stores the caller and the endpoint on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    if (this.#isPreflight(request, reply)) return reply.code(204).send();
     const placement = this.#options.placement();
     const received = placement?.received(request.raw);
     const stranger = received === undefined ? await this.#identify(request) : acceptReceived(request, received);
@@ -124,6 +124,24 @@ export class Endpoint {
     this.#options.onRequest();
     return undefined;
   };
+
+  /**
+   * Lets a page of an allowed origin read the answers, also refusals. Returns whether the request only asks whether it may be
+   * sent, which browsers do without a token.
+   */
+  #isPreflight({ method, headers, url }: FastifyRequest, reply: FastifyReply): boolean {
+    const { hosts, origins } = this.#options.names();
+    const { origin } = headers;
+    const isAllowed =
+      origin !== undefined &&
+      guards.refuseHost(headers.host, hosts) === undefined &&
+      guards.refuseTarget(url, hosts) === undefined &&
+      guards.refuseOrigin(origin, origins) === undefined;
+    if (!isAllowed) return false;
+    reply.raw.setHeader('access-control-allow-origin', origin);
+    for (const [name, value] of Object.entries(CORS)) reply.raw.setHeader(name, value);
+    return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+  }
 
   /** Does the same for a request that is no message of MCP. Users get no facts about other users. */
   readonly admitReader = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -360,7 +378,7 @@ export class Endpoint {
     if (request.raw.socket.destroyed) return reply.hijack();
     const lastEventId = header(request, 'last-event-id');
     if (lastEventId === undefined) {
-      if (session.isListening) return this.refuse(request, reply, LISTENING_ALREADY);
+      // Replaces an older stream, whose client may have gone without a word.
       return this.#respond(reply, (response) => session.listen(response));
     }
     const id = parseEventId(lastEventId);
@@ -455,6 +473,15 @@ function acceptReceived(request: FastifyRequest, { caller, client, endpoint }: R
 function misdirected(home: string): HttpRefusal {
   return { status: 421, message: 'Another gateway serves this', headers: { [HOME_HEADER]: home } };
 }
+
+/** Headers for browsers. `*` does not include `Authorization`. */
+const CORS = {
+  vary: 'Origin',
+  'access-control-allow-methods': 'GET, POST, DELETE',
+  'access-control-allow-headers': 'Authorization, *',
+  'access-control-expose-headers': 'Mcp-Session-Id, WWW-Authenticate, Retry-After',
+  'access-control-max-age': '600',
+};
 
 function isSubscription(message: Envelope | Rejection): boolean {
   return message.kind === 'request' && message.method === METHODS.listen;

@@ -124,7 +124,9 @@ export function refuseContentType(contentType: Header): HttpRefusal | undefined 
 }
 
 export function refuseAccept(accept: Header, needed: readonly string[]): HttpRefusal | undefined {
-  const ranges = acceptedRanges(accept ?? '');
+  // Without the header, a client takes everything (RFC 9110, section 12.5.1).
+  if (accept === undefined) return undefined;
+  const ranges = acceptedRanges(accept);
   if (needed.every((type) => ranges.has(type) || ranges.has(`${type.split('/')[0]}/*`) || ranges.has('*/*'))) {
     return undefined;
   }

@@ -64,10 +64,6 @@ export const OVERLOADED: HttpRefusal = {
   message: 'The gateway receives too much data at once',
   headers: retryAfter(1_000),
 };
-export const LISTENING_ALREADY: HttpRefusal = {
-  status: 409,
-  message: 'Another connection already listens to this session',
-};
 export const NOTHING_TO_RESUME: HttpRefusal = { status: 400, message: 'Last-Event-ID names no event to resume from' };
 export const ONLY_POST: HttpRefusal = {
   status: 405,

@@ -191,11 +191,15 @@ function createApp(
     },
     frameworkErrors: (_error, request, reply) => endpoint.refuse(request, reply, NOT_FOUND),
     exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true },
   });
   // Removes the parsers, because the endpoint reads the bodies itself to relay them unchanged.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.setNotFoundHandler((request, reply) => endpoint.refuse(request, reply, NOT_FOUND));
+  // OAuth clients that got 401 come here next. They show what has the form of OAuth, and "invalid response" for anything else.
+  if (users === undefined)
+    for (const url of ['/register', '/token']) app.post(url, (_request, reply) => reply.code(404).send(NO_LOGINS));
   app.setErrorHandler((error, request, reply) => {
     events.emit({ kind: 'internal.error', error });
     return endpoint.refuse(request, reply, FAILED);
@@ -253,6 +257,11 @@ function addMetadata(app: FastifyInstance, users: HttpUsers, endpoint: Endpoint)
 }
 
 const NOT_FOUND = { status: 404, message: 'Not found' };
+const NO_LOGINS = {
+  error: 'access_denied',
+  error_description:
+    'This gateway has no logins. Configure one of its bearer tokens as the Authorization header of the client',
+};
 const FAILED = { status: 500, message: 'Internal error' };
 
 async function listen(app: FastifyInstance, listener: Listener, { host, port }: HttpBind): Promise<void> {

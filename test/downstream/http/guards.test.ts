@@ -99,23 +99,51 @@ describe('a request that a web page can send', () => {
     expect(answer.status).toBe(200);
   });
 
-  it('is told nothing by CORS headers, asked or not', async () => {
+  it('lets a page of an allowed origin ask without a token, and read every answer', async () => {
     const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
-    const origin = { origin: 'https://app.example' };
-    const preflight = {
-      ...origin,
-      'access-control-request-method': 'POST',
-      'access-control-request-headers': 'authorization',
-    };
+    const page = { origin: 'https://app.example' };
+    const preflight = { ...page, 'access-control-request-method': 'POST', authorization: undefined };
     const answers = [
-      await http.post(INITIALIZE, origin),
-      await http.send('OPTIONS', '/mcp', preflight),
-      await http.send('OPTIONS', '/mcp', { ...preflight, authorization: undefined }),
+      await http.send('OPTIONS', '/mcp/', preflight),
+      await http.post(INITIALIZE, page),
+      await http.post(INITIALIZE, { ...page, authorization: undefined }),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([200, 405, 401]);
-    for (const { headers } of answers) {
-      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
-    }
+    expect(answers.map(({ status }) => status)).toEqual([204, 200, 401]);
+    for (const { headers } of answers)
+      expect(headers).toMatchObject({
+        'access-control-allow-origin': page.origin,
+        'access-control-expose-headers': expect.stringContaining('Mcp-Session-Id'),
+      });
+  });
+
+  it('tells a page of another origin nothing', async () => {
+    const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
+    const other = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
+    const { status, headers } = await http.send('OPTIONS', '/mcp', other);
+    expect([status, Object.keys(headers).filter((name) => name.startsWith('access-control'))]).toEqual([403, []]);
+  });
+
+  it('is served at a path with a slash at the end, and without `Accept`', async () => {
+    const http = await serving();
+    expect(
+      (
+        await http.send(
+          'POST',
+          '/mcp/',
+          { accept: undefined, 'content-type': 'application/json' },
+          JSON.stringify(INITIALIZE),
+        )
+      ).status,
+    ).toBe(200);
+  });
+
+  it('of an OAuth client for a registration is told about tokens in a form that such clients show', async () => {
+    const http = await serving();
+    const { status, text } = await http.send('POST', '/register', {}, '{}');
+    expect([status, JSON.parse(text)]).toMatchObject([
+      404,
+      { error: 'access_denied', error_description: expect.stringContaining('token') },
+    ]);
   });
 
   it.each([
