@@ -261,11 +261,9 @@ export async function clientFor(
     application_type: 'native',
     ...(scopes.length > 0 && { scope: scopes.join(' ') }),
   };
-  const offered = metadata?.token_endpoint_auth_methods_supported ?? ['none'];
+  const offered = metadata?.token_endpoint_auth_methods_supported ?? [];
   // Some authorization servers register no public client, and do not say so.
-  const methods = AUTH_METHODS.filter((method) => offered.includes(method) || method === 'none');
-  if (methods.length === 1) methods.push('client_secret_post');
-  methods.sort((one, other) => Number(offered.includes(other)) - Number(offered.includes(one)));
+  const methods = new Set([...AUTH_METHODS.filter((method) => offered.includes(method)), 'none', 'client_secret_post']);
   let refusal: OAuthRefusal | undefined;
   for (const token_endpoint_auth_method of methods) {
     const response = await fetch(endpoint, {

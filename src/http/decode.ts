@@ -47,8 +47,12 @@ export function unknownCoding(answer: Pick<IncomingMessage, 'headers'>): string 
   return isKnown ? undefined : answer.headers['content-encoding'];
 }
 
+const NO_CODINGS: string[] = [];
+
 function codingsOf({ headers }: Pick<IncomingMessage, 'headers'>): string[] {
-  const codings = (headers['content-encoding'] ?? '').toLowerCase().split(',');
+  const header = headers['content-encoding'];
+  if (header === undefined) return NO_CODINGS;
+  const codings = header.toLowerCase().split(',');
   return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
 }
 

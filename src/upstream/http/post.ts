@@ -190,18 +190,18 @@ export class Post {
   async #readJson(response: HttpAnswer): Promise<void> {
     const { incoming, maxFrameBytes } = this.#session.options;
     const messages = incoming.open(this.id);
-    const withoutBom = bomSkipper();
     let length = 0;
     const isComplete = await incoming.follow(response, messages, (chunk) => {
+      const hasBom = length === 0 && BOM.every((byte, at) => chunk[at] === byte);
       length += chunk.length;
       // Few bytes may decode to many, of which no more are needed.
       if (length > maxFrameBytes) response.destroy();
-      else copyInto(messages, onOneLine(withoutBom(chunk)));
+      else copyInto(messages, onOneLine(hasBom ? chunk.subarray(BOM.length) : chunk));
     });
     if (length > maxFrameBytes) this.#fail('response_too_large', true);
     else if (isComplete) copyInto(messages, NEWLINE);
     incoming.close(messages);
-    await this.#doubt;
+    if (this.#doubt !== undefined) await this.#doubt;
     const coding = unknownCoding(response);
     if (coding !== undefined)
       this.#fail('response_malformed', true, `its answer has the content coding \`${coding}\`, which is unknown here`);
@@ -217,7 +217,7 @@ export class Post {
     let lastEventId: string | undefined;
     for (let empty = 0; empty < MAX_EMPTY_STREAMS; empty += 1) {
       const events = await readEvents(this.#session, response, { request: this.id });
-      await this.#doubt;
+      if (this.#doubt !== undefined) await this.#doubt;
       if (!this.#isPending || signal.aborted) return;
       if (events.lastEventId !== undefined) empty = 0;
       lastEventId = events.lastEventId ?? lastEventId;
@@ -356,21 +356,7 @@ function codeOf(answer: ResponseEnvelope | undefined): number | undefined {
 }
 
 const NEWLINE = Uint8Array.of(0x0a);
-const BOM = [0xef, 0xbb, 0xbf];
-
-/** Makes a function that removes a byte order mark from the beginning of what it gets in pieces. */
-function bomSkipper(): (chunk: Uint8Array) => Uint8Array {
-  let at = 0;
-  return (chunk) => {
-    let start = 0;
-    while (at < BOM.length && start < chunk.length && chunk[start] === BOM[at]) {
-      at += 1;
-      start += 1;
-    }
-    if (start < chunk.length) at = BOM.length;
-    return chunk.subarray(start);
-  };
-}
+const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** JSON over several lines, in place. A newline inside a JSON string is always escaped, so only white space changes. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
