@@ -242,4 +242,112 @@ const WORDS: readonly Row[] = (
   direct: `the reason: ${words}`,
 }));
 
-export const REMOTE: readonly Row[] = [...CODINGS, ...FORMS, ...FORGOTTEN, ...WORDS];
+/** A server that answers one kind of request in its own way. */
+function answeringOnly(
+  isMeant: (request: HttpRequest) => boolean,
+  send: (response: ServerResponse, request: HttpRequest) => unknown,
+): HttpPlay {
+  return {
+    take: (request, response) => {
+      if (!isMeant(request)) return false;
+      send(response, request);
+      return true;
+    },
+  };
+}
+
+const isNotified = ({ message }: HttpRequest) => message.method === 'notifications/initialized';
+const isGet = ({ method }: HttpRequest) => method === 'GET';
+
+const HABITS: readonly Row[] = [
+  ...[307, 308].map((status) => ({
+    quirk: `The URL redirects with ${status} to the same one with a slash`,
+    right: 'The redirect is followed within the origin.',
+    http: answeringOnly(
+      ({ path }) => path === '/mcp',
+      (response) => response.writeHead(status, { location: '/mcp/' }).end(),
+    ),
+  })),
+  ...(
+    [
+      ['200 and nothing', (response) => response.writeHead(200).end()],
+      ['204', (response) => response.writeHead(204).end()],
+      ['200 and an empty object', (response) => response.writeHead(200, JSON_TYPE).end('{}')],
+      ['202 and a page', (response) => response.writeHead(202, { 'content-type': 'text/html' }).end('<p>ok')],
+    ] as readonly (readonly [string, (response: ServerResponse) => unknown])[]
+  ).map(([name, send]) => ({
+    quirk: `\`initialized\` is answered with ${name}`,
+    right: 'The answer to a notification means nothing.',
+    http: answeringOnly(isNotified, send),
+  })),
+  ...[400, 404, 405, 406, 501].map((status) => ({
+    quirk: `GET is answered with ${status}`,
+    right: 'There is no such stream, and all else works.',
+    http: answeringOnly(isGet, (response) => response.writeHead(status).end()),
+  })),
+  {
+    quirk: 'GET is answered with a page',
+    right: 'There is no such stream, and all else works.',
+    http: answeringOnly(isGet, (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>hello')),
+  },
+  {
+    quirk: 'GET is never answered',
+    right: 'It holds up nothing for long.',
+    http: answeringOnly(isGet, () => {}),
+  },
+  {
+    quirk: 'The media type is in capitals, with a character set',
+    right: 'It is JSON.',
+    http: answering((text, response) =>
+      response.writeHead(200, { 'content-type': 'Application/JSON; charset=UTF-8' }).end(text),
+    ),
+  },
+  {
+    quirk: 'JSON comes over several lines',
+    right: 'It is one message.',
+    http: answering((text, response) =>
+      response.writeHead(200, JSON_TYPE).end(JSON.stringify(JSON.parse(text), null, '\t')),
+    ),
+  },
+  ...(
+    [
+      ['with CRLF', (text) => `event: message\r\ndata: ${text}\r\n\r\n`],
+      ['with CR', (text) => `event: message\rdata: ${text}\r\r`],
+      ['with comments and unknown fields', (text) => `: hello\nx: y\nretry: 10\ndata:${text}\n\n: bye\n\n`],
+      ['with a byte order mark', (text) => `\uFEFFdata: ${text}\n\n`],
+      [
+        'with data over several lines',
+        (text) => `${JSON.stringify(JSON.parse(text), null, 1).replace(/^/gm, 'data: ')}\n\n`,
+      ],
+      ['with an event of another name before the answer', (text) => `event: ping\ndata: now\n\ndata: ${text}\n\n`],
+      ['with an empty event before the answer', (text) => `id: 1\ndata:\n\ndata: ${text}\n\n`],
+    ] as readonly (readonly [string, (text: string) => string])[]
+  ).map(([name, frame]) => ({
+    quirk: `Event streams come ${name}`,
+    right: 'They are read as the HTML standard says.',
+    http: answering((text, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(frame(text)),
+    ),
+    ...(name === 'with CR' && { direct: NO_ANSWER, through: SOUND }),
+  })),
+  {
+    quirk: 'A balancer keeps a session at its machine by a cookie',
+    right: 'The cookie is sent back.',
+    http: {
+      take: ({ message, headers }, response, server) => {
+        if (message.method === 'initialize') {
+          server.soundly({ message, method: 'POST' } as HttpRequest, response, { 'set-cookie': 'AWSALB=one; Path=/' });
+          return true;
+        }
+        if (message.id === undefined || headers.cookie === 'AWSALB=one' || message.method === 'server/discover')
+          return false;
+        response.writeHead(502).end();
+        return true;
+      },
+    },
+    direct: `${FAILS}: Streamable HTTP error: Error POSTing to endpoint: `,
+    through: SOUND,
+  },
+];
+
+export const REMOTE: readonly Row[] = [...CODINGS, ...FORMS, ...HABITS, ...FORGOTTEN, ...WORDS];
