@@ -19,8 +19,9 @@ let place: PagePlace;
 afterEach(async () => {
   await place.closePages();
   // A configuration with mistakes has no logins.
-  expect(place.faults(/status of 400 .*\/logins/)).toEqual([]);
+  const faults = place.faults(/status of 400 .*\/logins/);
   await place.dispose();
+  expect(faults).toEqual([]);
 });
 
 /** Texts that cover each other, and those that leave the window or the cell of their table. */

@@ -131,8 +131,13 @@ export class PagePlace {
       // As a person writes it, so that a change is one of a few lines.
       place.client.writeConfig(stringify(JSON.parse(readFileSync(place.config, 'utf8'))));
     }
+    try {
+      place.browser = await browser;
+    } catch (error) {
+      await place.hub.dispose();
+      throw error;
+    }
     place.web = place.startWeb(options.web);
-    place.browser = await browser;
     return place;
   }
 
