@@ -5,11 +5,13 @@ import { dirname, join } from 'node:path';
 import { ServerFault } from '../config/file/config-error.js';
 import type { FoundPackage } from '../config/resolve/config.js';
 import type { InstalledPackages } from '../config/resolve/package-bin.js';
+import { errorMessage } from '../errors/error-text.js';
 import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';
+import { carryOver, refreshCopies } from './written-files.js';
 
 /** Identifies a package with its dependencies. */
 interface StoredPackage {
@@ -85,7 +87,9 @@ export class PackageStore {
   /** Moves a staging folder into the store, unless the package is installed and whole. Returns the folder of the package. */
   async publish(staging: string, wanted: StoredPackage): Promise<string> {
     const folder = this.folderOf(wanted);
+    // Files that the server has written in a damaged folder must not go with it.
     if (this.isDamaged(wanted)) {
+      carryOver(folder, staging);
       const aside = await this.newStaging();
       await rename(folder, join(aside, 'damaged'));
       await this.discard(aside);
@@ -191,9 +195,22 @@ export function installedPackages(paths: PackagePaths): InstalledPackages {
       const entry = locked.get(lockKey(request));
       if (entry === undefined) return undefined;
       const wanted = { ...request, locked: entry };
-      return store.has(wanted) ? { folder: store.folderOf(wanted), version: entry.version } : undefined;
+      if (!store.has(wanted)) return undefined;
+      const folder = store.folderOf(wanted);
+      refresh(folder);
+      return { folder, version: entry.version };
     },
   };
+}
+
+/** A server must not begin with old files, because it would change them. */
+function refresh(folder: string): void {
+  try {
+    refreshCopies(folder);
+  } catch (error) {
+    const message = `files that an earlier version of the server has written cannot be copied to ${folder}: ${errorMessage(error)}`;
+    throw new ServerFault(message, 'make room on the disk, or correct the permissions of the folder');
+  }
 }
 
 /** The tree of a package in the store. */

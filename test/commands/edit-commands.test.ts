@@ -65,7 +65,13 @@ describe('add, disable, enable and remove', () => {
     expect(read('trunkline.yaml')).toBe(added);
     const configFile = join(place.folder, 'trunkline.yaml');
     const disabled = await place.run(['disable', 'time', '--json']);
-    expect(JSON.parse(disabled.stdout)).toEqual({ configFile, server: 'time', result: 'disabled', unused: [] });
+    expect(JSON.parse(disabled.stdout)).toEqual({
+      configFile,
+      server: 'time',
+      result: 'disabled',
+      unused: [],
+      files: [],
+    });
     expect(read('trunkline.yaml')).toBe(`${added}    disabled: true\n`);
     await place.run(['enable', 'time']);
     expect(read('trunkline.yaml')).toBe(added);

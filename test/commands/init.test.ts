@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -108,6 +108,38 @@ describe('trunkline init', () => {
     const { servers } = parse(config());
     expect([servers.tool, servers.broken.disabled]).toEqual([{ package: 'tool' }, true]);
     expect(Object.keys(JSON.parse(readFileSync(cursor, 'utf8')).mcpServers).sort()).toEqual(['broken', 'trunkline']);
+  });
+
+  it('takes along what a server has written beside its program in the cache of npx', async () => {
+    const registry = await Registry.open();
+    registry.publish('tool', { version: '1.0.0' });
+    registry.publish('@modelcontextprotocol/server-memory', { version: '1.0.0' });
+    Object.assign(work.env, registry.environment(work.folder));
+    const npx = (file: string, text: string) => work.write(`npm-cache/_npx/1f/node_modules/${file}`, text);
+    const cached = join(work.folder, 'npm-cache/_npx/1f/node_modules');
+    mkdirSync(join(cached, 'tool'), { recursive: true });
+    mkdirSync(join(cached, '@modelcontextprotocol/server-memory/dist'), { recursive: true });
+    npx('.package-lock.json', '{}');
+    utimesSync(join(cached, '.package-lock.json'), 1_000, 1_000);
+    const state = npx('tool/state.json', 'state');
+    const graph = npx('@modelcontextprotocol/server-memory/dist/memory.jsonl', 'graph');
+    const entry = (name: string) => ({ command: 'npx', args: ['-y', name] });
+    const mcpServers = { tool: entry('tool'), memory: entry('@modelcontextprotocol/server-memory') };
+    work.write('.cursor/mcp.json', JSON.stringify({ mcpServers }));
+    const { code, stderr } = await work.run(['init', '--yes']);
+    await registry.close();
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/carried over: .*_npx.*state\.json, which/),
+    });
+    const data = join(work.folder, 'data/trunkline');
+    const stored = readdirSync(join(data, 'store')).find((name) => name.startsWith('tool@')) ?? '';
+    expect(readFileSync(join(data, 'store', stored, 'node_modules/tool/state.json'), 'utf8')).toBe('state');
+    const kept = join(data, 'servers/memory/memory.jsonl');
+    expect(readFileSync(kept, 'utf8')).toBe('graph');
+    const { servers } = parse(readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8'));
+    expect(servers.memory.env.MEMORY_FILE_PATH.replace(`\${HOME}`, work.folder)).toBe(kept);
+    expect([state, graph].map((file) => readFileSync(file, 'utf8'))).toEqual(['state', 'graph']);
   });
 
   it('takes a server over that was mended and enabled, and leaves one enabled that was configured before', async () => {

@@ -1,6 +1,7 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { dataFolder } from '../../src/state/user-files.js';
 import { Workplace } from '../cli/cli-run.js';
 import { copyInto } from '../support/own-copy.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
@@ -188,6 +189,34 @@ describe('a package with a range or a tag', () => {
     expect(updated.stdout).toContain('caret: tool@^1.2 updated: 1.2.0 to 1.3.0\n');
     expect(updated.stdout).toContain('latest: tool@latest updated: 1.2.0 to 2.0.0\n');
     expect((await place.run(['call', 'caret__greet'])).stdout).toBe('1.3.0\n');
+  });
+});
+
+describe('files that a server has written beside its program', () => {
+  it('are carried over by `update`, follow what the old version writes until it ends, and are named by `remove`', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    place.configure({ a: { package: 'tool' }, d: 'ok' });
+    await place.run(['install']);
+    const data = dataFolder({ env: place.env, home: place.folder, platform: process.platform });
+    const store = join(data, 'store');
+    const stateOf = (version: string) => {
+      const folder = readdirSync(store).find((name) => name.startsWith(`tool@${version}-`)) ?? '';
+      return join(store, folder, 'node_modules/tool/state.json');
+    };
+    writeFileSync(stateOf('1.0.0'), 'first');
+    registry.publish('tool', { version: '2.0.0' });
+    const { code, stdout } = await place.run(['update']);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/carried over: .*tool@1\.0\.0-.*state\.json, which/),
+    });
+    expect(readFileSync(stateOf('2.0.0'), 'utf8')).toBe('first');
+    writeFileSync(stateOf('1.0.0'), 'second');
+    await place.run(['check', 'a']);
+    expect(readFileSync(stateOf('2.0.0'), 'utf8')).toBe('second');
+    const removed = await place.run(['remove', 'a']);
+    expect(removed.stderr).toMatch(/It has written .*tool@2\.0\.0-.*state\.json, which stays\./);
+    expect(readFileSync(stateOf('1.0.0'), 'utf8')).toBe('second');
   });
 });
 

@@ -75,6 +75,12 @@ export function withoutKeptFile(run: Run, { env, serversFolder }: KeepingPlaces)
   return name === undefined ? run : { ...run, env: { ...run.env, [own.variable]: `beside its program: ${name}` } };
 }
 
+/** The file that a variable of the entry names for a server that would write beside its program, if it exists. */
+export function ownFileNamed(run: Run, env: Variables): string[] {
+  const value = literalValue(run.env[ownOf(run)?.variable ?? ''], env);
+  return value !== undefined && isAbsolute(value) ? firstFile([value]).map(({ file }) => file) : [];
+}
+
 function ownOf({ program }: Run): OwnFile | undefined {
   return 'package' in program ? needsOf(program.package)?.ownFile : undefined;
 }
@@ -127,7 +133,7 @@ function packageFolders(name: string, cwd: string | undefined, places: KeepingPl
 }
 
 /** The folders into which npx has installed packages. */
-function npxFolders(places: Pick<KeepingPlaces, 'platform' | 'home' | 'env'>): readonly string[] {
+export function npxFolders(places: Pick<KeepingPlaces, 'platform' | 'home' | 'env'>): readonly string[] {
   const { platform, home, env } = places;
   const local = env.LOCALAPPDATA ?? join(home, 'AppData', 'Local');
   const usual = platform === 'win32' ? join(local, 'npm-cache') : join(home, '.npm');

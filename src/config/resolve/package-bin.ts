@@ -43,7 +43,7 @@ export function findPackage({ request, configFolder, ownFolder, store }: FindPac
 
 /** The program of a package that is installed into a separate folder. Throws a `ServerFault` if it has none. */
 export function programIn(folder: string, request: PackageRequest): string {
-  const remove = `remove the folder ${folder}, then run: trunkline install`;
+  const remove = `move the folder ${folder} away, because the server may have written files there, then run: trunkline install`;
   const installed = installedIn(folder, request.name);
   if (installed === undefined)
     throw new ServerFault(`the package ${request.shown} is missing from its installation folder`, remove);

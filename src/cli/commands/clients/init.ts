@@ -16,6 +16,7 @@ import { isHubOn } from '../hub/hub-access.js';
 import { install } from '../packages/install.js';
 import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, tellOpened, toJson, writeImport } from './import.js';
+import { carryFromNpx } from './kept-files.js';
 
 interface InitOptions {
   /** Names of the clients to register Trunkline with. By default, the user chooses, or all installed ones are registered. */
@@ -75,6 +76,8 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     enabled.length > 0 ? await install({ settings: configured, words: enabled, isJson }, step) : EXIT.ok;
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
+  // Before the servers run, because they would begin with files of their own.
+  for (const line of await carryFromNpx(configured, plan)) tell(line);
   tell('\nStarting every server once:');
   const tried = await tryServers(configured, [], report.step('check'));
   const { exitCode, sound, open, broken } = tried;

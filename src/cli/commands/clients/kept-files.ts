@@ -1,13 +1,20 @@
 import { createHash } from 'node:crypto';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { copyKeptFile, type KeepingPlaces, type KeptFile } from '../../../clients/import/kept-file.js';
+import { join, relative, sep } from 'node:path';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
+import { copyKeptFile, type KeepingPlaces, type KeptFile, npxFolders } from '../../../clients/import/kept-file.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import { errorCode } from '../../../errors/error-text.js';
 import { HintedError } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
+import { writtenIn } from '../../../packages/written-files.js';
+import { needsOf } from '../../../sandbox/needs.js';
 import { packageFolders, serverFilesFolder } from '../../../state/user-files.js';
 import { tell, withoutHome } from '../../output.js';
+import { describeCarried } from '../packages/package-remarks.js';
 
 /** Where packages and files of servers are for the user of this process. */
 export function keepingPlaces(configFile: string): KeepingPlaces {
@@ -65,4 +72,40 @@ function describeFile({ file, modifiedMs, bytes }: KeptFile['earlier'][number]):
 
 function shown(file: string): string {
   return withoutHome(file, homedir());
+}
+
+/**
+ * Takes the files that other servers have written beside their programs from the cache of npx to the packages that Trunkline has
+ * installed, and names them. Of several folders, the one with the latest file counts.
+ */
+export async function carryFromNpx(settings: GlobalOptions, plan: readonly PlannedServer[]): Promise<string[]> {
+  const { servers, file } = await readConfig(settings);
+  const folders = npxFolders(keepingPlaces(file));
+  const keys = new Set(plan.filter(({ run }) => run !== undefined && 'package' in run.program).map(({ key }) => key));
+  const lines: string[] = [];
+  const done = new Set<string>();
+  for (const { key, package: used } of servers) {
+    const name = used?.request.name ?? '';
+    const to = used?.found?.location === 'store' ? installationOf(used.found.program) : undefined;
+    if (!keys.has(key) || to === undefined || done.has(to) || needsOf(name)?.ownFile !== undefined) continue;
+    done.add(to);
+    const found = folders.filter((folder) => existsSync(join(folder, 'node_modules', name)));
+    const sources = found.map((from) => ({ from, at: latest(from) })).filter(({ at }) => at > 0);
+    const [newest, ...others] = sources.toSorted((one, other) => other.at - one.at);
+    if (newest === undefined) continue;
+    lines.push(`${key} has written files beside its program:`, ...describeCarried(newest.from, to));
+    lines.push(...others.map(({ from }) => `  older ones stay in ${shown(from)}`));
+  }
+  return lines;
+}
+
+function latest(folder: string): number {
+  return Math.max(0, ...writtenIn(folder).map((path) => statSync(join(folder, path)).mtimeMs));
+}
+
+/** The folder in the store that has a program. */
+function installationOf(program: string): string | undefined {
+  const { storeFolder } = packageFolders();
+  const [name = ''] = relative(realpathSync(storeFolder), program).split(sep);
+  return name === '' || name === '..' ? undefined : join(storeFolder, name);
 }

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { ownFileNamed } from '../../../clients/import/kept-file.js';
 import { runOf } from '../../../clients/import/run.js';
 import {
   type ConfigEdit,
@@ -16,9 +17,14 @@ import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, userConfigFile } from '../../../config/file/find-config.js';
 import { namesIn } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { isRecord } from '../../../json/json-value.js';
+import { LockFile, LockFileError } from '../../../packages/lock-file.js';
+import { openStore } from '../../../packages/package-store.js';
+import { writtenIn } from '../../../packages/written-files.js';
 import { withChangeLock } from '../../../state/process-lock.js';
+import { packageFolders } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { printJson, tell } from '../../output.js';
+import { printJson, tell, withoutHome } from '../../output.js';
 
 /** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and keep the rest of the file. */
 export async function changeServer(
@@ -39,18 +45,40 @@ export async function changeServer(
     const edited = editConfig(text, file, edit);
     const isChanged = edited !== text;
     if (isChanged) saveConfig(config, edited);
+    const files = command === 'remove' ? filesOf(file, before[key]) : [];
     const unused = command === 'remove' ? unusedOf(file, namesOf(before[key]), edited) : undefined;
     if (isJson) {
       const result = isChanged ? DONE[command].toLowerCase() : 'unchanged';
-      await printJson({ configFile: file, server: key, result, unused: unused?.names ?? [] });
+      await printJson({ configFile: file, server: key, result, unused: unused?.names ?? [], files });
       return EXIT.ok;
     }
     if (!isChanged) tell(`${key} is ${command}d already.`);
     else tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
     if (unused !== undefined)
       tell(`No server uses ${unused.names.join(', ')} in ${unused.file} now; remove what you do not need.`);
+    for (const path of files) tell(`It has written ${withoutHome(path, homedir())}, which stays.`);
     return EXIT.ok;
   });
+}
+
+/** The files that a server has written beside its program, or to the file that its variable names. */
+function filesOf(configFile: string, entry: unknown): string[] {
+  const run = runOf(entry);
+  if (run === undefined || !('package' in run.program)) return [];
+  const named = ownFileNamed(run, process.env);
+  const paths = { ...packageFolders(), configFile };
+  const spec = isRecord(entry) && typeof entry.package === 'string' ? entry.package : '';
+  try {
+    const locked = new LockFile(paths).read().get(spec);
+    if (locked === undefined) return named;
+    const installScripts = isRecord(entry) && entry.installScripts === true;
+    const folder = openStore(paths).folderOf({ name: run.program.package, locked, installScripts });
+    return [...named, ...writtenIn(folder).map((path) => join(folder, path))];
+  } catch (error) {
+    // A damaged lock file does not prevent the removal.
+    if (error instanceof LockFileError) return named;
+    throw error;
+  }
 }
 
 const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;

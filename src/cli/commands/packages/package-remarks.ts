@@ -1,3 +1,5 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import type { ServerConfig } from '../../../config/resolve/config.js';
 import { someOf } from '../../../doctor/finding.js';
 import { type NewestVersion, NpmFault, newestOf } from '../../../packages/npm-client.js';
@@ -10,8 +12,10 @@ import {
   withInstallScripts,
 } from '../../../packages/package-needs.js';
 import { installedTree, lockKey } from '../../../packages/package-store.js';
+import { carryOver } from '../../../packages/written-files.js';
 import { packageFolders } from '../../../state/user-files.js';
 import type { PackageRequest } from '../../../supervision/launcher.js';
+import { withoutHome } from '../../output.js';
 import type { PackageWork } from './package-work.js';
 
 /** The Node that runs Trunkline, which also runs the packages. */
@@ -43,6 +47,19 @@ export function remarksOnNewest(
     `${visibleName(request)} ${newest.version} needs Node ${range}; ${thisIs(node)}: to use it, start Trunkline with a Node that fits, then ${then}`,
   ];
 }
+
+/** Takes the files that a server has written beside its program to the folder of the new version, and names them. */
+export function describeCarried(from: string, to: string): string[] {
+  const { carried, left } = carryOver(from, to);
+  const shown = (folder: string, path: string) => withoutHome(join(folder, path), homedir());
+  return [
+    ...carried.map((path) => `  carried over: ${shown(from, path)}, which the server has written`),
+    ...left.map((path) => `  not carried over: ${shown(from, path)}, because ${shown(to, path)} is another one`),
+    ...(carried.length === 0 ? [] : [`  ${RESTART}`]),
+  ];
+}
+
+const RESTART = 'What the earlier program writes until it has ended is copied at the next start.';
 
 /** Returns the text below a table, in which servers with the same remarks share them. */
 export function listRemarks(servers: readonly { readonly key: string; readonly remarks: readonly string[] }[]): string {

@@ -16,7 +16,7 @@ import { waiting } from '../../terminal.js';
 import { composeOnce, type Diagnosis, examine, FirstStarts, outputOf, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { reportInstallFault } from './install.js';
-import { lookUpNewest, remarksOn } from './package-remarks.js';
+import { describeCarried, lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 
 /**
@@ -114,6 +114,8 @@ async function updateOne(
     const text = [`${label} is up to date: ${before.version}${limit}`, ...below].join('\n');
     return { ...versions, result: 'current', changes: [], text };
   }
+  // Before the new version runs, because it would begin with files of its own.
+  const carried = before === undefined ? [] : describeCarried(folderOf(before), folderOf(newest.locked));
   const report: string[] = [];
   const changes: Outcome['changes'][number][] = [];
   for (const server of servers) {
@@ -130,7 +132,7 @@ async function updateOne(
   }
   ending.throwIfAborted();
   await installer.lock(request, newest.locked, ending);
-  const text = [`${label} ${describeVersions(before, newest.locked)}`, ...report, ...below].join('\n');
+  const text = [`${label} ${describeVersions(before, newest.locked)}`, ...report, ...carried, ...below].join('\n');
   return { ...versions, result: before === undefined ? 'installed' : 'updated', changes, text };
 }
 

@@ -1,0 +1,82 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { carryOver, refreshCopies, writtenIn } from '../../src/packages/written-files.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'trunkline-written-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Writes a file that was changed at this second. */
+function write(path: string, text: string, second: number): void {
+  const file = join(folder, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  utimesSync(file, second, second);
+}
+
+/** A version of a package, which was installed at this second. */
+function install(version: string, second: number): string {
+  for (const path of ['.package-lock.json', 'tool/package.json', 'tool/index.js', 'tool/seed.json'])
+    write(`${version}/node_modules/${path}`, `${path} of ${version}`, second);
+  return join(folder, version);
+}
+
+const STATE = 'node_modules/tool/state.json';
+const SEED = 'node_modules/tool/seed.json';
+const read = (version: string, path: string) => readFileSync(join(folder, version, path), 'utf8');
+
+describe('the files that a server writes beside its program', () => {
+  it('are those that are later than the installation, without caches', () => {
+    const one = install('one', 1_000);
+    write(`one/${STATE}`, 'state', 2_000);
+    write('one/node_modules/.hidden/login', 'login', 2_000);
+    write('one/node_modules/tool/.cache/model', 'model', 2_000);
+    expect(writtenIn(one).sort()).toEqual(['node_modules/.hidden/login', STATE]);
+    expect(writtenIn(join(folder, 'none'))).toEqual([]);
+  });
+
+  it('go to a new version and to the one after it, also if they are older than its installation', () => {
+    const [one, two, three] = [install('one', 1_000), install('two', 3_000), install('three', 4_000)];
+    write(`one/${STATE}`, 'state', 2_000);
+    expect(carryOver(one, two)).toEqual({ carried: [STATE], left: [] });
+    expect(statSync(join(two, STATE)).mtimeMs).toBe(2_000_000);
+    expect(carryOver(two, three)).toEqual({ carried: [STATE], left: [] });
+    expect(read('three', STATE)).toBe('state');
+    expect(read('one', STATE)).toBe('state');
+  });
+
+  it('replace data of the new package, and neither its program nor what a server has written there', () => {
+    const [one, two] = [install('one', 1_000), install('two', 1_500)];
+    for (const path of [STATE, SEED, 'node_modules/tool/index.js']) write(`one/${path}`, 'changed', 2_000);
+    write(`two/${STATE}`, 'of another', 3_000);
+    const { carried, left } = carryOver(one, two);
+    expect([carried, left.toSorted()]).toEqual([[SEED], ['node_modules/tool/index.js', STATE]]);
+    expect([read('two', STATE), read('two', SEED)]).toEqual(['of another', 'changed']);
+  });
+
+  it('follow what the earlier version writes until it ends, unless the new version has changed them', () => {
+    const [one, two] = [install('one', 1_000), install('two', 3_000)];
+    write(`one/${STATE}`, 'first', 2_000);
+    carryOver(one, two);
+    write(`one/${STATE}`, 'second', 4_000);
+    refreshCopies(two);
+    expect(read('two', STATE)).toBe('second');
+    write(`two/${STATE}`, 'of two', 5_000);
+    write(`one/${STATE}`, 'third', 6_000);
+    refreshCopies(two);
+    expect(read('two', STATE)).toBe('of two');
+  });
+
+  it('go back to the version from which they came', () => {
+    const [one, two] = [install('one', 1_000), install('two', 3_000)];
+    write(`one/${STATE}`, 'first', 2_000);
+    carryOver(one, two);
+    write(`two/${STATE}`, 'of two', 5_000);
+    expect(carryOver(two, one).carried).toEqual([STATE]);
+    expect(read('one', STATE)).toBe('of two');
+  });
+});
