@@ -12,11 +12,11 @@ export function openBrowser(url: string): void {
   }
 }
 
-/** The program and its arguments: the variable `BROWSER`, otherwise the opener of the platform. */
+/** The program and its arguments: the variable `BROWSER`, where quotes keep a path with spaces together, otherwise the opener of the platform. */
 function browserCommand(url: string): readonly string[] {
   const { BROWSER = '' } = process.env;
   // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
-  const words = BROWSER.trim() === '' ? undefined : BROWSER.trim().split(/\s+/);
+  const words = BROWSER.match(/"[^"]*"|'[^']*'|\S+/g)?.map((word) => word.replace(/^(["'])(.*)\1$/, '$2'));
   if (words !== undefined)
     return words.some((word) => word.includes('%s'))
       ? words.map((word) => word.replaceAll('%s', () => url))

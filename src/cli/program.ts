@@ -246,10 +246,10 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .argument('[SERVER]', 'key of a server, to print only the records about it')
     .summary('print the log of the hub, or the records about one server')
     .description(
-      'Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the last output of that server, and only the records about it. On a terminal the records are text; elsewhere they are JSON, one on a line.',
+      'Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the last output of that server, and only the records about it. With --json the records are JSON, one on a line.',
     )
     .option('-f, --follow', 'go on with new records')
-    .option('--json', 'print records as JSON, also on a terminal')
+    .option('--json', 'print the records as JSON')
     .example('trunkline logs -f', 'trunkline logs files')
     .runs(async () => (await import('./commands/hub/logs.js')).logs);
   program

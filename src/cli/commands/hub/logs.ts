@@ -29,10 +29,10 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
     tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. ${start}`);
     return known === undefined ? EXIT.noHub : EXIT.ok;
   }
-  const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);
+  const look = isJson ? undefined : lookOf(process.stdout);
   endWithReader();
   let printed = 0;
-  for (const text of outputText(known?.output ?? [], server ?? '', look !== undefined)) await print(text);
+  for (const text of outputText(known?.output ?? [], server ?? '', isJson)) await print(text);
   for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
     const text = logText(line, server, look);
     if (text === undefined) continue;
@@ -71,22 +71,25 @@ async function askHub(folder: string, server: string | undefined) {
   }
 }
 
-/** Returns the lines of the last output of a server, with a heading on a terminal, as records elsewhere. */
-export function outputText(lines: readonly string[], server: string, isTerminal: boolean): string[] {
-  if (!isTerminal) return lines.map((line) => JSON.stringify({ server, msg: 'output', line }));
+/** Returns the lines of the last output of a server: with a heading for a person, or as records. */
+export function outputText(lines: readonly string[], server: string, isJson: boolean): string[] {
+  if (isJson) return lines.map((line) => JSON.stringify({ server, msg: 'output', line }));
   return lines.length === 0 ? [] : [`The last output of ${server}:`, ...lines.map((line) => `  | ${line}`), ''];
 }
 
 /**
- * Returns a line of the log for stdout, or `undefined` if it is not wanted. With a look, the line is text for a terminal,
- * with a color for each server. Otherwise it is the record.
+ * Returns a line of the log for stdout, or `undefined` if it is not wanted. With a look, the line is text for a person, with
+ * its date, because a log has several days, and with a color for each server. Otherwise it is the record.
  */
 export function logText(line: string, server: string | undefined, look: Look | undefined): string | undefined {
   const record = parseJson(line);
   if (server !== undefined && !(isRecord(record) && isOf(server, record.server))) return undefined;
   if (look === undefined) return line;
   if (!isRecord(record) || record.time === undefined) return printable(line);
-  const text = toText(record).trimEnd();
+  const date = new Date(String(record.time)).toLocaleDateString('sv');
+  const text = `${date} ${toText(record)
+    .trimEnd()
+    .replaceAll('\n', `\n${' '.repeat(date.length + 1)}`)}`;
   const { server: named } = record;
   if (typeof named !== 'string') return text;
   // All instances of a server have the color of its key. The name comes first after the time and the level.

@@ -93,9 +93,9 @@ describe('a line of the log', () => {
   const record = (server: string) =>
     JSON.stringify({ level: 40, time: '2026-01-01T10:20:30Z', server, msg: 'it ended' });
 
-  it('is shown as it is to a program, and as text on a terminal', () => {
+  it('is shown as it is to a program, and as text with its date to a person', () => {
     expect(logText(record('files'), undefined, undefined)).toBe(record('files'));
-    expect(logText(record('files'), undefined, PLAIN)).toMatch(/^\d\d:\d\d:\d\d warn {2}files: it ended$/);
+    expect(logText(record('files'), undefined, PLAIN)).toMatch(/^2026-01-01 \d\d:\d\d:\d\d warn {2}files: it ended$/);
     expect(logText('no \u0007record', undefined, PLAIN)).toBe('no \\u{7}record');
   });
 
@@ -107,9 +107,9 @@ describe('a line of the log', () => {
   });
 
   it('of the output of a server is a record for a program', () => {
-    expect(outputText(['said'], 'files', false)).toEqual(['{"server":"files","msg":"output","line":"said"}']);
-    expect(outputText(['said'], 'files', true)).toEqual(['The last output of files:', '  | said', '']);
-    expect(outputText([], 'files', true)).toEqual([]);
+    expect(outputText(['said'], 'files', true)).toEqual(['{"server":"files","msg":"output","line":"said"}']);
+    expect(outputText(['said'], 'files', false)).toEqual(['The last output of files:', '  | said', '']);
+    expect(outputText([], 'files', false)).toEqual([]);
   });
 });
 
