@@ -15,7 +15,7 @@ export interface RotatedFileOptions {
   readonly isShared: boolean;
 }
 
-const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
+const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
 const NEWLINE = 0x0a;
 /** How often a file that other processes may rotate is looked at. */
 const LOOK_EVERY_MS = 1_000;
@@ -137,8 +137,13 @@ async function shift({ file, maxFiles }: RotatedFileOptions): Promise<void> {
   }
 }
 
+/** Opens the file. A pipe in its place is refused at once, because opening it would wait for a reader. */
 async function openAt({ file, isShared }: RotatedFileOptions): Promise<FileHandle> {
-  return await open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | (isShared ? 0 : O_EXCL), 0o600);
+  const flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW;
+  const handle = await open(file, flags | (isShared ? 0 : O_EXCL), 0o600);
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw new Error(`${file} is not a regular file`);
 }
 
 /** Age of the lock of a process that was killed while it renamed the files, in milliseconds. */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join, sep } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Supervisor } from '../../src/supervision/supervisor.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
@@ -60,49 +60,6 @@ describe('a machine without descriptors left', () => {
       expect(textOf((await short.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');
     },
   );
-});
-
-describe('a clock that jumps', () => {
-  it('F57: has no effect: while Trunkline serves, only the age of files and sessions, the end of logins and tokens, the log, recordings, notes for the doctor, and what people and collectors read use the time of day', () => {
-    const src = join(import.meta.dirname, '..', '..', 'src');
-    const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
-    const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
-    // These run once, for a person, or in a browser.
-    const ofCommands = ['cli', 'clients', 'doctor', 'page'].map((folder) => folder + sep);
-    const serving = files.filter((file) => !ofCommands.some((folder) => file.startsWith(folder)));
-    expect(
-      serving
-        .filter((file) => /\bDate\.|new Date|hrtime/.test(code(file)))
-        .map((file) => file.split(sep).join('/'))
-        .sort(),
-    ).toEqual([
-      'app/serve-http.ts',
-      'app/serve-hub.ts',
-      'auth/oauth-access.ts',
-      'auth/oauth.ts',
-      'auth/store-vault.ts',
-      'auth/vault-lock.ts',
-      'downstream/http/sealed-ids.ts',
-      'hub/attach/find-hub.ts',
-      'hub/server/followed-calls.ts',
-      'hub/server/hub-commands.ts',
-      'metrics/exposition.ts',
-      'observe/child-log.ts',
-      'observe/log-line.ts',
-      'observe/logger.ts',
-      'process/run-file.ts',
-      'record/call-log.ts',
-      'record/format.ts',
-      'record/record-to.ts',
-      'record/recording-file.ts',
-      'state/cache-folder.ts',
-      'state/catalogue-cache.ts',
-      'state/process-lock.ts',
-      'tracing/span-export.ts',
-      'upstream/http/post.ts',
-      'users/jwt-check.ts',
-    ]);
-  });
 });
 
 describe('a machine that slept for hours', () => {
