@@ -195,7 +195,7 @@ describe('RedisStore', () => {
   });
 
   it('speaks TLS, and trusts only the authority of its file', async () => {
-    const { certFile, keyFile } = await createCertificate(place.folder);
+    const { certFile, keyFile } = createCertificate(place.folder);
     const server = await place.start([
       'tls-port PORT',
       `tls-cert-file ${certFile}`,

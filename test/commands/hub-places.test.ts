@@ -262,7 +262,7 @@ describe('a process that starts the hub', () => {
     await Promise.all(
       steps.map(async (step) => {
         const place = sharedPlace(LAB);
-        const env = { NODE_OPTIONS: `--require ${preload}`, DIE_AT: step };
+        const env = { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, DIE_AT: step };
         const dead = await place.client({ env }, { handshake: false });
         await dead.exited;
         const client = await place.client();

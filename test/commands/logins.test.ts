@@ -27,7 +27,7 @@ class LoginPlace {
   constructor(server: Protected, oauth?: object) {
     this.server = server;
     this.commands.configure({ files: { url: server.url, ...(oauth && { oauth }) } });
-    Object.assign(this.commands.env, { ...this.#env, BROWSER: `${process.execPath} ${BROWSER}` });
+    Object.assign(this.commands.env, { ...this.#env, BROWSER: `"${process.execPath}" "${BROWSER}"` });
   }
 
   get #env() {

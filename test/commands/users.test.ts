@@ -212,7 +212,7 @@ describe('users of an identity provider', () => {
       const path = dirname(process.execPath);
       Object.assign(client.env, {
         ...{ PATH: path, XDG_DATA_HOME: data, TRUNKLINE_HUB: 'off', LOGIN_NAME: name },
-        BROWSER: `${process.execPath} ${BROWSER}`,
+        BROWSER: `"${process.execPath}" "${BROWSER}"`,
       });
       expect(await client.run(['login', 'team'])).toMatchObject({ code: 0 });
       const { stdout } = await client.run(['tools', '--json']);

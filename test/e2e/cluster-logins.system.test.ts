@@ -22,7 +22,7 @@ async function open(lifetimeSeconds = 3_600) {
   const files = { url: server.url };
   commands.configure({ files }, { gateway });
   const env = { PATH: dirname(process.execPath), XDG_DATA_HOME: data, TRUNKLINE_HUB: 'off' };
-  Object.assign(commands.env, { ...env, BROWSER: `${process.execPath} ${BROWSER}` });
+  Object.assign(commands.env, { ...env, BROWSER: `"${process.execPath}" "${BROWSER}"` });
   const gateways: GatewayProcess[] = [];
   const serve = async (...args: string[]) => {
     const machine = {

@@ -9,7 +9,7 @@ import type { Running } from '../support/http-place.js';
 import { ProcessCluster } from '../support/process-cluster.js';
 import { processesWith, until } from '../support/processes.js';
 
-const HOOKS = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+const HOOKS = new URL('../fixtures/modules/log-modules.mjs', import.meta.url);
 
 let place: ProcessCluster;
 

@@ -1,14 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
 // A pipe that nobody writes holds every program that opens it, like a network file system that stops answering.
 
-const HANG = fileURLToPath(new URL('../fixtures/modules/hang-on-file.mjs', import.meta.url));
+const HANG = new URL('../fixtures/modules/hang-on-file.mjs', import.meta.url);
 const OPTIONS: StartOptions = { servers: { lab: {} }, args: ['-vv'] };
 
 let gateway: GatewayProcess | undefined;

@@ -149,7 +149,7 @@ describe('a file for TLS', () => {
   });
 
   it('may be a symbolic link, as programs that renew certificates leave it', async () => {
-    const made = await createCertificate(place.file('.'));
+    const made = createCertificate(place.file('.'));
     symlinkSync(made.certFile, place.file('cert.pem'));
     symlinkSync(made.keyFile, place.file('key.pem'));
     const { port } = await place.serve({ args: files() });

@@ -87,7 +87,7 @@ describe('a hub that fails at every start', () => {
     const preload = join(place.folder, 'fail.cjs');
     mkdirSync(place.folder, { recursive: true });
     writeFileSync(preload, "if (process.argv.includes('--place')) process.exit(1);");
-    const client = await place.client({ env: { NODE_OPTIONS: `--require ${preload}` } });
+    const client = await place.client({ env: { NODE_OPTIONS: `--require ${JSON.stringify(preload)}` } });
     expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'alone' }))).toBe('alone');
     expect(place.hubPids).toEqual([]);
     expect(readdirSync(place.hubFolder).filter((name) => /^\d+$/.test(name))).toEqual(['1', '2', '3']);

@@ -87,7 +87,7 @@ const LATER = [
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
 const WITH_A_WARNING = { timeout: '20m', maxTimeout: '10m' };
 
-const HOOKS = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+const HOOKS = new URL('../fixtures/modules/log-modules.mjs', import.meta.url);
 
 let gateway: GatewayProcess | undefined;
 const hubs = mkdtempSync(join(tmpdir(), 'th-'));
@@ -212,8 +212,7 @@ async function startSecondHub(): Promise<string[]> {
   const { folder } = first;
   await endHub(folder);
   const log = join(folder, 'modules.log');
-  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
-  const env = { ...HUB, NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log };
+  const env = { ...HUB, NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log };
   const second = await GatewayProcess.start({ servers, folder, env });
   gateway = second;
   await second.untilState('lab', 'ready');
@@ -239,8 +238,7 @@ async function attachToRunningHub(): Promise<string[]> {
   await first.listTools();
   const { folder } = first;
   const log = join(folder, 'modules.log');
-  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
-  const env = { ...HUB, NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log };
+  const env = { ...HUB, NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log };
   const second = await GatewayProcess.start({ servers, folder, env });
   await second.listTools();
   await Promise.all([first.end(), second.end()]);

@@ -16,7 +16,10 @@ beforeEach(() => {
   place = new Workplace();
   place.configure({});
   place.env.BROWSER_LOG = join(place.folder, 'opened');
-  Object.assign(place.env, { TRUNKLINE_HUB_DIR: join(place.folder, 'hub'), BROWSER: `${process.execPath} ${BROWSER}` });
+  Object.assign(place.env, {
+    TRUNKLINE_HUB_DIR: join(place.folder, 'hub'),
+    BROWSER: `"${process.execPath}" "${BROWSER}"`,
+  });
   ends = [];
 });
 afterEach(async () => {

@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
@@ -10,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { type AgentOptions, createAgent } from '../../src/http/agents.js';
 import { sendRequest } from '../../src/http/send-request.js';
 import type { Clock } from '../../src/timing/clock.js';
+import { certify } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 
@@ -17,43 +17,12 @@ const PROXY_VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'];
 let folder = '';
 const cleanups: (() => void)[] = [];
 
-/** Runs openssl in the folder of the certificates. */
-function openssl(...args: string[]): void {
-  execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
-}
-
-const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'agents-'));
-  for (const name of ['ca', 'other'])
-    openssl(
-      'req',
-      '-x509',
-      ...KEY,
-      '-days',
-      '1',
-      '-subj',
-      `/CN=${name}`,
-      '-keyout',
-      `${name}.key`,
-      '-out',
-      `${name}.pem`,
-    );
-  openssl(
-    'req',
-    ...KEY,
-    '-subj',
-    '/CN=localhost',
-    '-addext',
-    'subjectAltName=DNS:localhost',
-    '-keyout',
-    'key',
-    '-out',
-    'csr',
-  );
-  const copied = ['-copy_extensions', 'copy', '-days', '1', '-CAcreateserial'];
-  openssl('x509', '-req', '-in', 'csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', ...copied, '-out', 'cert');
+  const [ca, other] = ['ca', 'other'].map((name) => certify({ name }));
+  const { cert, key } = certify({ name: 'localhost', host: 'localhost', ...(ca && { authority: ca }) });
+  for (const [name, text = ''] of Object.entries({ 'ca.pem': ca?.cert, 'other.pem': other?.cert, cert, key }))
+    writeFileSync(join(folder, name), text);
 });
 
 afterAll(() => rmSync(folder, { recursive: true }));

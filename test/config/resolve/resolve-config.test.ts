@@ -420,16 +420,20 @@ const INSTALLED = {
   'lib/other/package.json': '{ "name": "other" }',
   'lib/other/dist/cli.js': '',
   'other.yaml': 'servers: { x: { command: x } }',
-  'home/.config/trunkline/trunkline.yaml': '',
+  'home/.config/other': '',
+  'elsewhere/trunkline/trunkline.yaml': '',
 };
 
-/** Loads `conf/trunkline.yaml` with this entry, near an installed Trunkline with a link to it in `bin`. */
+const ELSEWHERE = '$' + '{HOME}/../elsewhere';
+
+/** Loads `conf/trunkline.yaml`, the configuration of the user, with this entry, near an installed Trunkline with a link to it in `bin`. */
 function entryOf(entry: object, { env = {}, files = {} }: { env?: Record<string, string>; files?: object } = {}) {
   const text = JSON.stringify({ servers: { self: entry, fine: { command: 'x' } } });
   const folder = folderWith({ ...INSTALLED, 'conf/trunkline.yaml': text, ...files });
   mkdirSync(join(folder, 'bin'));
   symlinkSync(join(folder, 'lib/trunkline/dist/cli.js'), join(folder, 'bin/tl'));
   symlinkSync(join(folder, 'conf'), join(folder, 'link'));
+  symlinkSync(join(folder, 'conf'), join(folder, 'home/.config/trunkline'));
   const variables = { HOME: join(folder, 'home'), PATH: [join(folder, 'none'), join(folder, 'bin')].join(delimiter) };
   const options = { env: { ...variables, ...env }, nodePath: '/opt/node' };
   const [self, fine] = loadConfig(join(folder, 'conf/trunkline.yaml'), options).servers;
@@ -490,7 +494,7 @@ describe('a server that is Trunkline itself with the same configuration', () => 
 describe('a server that may run', () => {
   test.each([
     ['Trunkline with another file', { command: 'trunkline', args: ['--config', '../other.yaml'] }],
-    ['Trunkline that finds another file', { command: 'npx', args: ['trunkline'], cwd: '..' }],
+    ['Trunkline that finds another file', { command: 'npx', args: ['trunkline'], env: { XDG_CONFIG_HOME: ELSEWHERE } }],
     ['Trunkline without any file', { command: 'trunkline', cwd: '..', env: { HOME: '/nobody' } }],
   ])('is %s, which learns the files above it', (_, entry) => {
     const { folder, self } = entryOf(entry);

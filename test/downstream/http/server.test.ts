@@ -135,7 +135,7 @@ describe('TLS', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'trunkline-tls-'));
-    const { certFile, keyFile } = await createCertificate(folder);
+    const { certFile, keyFile } = createCertificate(folder);
     pems = { cert: await readFile(certFile), key: await readFile(keyFile) };
   });
 
