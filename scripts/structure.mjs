@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 79_300,
-  sourceFiles: 420,
+  sourceLines: 82_900,
+  sourceFiles: 435,
   tinyFiles: 9,
-  testLines: 80_700,
-  callFiles: 46,
-  listFiles: 154,
+  testLines: 84_200,
+  callFiles: 48,
+  listFiles: 158,
 };
 
 const source = filesOf('src');
