@@ -18,7 +18,7 @@ const BOUNDS = {
   tinyFiles: 9,
   testLines: 84_200,
   callFiles: 48,
-  listFiles: 158,
+  listFiles: 160,
 };
 
 const source = filesOf('src');
