@@ -5,6 +5,9 @@ import { defineConfig } from 'vitest/config';
 delete process.env.NODE_EXTRA_CA_CERTS;
 // A test that is not about the hub has servers of its own, which end with it.
 process.env.TRUNKLINE_HUB = 'off';
+// Where a person keeps files, and what kind of terminal this is, must not change what a test sees.
+for (const name of Object.keys(process.env))
+  if (/^(?:XDG_.*|TERM|TRUNKLINE_CONFIG|NO_COLOR|FORCE_COLOR)$/.test(name)) delete process.env[name];
 
 // The folder of a test says what it tests, and the ending of its name what it needs: `.system.test.ts` needs a program of the system
 // that `scripts/system-programs.mjs` lists, such as Redis or a browser. All other tests need Node alone.

@@ -18,6 +18,7 @@ const PROGRAMS = [
   { name: 'haproxy', use: 'the services of the Compose file' },
   { name: 'nginx', use: 'the services of the Compose file' },
   { name: 'perl', packages: ['perl-base'], use: 'attempts to leave a sandbox' },
+  { name: 'ps', packages: ['procps'], use: 'the memory of processes as the system tells it' },
   { name: 'redis-cli', packages: ['redis-tools'], use: 'the store of a cluster' },
   { name: 'redis-server', use: 'the store of a cluster' },
   { name: 'script', packages: ['bsdutils'], use: 'commands at a terminal' },

@@ -151,7 +151,7 @@ describe('the guardian process', () => {
       case " $* " in *' -A '*) pids=$(ls /proc | grep '^[0-9]') ;; *) pids=\${!#} ;; esac
       for pid in $pids; do
         case " $* " in
-          *' stat= '*) /bin/ps -o stat= -o pgid= -o lstart= -p $pid ;;
+          *' stat= '*) (set -- $(sed 's/.*) //' "/proc/$pid/stat") && echo "$1 $3 \${20}") ;;
           *' pid= '*) echo "  $pid $(tr '\\0' ' ' <"/proc/$pid/environ")" ;;
           *) tr '\\0' ' ' <"/proc/$pid/environ" ;;
         esac
@@ -240,7 +240,7 @@ describe("the guardian's owner", () => {
     expect(guardian.pid).toBeUndefined();
     guardian.add(child.child.pid ?? 0);
     const pid = await processOf(guardian);
-    expect(execFileSync('ps', ['-o', 'sid=', '-p', String(pid)], { encoding: 'utf8' }).trim()).toBe(String(pid));
+    expect(sessionOf(pid)).toBe(pid);
     guardian.remove(child.child.pid ?? 0);
     await guardian.close();
     await until('the guardian process is gone', () => !isAlive(pid));
@@ -317,4 +317,11 @@ describe("the guardian's owner", () => {
 function ignores(pid: number, signal: number): boolean {
   const [, mask = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return ((BigInt(`0x${mask}`) >> BigInt(signal - 1)) & 1n) === 1n;
+}
+
+/** The session of a process. */
+function sessionOf(pid: number): number {
+  if (process.platform !== 'linux')
+    return Number(execFileSync('ps', ['-o', 'sess=', '-p', String(pid)], { encoding: 'utf8' }));
+  return Number(/.*\) \S+ \d+ \d+ (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]);
 }
