@@ -494,7 +494,10 @@ describe('a server that is Trunkline itself with the same configuration', () => 
 describe('a server that may run', () => {
   test.each([
     ['Trunkline with another file', { command: 'trunkline', args: ['--config', '../other.yaml'] }],
-    ['Trunkline that finds another file', { command: 'npx', args: ['trunkline'], env: { XDG_CONFIG_HOME: ELSEWHERE } }],
+    [
+      'Trunkline that finds another file',
+      { command: 'npx', args: ['trunkline'], cwd: '..', env: { XDG_CONFIG_HOME: ELSEWHERE } },
+    ],
     ['Trunkline without any file', { command: 'trunkline', cwd: '..', env: { HOME: '/nobody' } }],
   ])('is %s, which learns the files above it', (_, entry) => {
     const { folder, self } = entryOf(entry);
