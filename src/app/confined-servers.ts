@@ -69,8 +69,9 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     ];
   }
 
-  /** A sentence about the connections that were refused to a server since a time; `undefined` if none was. */
-  refusedSince({ sandbox }: ConfinedSpec, at: number): string | undefined {
+  /** A sentence about what was refused to a server since a time, also by the words of an error; `undefined` for nothing. */
+  refusedSince({ sandbox }: ConfinedSpec, at: number, error: string): string | undefined {
+    this.#refusals.noteWrite(sandbox, error, this.#options.clock.now());
     return this.#refusals.since(sandbox, at);
   }
 

@@ -336,7 +336,7 @@ export class SupervisedBackends {
       offerLogin: this.#offerLogin(key, child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => (isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote'))),
-      remarkSince: confined && ((at) => this.#processes?.confined.refusedSince(confined, at)),
+      remarkSince: confined && ((at, error) => this.#processes?.confined.refusedSince(confined, at, error)),
     });
   }
 

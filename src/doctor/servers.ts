@@ -116,7 +116,9 @@ function remarksOn(report: ServerReport): Finding[] {
   if (cut !== undefined) found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
   const refused = (report.sandbox?.remarks ?? []).filter((remark) => remark.startsWith('The sandbox refused'));
   if (refused.length > 0)
-    found.push(finding('TL-SANDBOX-REFUSED', `the sandbox refused connections to ${of}: ${refused.length}`, refused));
+    found.push(
+      finding('TL-SANDBOX-REFUSED', `the sandbox refused ${of} connections or files: ${refused.length}`, refused),
+    );
   if (report.insecure)
     found.push(finding('TL-SERVER-INSECURE', `messages and credentials of ${of} cross the network in plain text`));
   const saving = describeSaving(report);

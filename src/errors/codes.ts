@@ -570,8 +570,8 @@ const SERVER_CODES = {
     'Name the folders that the server needs, in place of one that also has the files of Trunkline.',
   ),
   'TL-SANDBOX-REFUSED': warn(
-    'A confined server was refused a connection to a name that its entry does not allow.',
-    'If the server should reach it, add it to `network` of `sandbox`; the evidence has the line.',
+    'A confined server was refused a connection, or a file to write, that its entry does not allow.',
+    'If the server should have it, add it to `network` or `write` of `sandbox`; the evidence has the line.',
   ),
   'TL-SANDBOX-PROXY': warn(
     'A confined server may use the network, and its Node is too old to send `fetch` through the proxy of the sandbox.',

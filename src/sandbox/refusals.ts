@@ -1,9 +1,10 @@
 import { printable } from '../json/printable.js';
 import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
 
-/** A name to which a server was refused connections. */
+/** A name to which a server was refused connections, or a file that it could not write. */
 export interface Refusal {
-  /** The name, and the port if it is not a usual one. Text of the server, made printable. */
+  readonly kind: 'connection' | 'write';
+  /** The file, or the name the port if it is not a usual one. Text of the server, made printable. */
   readonly target: string;
   /** The reason, as a clause. */
   readonly reason: string;
@@ -21,17 +22,31 @@ export class Refusals {
   readonly #byOwner = new Map<string, Map<string, Refusal>>();
 
   /** Notes a refusal. Returns it if the name is new. */
-  note(sandbox: SandboxSpec, { target, reason, at }: Omit<Refusal, 'allowedBy'>): Refusal | undefined {
+  note(sandbox: SandboxSpec, { target, reason, at }: Omit<Refusal, 'allowedBy' | 'kind'>): Refusal | undefined {
+    const shown = printable(target);
+    const allowedBy =
+      isListable(shown) && !reason.startsWith('it resolved') ? networkLine(sandbox, [shown]) : undefined;
+    return this.#keep(sandbox, { kind: 'connection', target: shown, reason: printable(reason), allowedBy, at });
+  }
+
+  /**
+   * Notes the file of an error about a read-only file system, which every folder is for a confined server that is not open for
+   * writing. The system does not report such a file, so the words of the server count.
+   */
+  noteWrite(sandbox: SandboxSpec, error: string, at: number): void {
+    const [, folder, name = ''] = UNWRITABLE.exec(error) ?? [];
+    if (folder === undefined) return;
+    const [target, reason] = [`${folder}/${name}`, 'its folder is not open for writing'];
+    this.#keep(sandbox, { kind: 'write', target, reason, allowedBy: writeLine(sandbox, folder), at });
+  }
+
+  #keep(sandbox: SandboxSpec, refusal: Refusal): Refusal | undefined {
     const owner = ownerOf(sandbox);
     const known = this.#byOwner.get(owner) ?? new Map<string, Refusal>();
     this.#byOwner.set(owner, known);
-    const shown = printable(target);
-    const isNew = !known.has(shown);
+    const isNew = !known.has(refusal.target);
     if (isNew && known.size >= MAX_TARGETS) return undefined;
-    const allowedBy =
-      isListable(shown) && !reason.startsWith('it resolved') ? networkLine(sandbox, [shown]) : undefined;
-    const refusal = { target: shown, reason: printable(reason), allowedBy, at };
-    known.set(shown, refusal);
+    known.set(refusal.target, refusal);
     return isNew ? refusal : undefined;
   }
 
@@ -51,8 +66,10 @@ function ownerOf({ server, user }: SandboxSpec): string {
 }
 
 /** A sentence about a refusal, with the YAML that would allow it. */
-export function describeRefusal({ target, reason, allowedBy }: Refusal): string {
+export function describeRefusal({ kind, target, reason, allowedBy }: Refusal): string {
   const how = allowedBy === undefined ? `: ${reason}.` : `; \`${allowedBy}\` in the server's entry would allow it.`;
+  if (kind === 'write')
+    return `The sandbox refused the server to write ${target}, as the server reports; \`${allowedBy}\` in its entry would open the folder.`;
   return `The sandbox refused the server a connection to ${target}${how}`;
 }
 
@@ -61,6 +78,16 @@ function networkLine({ read, write, network, unixSockets }: SandboxSpec, more: r
   const line = `network: [${[...new Set([...network, ...more])].map(quoted).join(', ')}]`;
   return read.length + write.length > 0 || unixSockets ? line : `sandbox: { ${line} }`;
 }
+
+/** The part of an entry that opens a further folder for writing. */
+function writeLine({ read, write, network, unixSockets }: SandboxSpec, folder: string): string {
+  const line = `write: [${[...new Set([...write, folder])].map(quoted).join(', ')}]`;
+  return read.length + network.length > 0 || unixSockets ? line : `sandbox: { ${line} }`;
+}
+
+/** A file that cannot be written, in the words of Node and Python. The text may be part of a JSON text. */
+const UNWRITABLE =
+  /\b(?:EROFS|Read-only file system)\b[^'"]{0,200}['"](\/[\w ./@+-]{1,500})\/([^/'"\\]{1,200})\\?['"]/i;
 
 /** A name or a path as a YAML value within brackets. */
 export function quoted(text: string): string {

@@ -140,6 +140,8 @@ describe('trunkline init', () => {
     const { servers } = parse(readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8'));
     expect(servers.memory.env.MEMORY_FILE_PATH.replace(`\${HOME}`, work.folder)).toBe(kept);
     expect([state, graph].map((file) => readFileSync(file, 'utf8'))).toEqual(['state', 'graph']);
+    work.write('data/trunkline/servers/memory/memory.jsonl', 'longer graph');
+    expect((await work.run(['undo'])).stderr).toContain(`  cp ${JSON.stringify(kept)} ${JSON.stringify(graph)}\n`);
   });
 
   it('takes a server over that was mended and enabled, and leaves one enabled that was configured before', async () => {

@@ -62,6 +62,17 @@ describe('the connections that were refused', () => {
     ).toBeUndefined();
   });
 
+  it.each([
+    [`{"text":"Error: EROFS: read-only file system, open '/srv/my notes/a.json'"}`, '/srv/my notes'],
+    [`OSError: [Errno 30] Read-only file system: '/srv/a/b.txt'`, '/srv/a'],
+  ])('are joined by a file that the server could not write, in its own words: %s', (error, folder) => {
+    const refusals = new Refusals();
+    refusals.noteWrite({ ...sandbox, network: [] }, error, 1);
+    refusals.noteWrite(sandbox, `ENOENT: no such file or directory, open '/srv/x'`, 1);
+    expect(refusals.of(sandbox)).toMatchObject([{ kind: 'write', allowedBy: `sandbox: { write: [${folder}] }` }]);
+    expect(refusals.since(sandbox, 1)).toContain(`The sandbox refused the server to write ${folder}/`);
+  });
+
   it('are limited in number', () => {
     const refusals = new Refusals();
     for (let each = 0; each < 100; each += 1) refusals.note(sandbox, { target: `${each}.example`, reason, at: 1 });

@@ -54,8 +54,8 @@ export interface CallHostOptions {
   readonly events?: EventSink | undefined;
   /** Called with each internal error. An internal error fails one call. */
   readonly onInternalError?: OnInternalError | undefined;
-  /** Returns a remark for the error of a tool: what the sandbox refused to the server since a time on the clock. */
-  readonly remarkSince?: ((at: number) => string | undefined) | undefined;
+  /** Returns a remark for the error of a tool, whose start is given: what the sandbox refused since a time on the clock. */
+  readonly remarkSince?: ((at: number, error: string) => string | undefined) | undefined;
 }
 
 /** Limits of the calls to one server. Times are milliseconds. */
@@ -77,6 +77,10 @@ export interface CallLimits {
 export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }
+
+/** Most bytes of an error in which the words of the system about a file are looked for. */
+const MAX_ERROR_BYTES = 4096;
+const UTF8 = new TextDecoder();
 
 /** One client request on its way to a server. Each time that the request is sent over a connection is an attempt. */
 export class Call implements Due, RequestHandler {
@@ -276,7 +280,11 @@ export class Call implements Due, RequestHandler {
 
   /** Adds to an error what the sandbox refused to the server during the call: to its message, or to the result of a tool. */
   #remarkOn({ bytes, span }: ResponseEnvelope): readonly Edit[] | undefined {
-    const remark = this.#sent && this.#host.options.remarkSince?.(this.#sent.sentAt);
+    const { remarkSince } = this.#host.options;
+    if (this.#sent === undefined || remarkSince === undefined) return undefined;
+    const end = Math.min(span.end, span.start + MAX_ERROR_BYTES);
+    const start = UTF8.decode(bytes.subarray(span.start, end));
+    const remark = remarkSince(this.#sent.sentAt, start);
     if (remark === undefined) return undefined;
     const [message] = valuesAt(bytes, span, ['error', 'message']);
     if (message !== undefined) return [insertAt(message.end - 1, JSON.stringify(`. ${remark}`).slice(1, -1))];

@@ -26,6 +26,7 @@ import { withChangeLock } from '../../../state/process-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson, tell, withoutHome } from '../../output.js';
+import { describeNewerFiles } from './kept-files.js';
 
 type ConnectInvocation = Invocation<{ all: boolean; dryRun: boolean }>;
 
@@ -64,7 +65,12 @@ export async function disconnect({ words, options, isJson }: ConnectInvocation):
 }
 
 /** `trunkline undo`: takes back the changes of the last command, or of the last command for each of these clients. */
-export async function undo({ words, options: { all: isAll = false }, isJson }: ConnectInvocation): Promise<number> {
+export async function undo({
+  settings,
+  words,
+  options: { all: isAll = false },
+  isJson,
+}: ConnectInvocation): Promise<number> {
   const clients = isAll || words.length > 0 ? chosenClients('undo', words, isAll) : undefined;
   const journal = new ChangeJournal(clientChangesFile());
   const names = clients?.map(({ client }) => client);
@@ -85,6 +91,7 @@ export async function undo({ words, options: { all: isAll = false }, isJson }: C
   }
   if (isJson) await printJson({ changes: results });
   else if (changes.length === 0) await print('There is nothing to undo.');
+  else for (const line of describeNewerFiles(settings)) tell(line);
   return code;
 }
 

@@ -4,8 +4,18 @@ import { homedir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { copyKeptFile, type KeepingPlaces, type KeptFile, npxFolders } from '../../../clients/import/kept-file.js';
+import {
+  copyKeptFile,
+  type KeepingPlaces,
+  type KeptFile,
+  keepFile,
+  npxFolders,
+  ownFileNamed,
+} from '../../../clients/import/kept-file.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
+import { runOf } from '../../../clients/import/run.js';
+import { entriesIn, type OpenConfig } from '../../../config/edit/edit-config.js';
+import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import { errorCode } from '../../../errors/error-text.js';
 import { HintedError } from '../../../errors/usage-error.js';
@@ -14,6 +24,7 @@ import { writtenIn } from '../../../packages/written-files.js';
 import { needsOf } from '../../../sandbox/needs.js';
 import { packageFolders, serverFilesFolder } from '../../../state/user-files.js';
 import { tell, withoutHome } from '../../output.js';
+import { openEditableConfig } from '../config/change-server.js';
 import { describeCarried } from '../packages/package-remarks.js';
 
 /** Where packages and files of servers are for the user of this process. */
@@ -108,4 +119,36 @@ function installationOf(program: string): string | undefined {
   const { storeFolder } = packageFolders();
   const [name = ''] = relative(realpathSync(storeFolder), program).split(sep);
   return name === '' || name === '..' ? undefined : join(storeFolder, name);
+}
+
+/**
+ * Lines about servers whose file in the data folder is newer than the one that a client's own entry uses again after an undo, with
+ * the command that copies it back.
+ */
+export function describeNewerFiles(settings: GlobalOptions): string[] {
+  const config = configOrNothing(settings);
+  if (config === undefined) return [];
+  const places = keepingPlaces(config.file);
+  return Object.entries(entriesIn(config.text ?? '')).flatMap(([key, entry]) => {
+    const run = runOf(entry);
+    if (run === undefined) return [];
+    const [kept] = ownFileNamed(run, process.env);
+    if (kept === undefined || !kept.startsWith(places.serversFolder + sep)) return [];
+    const other = keepFile({ ...run, env: {} }, key, places)?.earlier.find(({ file }) => file !== kept);
+    if (other === undefined || statSync(kept).mtimeMs <= other.modifiedMs) return [];
+    return [
+      `${key}: its data of the time with Trunkline is in ${shown(kept)}, and your client uses an older file again. To take it along:`,
+      `  cp ${JSON.stringify(kept)} ${JSON.stringify(other.file)}`,
+    ];
+  });
+}
+
+/** A configuration that cannot be used does not make an undo fail. */
+function configOrNothing(settings: GlobalOptions): OpenConfig | undefined {
+  try {
+    return openEditableConfig(settings).config;
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }
