@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { json } from './scripted-core.js';
@@ -30,6 +31,16 @@ async function keptConnection(http: Serving): Promise<net.Socket> {
   const [answer] = (await once(socket, 'data')) as [Buffer];
   expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 .*\r\nConnection: keep-alive\r\n/s);
   return socket;
+}
+
+/** Number of connections to the port that the system has established, accepted or not. Only Linux tells it: `Infinity` elsewhere. */
+function establishedTo(port: number): number {
+  if (process.platform !== 'linux') return Number.POSITIVE_INFINITY;
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const rows = readFileSync('/proc/net/tcp', 'latin1').split('\n');
+  return rows
+    .map((row) => row.trim().split(/\s+/))
+    .filter(([, , remote, state]) => state === '01' && remote?.endsWith(suffix)).length;
 }
 
 describe('a draining gateway', () => {
@@ -74,9 +85,12 @@ describe('a draining gateway', () => {
     const { http } = await inSession();
     await keptConnection(http);
     void http.front.drain(MINUTE_MS);
+    const before = establishedTo(http.front.port);
     const sockets = Array.from({ length: 20 }, () => net.connect(http.front.port, '127.0.0.1'));
-    // Each socket connects in the next tick, in which this process accepts nothing.
+    // Each socket connects in the next tick, in which this process accepts nothing. A busy system establishes some later.
     await new Promise((resolve) => process.nextTick(resolve));
+    const deadline = performance.now() + 10_000;
+    while (establishedTo(http.front.port) < before + 20 && performance.now() < deadline);
     http.clock.advance(10_000);
     const answers = sockets.map(async (socket) => {
       socket.write(http.head('GET', {}).replace('/mcp', '/livez'));
