@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 import { hostAndPort } from '../config/schema/cluster-address.js';
 import { GATEWAY } from '../downstream/http/placement.js';
-import { RequestError } from '../http/send-request.js';
+import { OWN_HEADERS, RequestError } from '../http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../supervision/launcher.js';
 import type { RemoteAccess } from '../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
@@ -263,7 +263,11 @@ export class SoleServers {
     const facts = { caller: { principal: `${GATEWAY}${self}` }, client, endpoint: key };
     return {
       headers: async ({ method, url, headers, body }) =>
-        sign({ to: holder, method, path: url.pathname, headers: { ...headers, host: url.host }, body, facts }),
+        sign({
+          ...{ to: holder, method, path: url.pathname, body, facts },
+          // All headers are signed, so those that every request gets are named here.
+          headers: { ...OWN_HEADERS, ...headers, host: url.host },
+        }),
       rejected: () => Promise.reject(new RequestError('the other gateway does not accept its signature', false)),
     };
   }

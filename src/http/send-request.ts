@@ -13,7 +13,10 @@ const CONNECT_MS = 10_000;
 const HEADERS_MS = 300_000;
 
 /** Headers of every request that has no others of these names. Firewalls refuse requests without the first one. */
-const OWN_HEADERS = { 'user-agent': `trunkline/${VERSION}`, 'accept-encoding': ACCEPT_ENCODING };
+export const OWN_HEADERS: Readonly<Record<string, string>> = {
+  'user-agent': `trunkline/${VERSION}`,
+  'accept-encoding': ACCEPT_ENCODING,
+};
 
 export interface HttpRequest {
   readonly url: URL;
