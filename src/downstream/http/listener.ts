@@ -26,6 +26,8 @@ const KEEP_ALIVE_MS = 130_000;
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: http.Server[] = [];
+  /** Number of connections so far. */
+  #accepted = 0;
   readonly #connections: Connections;
   /** Sockets that carry HTTP (with TLS, the decrypted side), and their responses that wait for earlier responses. */
   readonly #http = new Map<net.Socket, Set<http.ServerResponse>>();
@@ -88,7 +90,7 @@ export class Listener {
 
   /** Does the same without losing the connections that the system has established and this process has not accepted yet. */
   async stopListeningWhenIdle(): Promise<void> {
-    await idleTurn();
+    await idleTurn(() => this.#accepted);
     void this.stopListening();
   }
 
@@ -123,6 +125,7 @@ export class Listener {
   }
 
   #accept(socket: net.Socket): void {
+    this.#accepted += 1;
     if (this.#connections.accept(socket, this.#options.https !== undefined)) return;
     this.#options.events.emit({ kind: 'http.connection-refused', address: addressOf(socket) });
     socket.destroy();
@@ -265,23 +268,17 @@ function peerOf(socket: net.Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
-/**
- * Longest duration of an idle turn of the event loop in milliseconds, by the time that was waited for one. On a busy machine, a
- * turn that is short for that machine is the best there is.
- */
-const idleTurnMs = (waitedMs: number) => 0.2 + waitedMs / 500;
-const IDLE_WITHIN_MS = 5_000;
+/** Longest wait, in turns of the event loop, for one in which no connection comes. */
+const MOST_TURNS = 1_000;
 
-/** Resolves at the end of a turn of the event loop in which nothing happened, so that no connection waits to be accepted. */
-async function idleTurn(): Promise<void> {
+/** Resolves after two turns of the event loop in which no connection was accepted, so that none waits. `accepted` counts them. */
+async function idleTurn(accepted: () => number): Promise<void> {
   // The rest of the current turn may accept nothing.
   await nextTurn();
-  const begun = performance.now();
-  for (let since = begun; since - begun < IDLE_WITHIN_MS; ) {
+  for (let turn = 0, idle = 0; idle < 2 && turn < MOST_TURNS; turn += 1) {
+    const before = accepted();
     await nextTurn();
-    const now = performance.now();
-    if (now - since < idleTurnMs(since - begun)) return;
-    since = now;
+    idle = accepted() === before ? idle + 1 : 0;
   }
 }
 
