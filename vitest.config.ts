@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 // Tests start many Node processes. Some machines set this variable, and Node 20 reads the certificates at every start; no
@@ -8,6 +11,10 @@ process.env.TRUNKLINE_HUB = 'off';
 // Where a person keeps files, and what kind of terminal this is, must not change what a test sees.
 for (const name of Object.keys(process.env))
   if (/^(?:XDG_.*|TERM|TRUNKLINE_CONFIG|NO_COLOR|FORCE_COLOR)$/.test(name)) delete process.env[name];
+// Gateways without a hub have their sockets there. The default is in the home folder, whatever HOME says.
+const hubs = mkdtempSync(join(process.platform === 'win32' ? tmpdir() : '/tmp', 'tlr-'));
+process.env.TRUNKLINE_HUB_DIR = hubs;
+process.once('exit', () => rmSync(hubs, { recursive: true, force: true }));
 
 // The folder of a test says what it tests, and the ending of its name what it needs: `.system.test.ts` needs a program of the system
 // that `scripts/system-programs.mjs` lists, such as Redis or a browser. All other tests need Node alone.

@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 82_900,
+  sourceLines: 83_600,
   sourceFiles: 435,
   tinyFiles: 9,
   testLines: 84_200,

@@ -268,7 +268,9 @@ export function compose(options: ComposeOptions): Composition {
   };
   const status = () => {
     const backends = new Map<string, Backend>(gateway.pool.oldest.map((backend) => [backend.key, backend]));
-    return statusOf({ backends, catalogs: gateway.catalogs });
+    const keys = activeConfig.config.servers.map(({ key }) => key);
+    const withoutInstance = keys.filter((key) => !backends.has(key));
+    return { ...statusOf({ backends, catalogs: gateway.catalogs }), withoutInstance };
   };
   const processesNow = () =>
     [...gateway.pool.keys].flatMap((server) =>

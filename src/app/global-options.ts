@@ -1,6 +1,6 @@
 import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
-import { createLogger, type Logger } from '../observe/logger.js';
+import { createLogger, type Logger, type RecentLog } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 
 /** The options of every command. */
@@ -16,6 +16,8 @@ export interface GlobalOptions {
   readonly record?: string | undefined;
   /** Largest size of the recording, in bytes. */
   readonly recordMax?: number | undefined;
+  /** `--gateway`: the pid or the URL of the gateway that a command asks. */
+  readonly gateway?: string | undefined;
   /** `--view`: the view of the client on stdin, or of the command. */
   readonly view?: string | undefined;
 }
@@ -26,10 +28,11 @@ export interface OpenLog {
   readonly secrets: KnownSecrets;
 }
 
-export function openLog({ verbosity, logFile }: GlobalOptions): OpenLog {
+/** Opens the log. `recent` gets the records if they go to stderr. */
+export function openLog({ verbosity, logFile }: GlobalOptions, recent?: RecentLog): OpenLog {
   const secrets = new KnownSecrets();
   const { redact } = secrets;
-  if (logFile === undefined) return { logger: createLogger({ verbosity, redact }), secrets };
+  if (logFile === undefined) return { logger: createLogger({ verbosity, redact, recent }), secrets };
   try {
     return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
   } catch (cause) {

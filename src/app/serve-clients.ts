@@ -6,7 +6,7 @@ import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import type { Logger } from '../observe/logger.js';
+import { type Logger, RecentLog } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';
 import { type CatalogueCache, openCatalogues } from '../state/catalogue-cache.js';
@@ -38,7 +38,9 @@ const NOT_SHARED = 'this client does not share its servers with others';
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveClients(settings: GlobalOptions, clientSide: ClientSide): Promise<number> {
-  const { logger, secrets } = openLog(settings);
+  const startedAt = clientSide.platform.clock.now();
+  const recentLog = new RecentLog();
+  const { logger, secrets } = openLog(settings, recentLog);
   const { local } = clientSide;
   local?.logTo(logger);
   const service = local?.service();
@@ -82,6 +84,14 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const httpOptions = { http: config.gateway.http, composition, logger, cluster };
   http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
   const { drain } = http ?? {};
+  const openControl = async () => {
+    // A hub has a socket of its own.
+    if (local?.service()?.kind === 'hub') return undefined;
+    const { openGatewayControl } = await import('./gateway-control.js');
+    const { logFile } = settings;
+    return openGatewayControl({ composition, logger, http, startedAt, logFile, recentLog });
+  };
+  let control = clientSide.http && (await openControl());
   let unfollow = async () => {};
   return await runToEnd({
     composition,
@@ -95,7 +105,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     onListening: clientSide.onListening,
     close: async () => {
       const files = [caches.instructions?.settled(), observers.close()];
-      await Promise.all([http?.close(), unfollow(), ...files, tracing.close()]);
+      await Promise.all([http?.close(), control?.close(), unfollow(), ...files, tracing.close()]);
     },
     work: async (ending) => {
       const { gateway } = clientSide;
@@ -108,6 +118,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       if (hasClient) await cachedAnswersWritten(composition);
       if (local?.isGone() === true) return EXIT.ok;
       await composition.start();
+      control ??= await openControl();
+      control?.started();
       const { checkedFiles } = caches;
       const { origin } = local ?? {};
       const onApplied = (applied: Config) => {

@@ -20,9 +20,8 @@ import { readRegularFile } from '../files/whole-file.js';
 import { type CountedName, RefusedNames } from '../gateway/status/refused-names.js';
 import type { EventSource, HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
-import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
-import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
+import { tokenFile } from '../state/user-files.js';
 import { programOf } from '../supervision/launcher.js';
 import { IDENTITY, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
@@ -49,7 +48,7 @@ export interface ServeHttpOptions {
 }
 
 /** The open listener. */
-export interface ServedHttp extends Pick<HttpTransport, 'cluster' | 'drain' | 'close'> {
+export interface ServedHttp extends Pick<HttpTransport, 'url' | 'cluster' | 'drain' | 'close'> {
   readonly refusedNames: readonly CountedName[];
 }
 
@@ -59,8 +58,8 @@ export async function serveHttp(options: ServeHttpOptions): Promise<ServedHttp> 
   const names = new RefusedNames();
   events.subscribe('http.refused', ({ named }) => named && names.count(named, clock.now()));
   const transport = await listen(options);
-  const note = noteHttpGateway(transport.url, names, options);
   return {
+    url: transport.url,
     get refusedNames() {
       return names.all;
     },
@@ -68,7 +67,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<ServedHttp> 
       return transport.cluster;
     },
     drain: (ms) => transport.drain(ms),
-    close: async () => void (await Promise.all([transport.close(), note.close()])),
+    close: () => transport.close(),
   };
 }
 
@@ -251,49 +250,6 @@ const LISTEN_FAULTS = new Map([
   ['ENOTFOUND', 'the host name does not exist'],
   ['EAI_AGAIN', 'the name server did not answer'],
 ]);
-
-/**
- * Writes a file for the doctor and for `trunkline drain`: the URL of this gateway, whether it drains, and the requests that
- * it has refused for their host or origin.
- */
-function noteHttpGateway(
-  url: string,
-  names: RefusedNames,
-  { composition, logger }: ServeHttpOptions,
-): Pick<HttpGatewayFile, 'close'> {
-  const { clock, events } = composition.platform;
-  const configFile = composition.config.file;
-  const folder = httpGatewayFolder();
-  const file = new HttpGatewayFile({
-    folder,
-    clock,
-    onFault: (err) =>
-      logger.warn(
-        { err },
-        'the doctor and `trunkline drain` cannot know of this HTTP endpoint, because its file cannot be written',
-      ),
-  });
-  let isDraining = false;
-  const write = () => {
-    const refused = names.all.map((name) => ({ ...name, at: Date.now() - clock.now() + name.at }));
-    file.set({ url, configFile, isDraining, refused });
-  };
-  write();
-  void removeEndedHttpGateways(folder);
-  const unsubscribe = [
-    events.subscribe('http.refused', ({ named }) => named && write()),
-    events.subscribe('http.draining', () => {
-      isDraining = true;
-      write();
-    }),
-  ];
-  return {
-    close: async () => {
-      for (const end of unsubscribe) end();
-      await file.close();
-    },
-  };
-}
 
 const CHANGES = {
   joined: 'another gateway has joined the cluster',

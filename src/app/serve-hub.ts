@@ -202,16 +202,6 @@ interface HubProcessOptions {
   readonly descriptor: number;
 }
 
-/**
- * Loads the code that a hub needs later, because its files may be gone or replaced by then: after an update, or when npx has
- * emptied its cache. The check of a configuration is left out, because it is large. Without it, a changed file has no effect.
- */
-async function loadRest(commands: () => Promise<unknown>): Promise<void> {
-  const own = [commands(), import('../record/record-to.js'), import('../config/resolve/secrets.js')];
-  const watching = [import('../metrics/exposition.js'), import('../metrics/endpoint.js')];
-  await Promise.allSettled([...own, ...watching, import('opossum'), import('p-queue')]);
-}
-
 /** Runs the background process that serves the clients of this user and this configuration. */
 export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: HubProcessOptions): Promise<number> {
   // The hub outlives the terminal or the login that started it. Until the servers start, no other listener ignores the signal.
@@ -235,12 +225,11 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
   let loaded: Promise<ControlCommands> | undefined;
   const commands = () => {
     // One object for all connections, because a command can end what a command on another connection has begun.
-    loaded ??= Promise.all([import('../hub/server/hub-commands.js'), import('../hub/server/page-commands.js')]).then(
-      ([{ hubCommands }, { pageCommands }]) => {
-        const facts = { running, hub, life, platform, hubFolder, startedAt, configFile, logFile };
-        return { ...hubCommands(facts), ...pageCommands(facts) };
-      },
-    );
+    const about = { kind: 'hub', number: numberOf(hubFolder), configFile, logFile } as const;
+    const facts = { ...about, running, hub, life, platform, startedAt };
+    const shared = async () => await (await import('./gateway-control.js')).loadGatewayCommands(facts);
+    const own = async () => (await import('../hub/server/hub-commands.js')).hubCommands(facts);
+    loaded ??= Promise.all([shared(), own()]).then(([shared, own]) => ({ ...shared, ...own }));
     return loaded;
   };
   return await serveHub(
@@ -268,7 +257,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           answering: () => listener.markReady(),
           ready: (hub) => {
             onRunning(hub);
-            void loadRest(commands);
+            void import('./gateway-control.js').then(({ loadRest }) => loadRest(commands));
             void movePredecessors(folder, numberOf(hubFolder), VERSION).then((running) =>
               removeLeftovers(hubFolder, running, Date.now()),
             );

@@ -60,12 +60,12 @@ export class CliCommand extends Command {
   runs<Options>(load: () => Promise<(invocation: Invocation<Options>) => Promise<number>>): this {
     this.showHelpAfterError(`See \`${this.path} --help\`.`);
     return this.action(async () => {
-      const { config, verbose = 0, logFile, view, quiet = false, json = false } = this.optsWithGlobals();
+      const { config, verbose = 0, logFile, view, gateway, quiet = false, json = false } = this.optsWithGlobals();
       setQuiet(quiet);
       const { root } = this;
       const run = await load();
       root.exitCode = await run({
-        settings: { config, verbosity: verbose, logFile, view },
+        settings: { config, verbosity: verbose, logFile, view, gateway },
         words: this.args,
         behind: root.behind,
         options: this.opts<Partial<Options>>(),
@@ -80,8 +80,8 @@ export const EXIT_CODES = [
   '0   all servers and calls succeeded',
   '1   a server, the call or a change failed, a tool is not approved, or the doctor found a problem',
   '2   the command line or the configuration has a mistake',
-  '3   no hub runs: status, ps, logs, restart, record, inspect without FILE, hub status',
-  '    and hub restart need one',
+  '3   no gateway runs: status, ps, metrics, logs, restart, record and inspect without FILE need one;',
+  '    hub status and hub restart need a hub',
   '70  a bug in Trunkline',
   'When a signal ends a command other than serve: 128 plus the number of the signal.',
 ];

@@ -29,7 +29,7 @@ function configuredNames(config: string | undefined): Names {
         return [];
       }
     },
-    tools: async (server) => cachedToolNames(catalogueFolder(), server),
+    tools: async (server) => cachedToolNames(catalogueFolder(), server) ?? [],
   };
 }
 

@@ -1,25 +1,16 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { GlobalOptions } from '../app/global-options.js';
 import { endProcess } from '../app/run-to-end.js';
 import { attach } from '../hub/attach/attach.js';
 import { LISTENER_DESCRIPTOR } from '../hub/hub-folder.js';
 import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
-import { type HttpValues, readTransports, SERVE_OPTIONS } from './commands/serve/serve-options.js';
+import { type HttpValues, readServing, readTransports } from './commands/serve/serve-options.js';
 
 // A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand.
 // `program.ts` parses the other commands with commander. Serving uses `parseArgs` of Node, because commander takes 5 ms or
 // more to load.
-
-const OPTIONS = {
-  config: { type: 'string', short: 'c' },
-  verbose: { type: 'boolean', short: 'v', multiple: true },
-  'log-file': { type: 'string' },
-  place: { type: 'string' },
-  ...SERVE_OPTIONS,
-} as const;
 
 /** Runs the command of the command line, and ends the process. */
 export async function main(): Promise<never> {
@@ -57,18 +48,6 @@ async function run(args: string[]): Promise<number> {
     return await serveOrAttach(settings, values, values['no-hub'] === true);
   const { recordingOptions } = await import('./commands/calls/record.js');
   return await serveOrAttach({ ...settings, ...recordingOptions(values.record, values.max) }, values, true);
-}
-
-/** The command line if it asks to serve and has no mistake. */
-function readServing(args: string[]) {
-  try {
-    const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-    const command = positionals.join(' ') || 'serve';
-    const isServing = command === 'serve' ? values.place === undefined : command === 'hub serve' && values.place;
-    return isServing ? { values, command } : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** A client on stdin shares the hub of its configuration. At a terminal or over HTTP, there is nothing to share. */

@@ -98,7 +98,10 @@ function addServing(program: CliCommand): void {
     serve.option(`--${name}${value === undefined ? '' : ` <${value}>`}`, about);
   program
     .command('drain')
-    .argument('[URL]', 'the URL of one gateway, such as http://localhost:7411; without it, all of the configuration')
+    .argument(
+      '[URL]',
+      'the URL or the pid of one gateway, such as http://localhost:7411; without it, all of the configuration',
+    )
     .summary('end a gateway that serves HTTP after its calls')
     .description(
       `Ends the gateways on this machine that serve the configuration over HTTP, as SIGTERM does, and waits until they have ended. A draining gateway answers /readyz with 503, so that a proxy chooses another one. It accepts connections for 10 s at most, finishes the calls in flight within \`gateway: { drain: 60s }\`, and then ends with its servers. Ctrl-C ends the wait and not the drain. \`trunkline stop\` ends the hub.`,
@@ -202,54 +205,74 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
 function addRunning(program: CliCommand): void {
   program.commandsGroup('What runs now:');
   program
+    .command('list')
+    .summary('list the servers of the configuration, and what is known of them')
+    .description(
+      'Lists every server of the configuration, also the disabled ones: its state, version and number of tools, and where it comes from. Asks the running gateway, or else reads what earlier runs have left. Starts nothing.',
+    )
+    .option('--json', 'print the list as JSON')
+    .option(...GATEWAY)
+    .example('trunkline list', `trunkline list --json | jq -r '.servers[] | select(.state == "disabled").server'`)
+    .runs(async () => (await import('./commands/config/list.js')).list);
+  program
     .command('status')
+    .argument('[SERVER]', 'key of a server, to show everything about it')
     .summary('show what is wrong with the running servers, and what to do')
     .description(
-      `Shows the status of the running hub: which servers have a problem, why, and what to do.
+      `Shows the status of the running gateway: which servers have a problem, why, and what to do. With SERVER: everything about that server, as the tool trunkline__status shows it.
+
+The gateway is the hub of the configuration, or else a gateway over HTTP, or else one that serves a client on stdin. If several run, the command says which one it shows, and --gateway names another.
 
 With --watch, a terminal shows the servers with their state, calls per second, median latency, memory and last error, and the clients. Keys: arrows choose a server, r restarts it, l shows its last output, a says how to approve its tools, q quits. Elsewhere, --watch writes the status again at each change.`,
     )
     .option('--json', 'print the status as JSON')
     .option('--watch', 'go on until q or Ctrl-C, and show what changes')
-    .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
+    .option(...GATEWAY)
+    .example('trunkline status', 'trunkline status files', 'trunkline status --gateway http://localhost:7411')
+    .example('trunkline status --watch', 'trunkline status --json | jq .servers')
     .runs(async () => (await import('./commands/hub/status.js')).status);
   program
     .command('web')
     .summary('show the running servers, calls and tools in the browser')
     .description(
-      `Serves a page about the running hub at 127.0.0.1 until Ctrl-C, and opens it in the browser: what needs attention, servers, calls, tools, clients, logins and recordings. Works without a hub, too, and finds the hub that starts later. The printed URL opens one session, within a minute. A page without a session makes the command print another URL.`,
+      `Serves a page about the running gateway at 127.0.0.1 until Ctrl-C, and opens it in the browser: what needs attention, servers, calls, tools, clients, logins and recordings. Works without a gateway, too, and finds the one that starts later. The printed URL opens one session, within a minute. A page without a session makes the command print another URL.`,
     )
     .option('--port <N>', 'listen on this port instead of a free one, for example to forward it with ssh')
     .option('--no-open', 'print the URL, and do not open the browser')
     .option('--read-only', 'refuse all changes')
+    .option(...GATEWAY)
     .example('trunkline web', 'trunkline web --port 7412 --no-open --read-only')
     .runs(async () => (await import('./commands/web/web.js')).web);
   program
     .command('metrics')
-    .summary('print the metrics of the running hub, for Prometheus')
+    .summary('print the metrics of the running gateway, for Prometheus')
     .description(
-      'Prints the metrics of the running hub in the text format of Prometheus, such as for a collector that reads files. The setting `gateway: { metrics: { listen: 127.0.0.1:9464 } }` serves them at http://127.0.0.1:9464/metrics, and `trunkline serve --http` at /metrics, with the token.',
+      'Prints the metrics of the running gateway in the text format of Prometheus, such as for a collector that reads files. The setting `gateway: { metrics: { listen: 127.0.0.1:9464 } }` serves them at http://127.0.0.1:9464/metrics, and `trunkline serve --http` at /metrics, with the token.',
     )
+    .option(...GATEWAY)
     .example('trunkline metrics', 'trunkline metrics > /var/lib/node_exporter/trunkline.prom')
     .runs(async () => (await import('./commands/hub/status.js')).metrics);
   program
     .command('ps')
-    .summary('list the hub, its clients and the processes of its servers')
+    .summary('list the gateway, its clients and the processes of its servers')
     .description(
-      'Lists the hub of the configuration, the clients that it serves, and the processes of its servers with their memory and processor time.',
+      'Lists the gateway of the configuration, the clients that it serves, and the processes of its servers with their memory and processor time. With --all: every process of Trunkline of this user, with its configuration, and whether that file still exists.',
     )
+    .option('--all', 'every hub, every other gateway, and the processes that clients start')
     .option('--json', 'print the lists as JSON')
-    .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
-    .runs(async () => (await import('./commands/hub/status.js')).printHubs.bind(undefined, true));
+    .option(...GATEWAY)
+    .example('trunkline ps', 'trunkline ps --all', `trunkline ps --json | jq '.hub.clients[].name'`)
+    .runs(async () => (await import('./commands/hub/status.js')).ps);
   program
     .command('logs')
     .argument('[SERVER]', 'key of a server, to print only the records about it')
-    .summary('print the log of the hub, or the records about one server')
+    .summary('print the log of the gateway, or the records about one server')
     .description(
-      'Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the last output of that server, and only the records about it. With --json the records are JSON, one on a line.',
+      'Prints the log of the gateway, the oldest records first. Without a gateway, the log of the last hub. Of a gateway that logs to stderr, the latest records. With SERVER: the last output of that server, and only the records about it. With --json the records are JSON, one on a line.',
     )
     .option('-f, --follow', 'go on with new records')
     .option('--json', 'print the records as JSON')
+    .option(...GATEWAY)
     .example('trunkline logs -f', 'trunkline logs files')
     .runs(async () => (await import('./commands/hub/logs.js')).logs);
   program
@@ -257,9 +280,10 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .argument('<SERVER>', 'key of the server')
     .summary('restart a running server')
     .description(
-      'Restarts a server of the running hub. Its calls in flight fail, and its data in memory is lost. Clients stay connected.',
+      'Restarts a server of the running gateway. Its calls in flight fail, and its data in memory is lost. Clients stay connected.',
     )
     .option('--json', 'print the result as JSON')
+    .option(...GATEWAY)
     .example('trunkline restart files')
     .runs(async () => (await import('./commands/hub/status.js')).restartServer);
   addStop(program, 'stop the hub and its servers', '; the same as `trunkline hub stop`');
@@ -274,7 +298,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
-    .runs(async () => (await import('./commands/hub/status.js')).printHubs.bind(undefined, false));
+    .runs(async () => (await import('./commands/hub/status.js')).hubStatus);
   addStop(hub, 'stop it and its servers', '');
   hub
     .command('restart')
@@ -302,25 +326,27 @@ function addMessages(program: CliCommand): void {
     .runs(async () => (await import('./commands/hub/logs.js')).activity);
   program
     .command('inspect')
-    .argument('[FILE]', 'a recording; without it, the messages of the running hub as they pass')
-    .summary('show the messages of a recording, or of the hub as they pass')
+    .argument('[FILE]', 'a recording; without it, the messages of the running gateway as they pass')
+    .summary('show the messages of a recording, or of the gateway as they pass')
     .description(
-      'Shows the messages of a recording, one on a line; without FILE, the messages of the running hub as they pass. On a terminal, lines are cut to its width.',
+      'Shows the messages of a recording, one on a line; without FILE, the messages of the running gateway as they pass. On a terminal, lines are cut to its width.',
     )
     .option('-f, --follow', 'go on with new messages')
     .option('--server <SERVER>', 'show only the messages of this server')
     .option('--json', 'print the messages as they are recorded')
+    .option(...GATEWAY)
     .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
     .runs(async () => (await import('./commands/calls/inspect.js')).inspect);
   program
     .command('record')
-    .summary('record all messages of the hub')
+    .summary('record all messages of the gateway')
     .description(
-      'Records all messages of the running hub, between clients and Trunkline and between Trunkline and servers, until Ctrl-C. Known secrets are replaced by [redacted]. To record from the first message on, use the setting `gateway: { record: FILE }` or `trunkline serve --record FILE`.',
+      'Records all messages of the running gateway, between clients and Trunkline and between Trunkline and servers, until Ctrl-C. Known secrets are replaced by [redacted]. To record from the first message on, use the setting `gateway: { record: FILE }` or `trunkline serve --record FILE`.',
     )
     .requiredOption('-o, --out <FILE>', 'write to this file')
     .option('--max <SIZE>', 'keep the newest messages, SIZE in all (100MiB)')
     .option('--json', 'at the end, print the counts as JSON')
+    .option(...GATEWAY)
     .example('trunkline record -o session.jsonl')
     .runs(async () => (await import('./commands/calls/record.js')).record);
   program
@@ -612,10 +638,11 @@ function addStop(parent: CliCommand, summary: string, same: string): void {
   command
     .summary(summary)
     .description(
-      `Stops the hub of the configuration and its servers${same}. Clients stay connected: each starts a hub again when it has something to send.`,
+      `Stops the hub of the configuration and its servers${same}. Clients stay connected: each starts a hub again when it has something to send. Gateways that are no hubs go on, because no client would start them again; the command says what ends each of them.`,
     )
-    .option('--all', 'stop every hub of yours, whatever its configuration')
+    .option('--all', 'stop every hub of yours, whatever its configuration, also if that does not exist any more')
     .option('--json', 'print the result as JSON')
+    .option(...GATEWAY)
     .example(command.path, `${command.path} --all`)
     .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
 }
@@ -646,6 +673,12 @@ function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summar
     .option('--json', 'print the result as JSON')
     .runs(async () => (await import('./commands/config/secret.js')).secret.bind(undefined, action));
 }
+
+/** The option of the commands about a running gateway. */
+const GATEWAY = [
+  '--gateway <PID|URL>',
+  'this gateway, as `trunkline ps --all` lists it, instead of the usual one',
+] as const;
 
 /** Scripts may give the option to every command that changes files. */
 const YES = ['-y, --yes', 'do not ask; this command never does'] as const;

@@ -5,7 +5,7 @@ import { CODE_OF } from '../gateway/status/refused-names.js';
 import { findFamily } from '../process/family.js';
 import { type CommandLine, hostIdentity, identify, isRunning } from '../process/processes.js';
 import { type FoundRun, findRuns } from '../process/run-file.js';
-import type { FoundHttpGateway } from '../state/http-gateway-file.js';
+import type { FoundGateway } from '../state/gateway-file.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 import type { Machine } from './machine.js';
 
@@ -101,7 +101,7 @@ class Tree {
 
 interface HttpGatewaysFacts {
   /** The Trunklines that serve HTTP now. */
-  readonly httpGateways: readonly FoundHttpGateway[];
+  readonly httpGateways: readonly FoundGateway[];
   /** The configuration that the doctor checks; `undefined` if it cannot be used. */
   readonly configFile: string | undefined;
   /** The pid of the hub of this configuration, if it runs. */
@@ -122,7 +122,7 @@ function checkTwice({ httpGateways, configFile, hub }: HttpGatewaysFacts): Findi
   return [finding('TL-RUN-TWICE', `${names.join(' and ')} run the servers of the same configuration`, [configFile])];
 }
 
-function checkRefused({ pid, url, refused }: FoundHttpGateway, now: number): Finding[] {
+function checkRefused({ pid, url, refused }: FoundGateway, now: number): Finding[] {
   return refused
     .filter(({ at }) => now - at <= RECENT_MS)
     .map(({ header, count, last, at }) => {
@@ -130,6 +130,28 @@ function checkRefused({ pid, url, refused }: FoundHttpGateway, now: number): Fin
       const text = `Trunkline ${pid} at ${url} refused ${requests} for the ${header} header`;
       return finding(CODE_OF[header], text, [`last: ${last}, at ${new Date(at).toISOString()}`]);
     });
+}
+
+/** A process of this user that serves: a gateway, or an attach process. */
+export interface ServingProcess {
+  /** Such as `the hub (pid 7)`. */
+  readonly name: string;
+  /** Its configuration file, and whether that still exists, in words. */
+  readonly configuration: string;
+  /** For a gateway whose configuration file is gone: a sentence about that, and what ends it. */
+  readonly gone?: string | undefined;
+}
+
+/** All processes of Trunkline of this user, and the gateways whose configuration file is gone. */
+export function checkServing(processes: readonly ServingProcess[]): Finding[] {
+  if (processes.length === 0) return [];
+  const count = processes.length === 1 ? 'one process' : `${processes.length} processes`;
+  const evidence = processes.map(({ name, configuration }) => `${name}, of ${configuration}`);
+  const gone = processes.flatMap((each) => each.gone ?? []);
+  return [
+    finding('TL-RUN-OK', `${count} of Trunkline ${processes.length === 1 ? 'serves' : 'serve'}`, evidence),
+    ...gone.map((sentence) => finding('TL-RUN-CONFIG-GONE', sentence.replace(/\.$/, ''))),
+  ];
 }
 
 /** Run files of gateways that were killed, and servers that outlived them. `sweep` ends the processes that carry Trunkline's mark. */

@@ -136,6 +136,8 @@ export interface DownstreamClient {
    * receives only messages of its requests and subscriptions.
    */
   readonly hasSession: boolean;
+  /** Number of requests that were not answered yet. */
+  readonly inFlight: number;
   /** Whether the client is notified of changes of lists that it may not have read. */
   readonly followsLists?: boolean;
   /** Whether a `ping` of the only server that the client sees reaches the client now. */

@@ -352,6 +352,11 @@ const CLIENT_CODES = {
     'No hub can run, because its folder cannot be used. Each client starts servers of its own.',
     'Name a folder that only you can enter in TRUNKLINE_HUB_DIR.',
   ),
+  'TL-RUN-OK': ok('Processes of Trunkline run.'),
+  'TL-RUN-CONFIG-GONE': warn(
+    'A gateway runs on with a configuration file that does not exist any more.',
+    'Move the file back, or end the gateway: `trunkline ps --all` says how.',
+  ),
   'TL-RUN-STALE': warn(
     'The list of processes of a Trunkline that was killed is left.',
     'Remove it: `trunkline doctor --fix`. The next start does it, too.',

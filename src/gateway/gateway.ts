@@ -81,10 +81,16 @@ export interface GatewaySettings {
   readonly maxInstructionsBytes: number;
 }
 
-interface Connected {
+/** A client with an open session. */
+export interface ConnectedClient {
   readonly facts: ClientFacts;
   /** Name of the client's view of the configuration for the whole session; absent if the client sees everything. */
   readonly viewName: string | undefined;
+  /** Start of the session, in milliseconds on the clock. */
+  readonly since: number;
+}
+
+interface Connected extends ConnectedClient {
   view: ClientView;
 }
 
@@ -150,6 +156,11 @@ export class Gateway implements GatewayPort {
     return this.#clients.keys();
   }
 
+  /** The same, with what is known of each. */
+  get connected(): ReadonlyMap<DownstreamClient, ConnectedClient> {
+    return this.#clients;
+  }
+
   /** The merged lists of the oldest backend of each server that can run. */
   get catalogs(): Catalogs {
     return this.catalogsIn(undefined);
@@ -181,7 +192,7 @@ export class Gateway implements GatewayPort {
     const view = this.#views.of(backends, isAlone, named);
     view.clients.add(client);
     this.#modes.open(client, this.#modeOf(facts, named), facts.profile.clientInfo.name);
-    const connected: Connected = { facts, viewName, view };
+    const connected: Connected = { facts, viewName, view, since: this.#options.clock.now() };
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
     const description = () =>

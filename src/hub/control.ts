@@ -3,7 +3,7 @@ import type { HistoryReport } from '../gateway/status/usage-history.js';
 import type { ByteReader } from '../io/byte-reader.js';
 
 /*
- * Messages between a command of a user and a hub, after a hello with the role `control`. Each message is a line of JSON.
+ * Messages between a command of a user and a hub, or another gateway of the user, after a hello with the role `control`. Each message is a line of JSON.
  */
 
 export interface ControlRequest {
@@ -55,13 +55,14 @@ export interface HubDescription {
   readonly url?: string;
   readonly pid: number;
   readonly version: string;
-  /** The number of the hub among those of its configuration. */
+  /** The number of the hub among those of its configuration; 0 for a gateway that is no hub. */
   readonly number: number;
   /** Start of the hub, as an ISO date. */
   readonly since: string;
   readonly uptimeSeconds: number;
   readonly configFile: string;
-  readonly logFile: string;
+  /** Null if a gateway that is no hub logs to stderr. The command `log` then has the latest records. */
+  readonly logFile: string | null;
   /** Whether the hub has begun to start its servers, which it does when its first client comes. */
   readonly hasStarted: boolean;
   /** Whether the hub takes no more clients, because it is ending or a later hub serves. */
@@ -76,8 +77,8 @@ export interface ClientDescription {
   /** Description of the client from `initialize`; null before that. */
   readonly name: string | null;
   readonly version: string | null;
-  /** Id of the attach process. */
-  readonly pid: number;
+  /** Id of the attach process, or of the gateway that serves only this client; null for a client over HTTP. */
+  readonly pid: number | null;
   readonly since: string;
   readonly uptimeSeconds: number;
   readonly inFlight: number;
@@ -87,6 +88,8 @@ export interface ClientDescription {
   readonly trunkline?: string;
   /** Its view of the configuration; null if it sees everything. Older hubs do not send it. */
   readonly view?: string | null;
+  /** The name of its user, or of its machine; null if clients need not say who they are. Older gateways do not send it. */
+  readonly user?: string | null;
 }
 
 /** The result of the command `status`, and each of its events. */

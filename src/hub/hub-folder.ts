@@ -75,9 +75,24 @@ export function inspectHubFolder(options: HubFolderOptions): {
 
 /** The folders of all hubs of this user that exist, for all configurations. */
 export function allHubFolders(hubsFolder: string | undefined): string[] {
+  return privateFoldersIn(hubsFolder, (name) => /^[0-9a-f]{16}$/.test(name));
+}
+
+/** Name of the folder of the gateways that are no hubs. Each has a folder of its own in it. */
+export const GATEWAYS = 'gateways';
+
+/** The folders of the gateways of this user that are no hubs. */
+export function gatewayFolders(hubsFolder: string | undefined): string[] {
+  return privateFoldersIn(hubsFolder, (name) => name === GATEWAYS);
+}
+
+/** The existing folders with these names where hubs may be. Leaves out those that another user can enter or has made. */
+function privateFoldersIn(hubsFolder: string | undefined, isWanted: (name: string) => boolean): string[] {
   return foldersOfHubs(hubsFolder).flatMap((hubs) => {
     try {
-      return readdirSync(hubs).flatMap((name) => (/^[0-9a-f]{16}$/.test(name) ? [join(hubs, name)] : []));
+      if (faultOf(hubs) !== undefined) return [];
+      const found = readdirSync(hubs).filter(isWanted);
+      return found.map((name) => join(hubs, name)).filter((folder) => faultOf(folder) === undefined);
     } catch {
       // The folder does not exist, or cannot be read.
       return [];
@@ -148,7 +163,8 @@ export function latestHub(folder: string): number {
   return hubNumbers(folder).at(-1) ?? 0;
 }
 
-export function hubFiles(folder: string, number: number) {
+/** The files of a hub, or of another gateway whose folder has this name. */
+export function hubFiles(folder: string, number: number | string) {
   const own = join(folder, String(number));
   return {
     folder: own,

@@ -16,6 +16,8 @@ export interface LoggerOptions {
   readonly file?: string;
   /** Removes secrets; applied to every record. */
   readonly redact: Redact;
+  /** Gets each record of a log that goes to stderr. */
+  readonly recent?: RecentLog | undefined;
 }
 
 /**
@@ -25,12 +27,19 @@ export interface LoggerOptions {
  * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the
  * disk is full. Throws when the file cannot be opened.
  */
-export function createLogger({ verbosity, file, redact }: LoggerOptions): Logger {
+export function createLogger({ verbosity, file, redact, recent }: LoggerOptions): Logger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
   const stream = file === undefined ? toStderr() : toFile(file);
   const timestamp = () => `,"time":"${new Date().toISOString()}"`;
   const options = { level, base: null, timestamp };
-  return pino(options, { write: (line) => stream.write(cleanRecord(line, redact, stream.isTerminal === true)) });
+  return pino(options, {
+    write: (line) => {
+      const record = cleanRecord(line, redact);
+      const json = escapeUnsafe(JSON.stringify(record));
+      recent?.add(json);
+      stream.write(stream.isTerminal === true ? toText(record) : `${json}\n`);
+    },
+  });
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
@@ -40,13 +49,9 @@ interface Destination extends DestinationStream {
   readonly isTerminal?: boolean;
 }
 
-/**
- * One record without secrets and without characters that could fool a terminal or an editor. `line` is JSON; the result is
- * JSON or, for a terminal, text.
- */
-function cleanRecord(line: string, redact: Redact, isTerminal: boolean): string {
-  const record = JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
-  return isTerminal ? toText(record) : `${escapeUnsafe(JSON.stringify(record))}\n`;
+/** One record without secrets. `line` is JSON. */
+function cleanRecord(line: string, redact: Redact): Record<string, unknown> {
+  return JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
 }
 
 /** Limit for records that the host has not read yet; further records are dropped. */
@@ -90,4 +95,33 @@ function toFile(file: string): Destination {
       process.stderr.write(`The log file ${file} cannot be written: ${String(error)}\n`);
     },
   });
+}
+
+/** Limit of the kept records, in characters of JSON. */
+const MAX_CHARACTERS = 1024 * 1024;
+
+/** The latest records of a log that goes to stderr, so that `trunkline logs` can print them. Each is a line of JSON. */
+export class RecentLog {
+  readonly #lines: string[] = [];
+  readonly #followers = new Set<(line: string) => void>();
+  #characters = 0;
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  add(line: string): void {
+    this.#lines.push(line);
+    this.#characters += line.length;
+    while (this.#characters > MAX_CHARACTERS) this.#characters -= this.#lines.shift()?.length ?? 0;
+    for (const take of this.#followers) take(line);
+  }
+
+  /** Passes each further record to `take`, until the returned function is called. */
+  follow(take: (line: string) => void): () => void {
+    this.#followers.add(take);
+    return () => {
+      this.#followers.delete(take);
+    };
+  }
 }

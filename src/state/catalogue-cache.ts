@@ -251,12 +251,12 @@ const FINGERPRINT = /^-[0-9a-f]{32}$/;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * The names of the tools in the newest cached catalogue of a server with this key. They are good for suggestions only,
- * because the catalogue may be from another configuration or for another client.
+ * The names of the tools in the newest cached catalogue of a server with this key; `undefined` if there is none. They are good
+ * for suggestions only, because the catalogue may be from another configuration or for another client.
  */
-export function cachedToolNames(folder: string, key: string): readonly string[] {
+export function cachedToolNames(folder: string, key: string): readonly string[] | undefined {
   const [newest] = catalogueFilesOf(folder, key).sort((a, b) => b.modifiedAt - a.modifiedAt);
-  if (newest === undefined) return [];
+  if (newest === undefined) return undefined;
   const found = readRegularFileSync(newest.file, { maxBytes: MAX_BYTES });
   const text = found.kind === 'read' ? new TextDecoder().decode(found.bytes) : '';
   const tools = text.split('\n').flatMap((line) => toolsIn(parseJson(line)));

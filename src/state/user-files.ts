@@ -17,9 +17,6 @@ export const loginFolder = inDataFolder('auth');
 /** Folder where each gateway of this user lists its processes. */
 export const runFolder = inDataFolder('run');
 
-/** Folder of the files in which gateways of this user report their HTTP endpoints to the doctor. */
-export const httpGatewayFolder = inDataFolder('http');
-
 /** Folder of installed packages, and folder of lock files for configurations in read-only folders. */
 export function packageFolders(): { storeFolder: string; locksFolder: string } {
   return { storeFolder: join(userDataFolder(), 'store'), locksFolder: join(userDataFolder(), 'locks') };

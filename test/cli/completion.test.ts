@@ -32,7 +32,10 @@ describe('completion', () => {
     ['approve files ', ['read', 'write']],
     ['approve files read w', ['write']],
     ['logs --fo', ['--follow']],
-    ['status --', ['--json', '--watch', '--help', '--config', '--verbose', '--log-file', '--quiet', '--version']],
+    [
+      'status --',
+      ['--json', '--watch', '--gateway', '--help', '--config', '--verbose', '--log-file', '--quiet', '--version'],
+    ],
     ['completion ', ['bash', 'zsh', 'fish']],
     ['help hub st', ['status', 'stop']],
     ['schema --out ', []],
@@ -67,7 +70,7 @@ describe('names of tools for suggestions', () => {
     write(`files-${two}`, 2_000, 'read', 'write');
     write(`files-more-${one}`, 3_000, 'other');
     expect(cachedToolNames(folder, 'files')).toEqual(['read', 'write']);
-    expect(cachedToolNames(folder, 'memory')).toEqual([]);
-    expect(cachedToolNames(join(folder, 'none'), 'files')).toEqual([]);
+    expect(cachedToolNames(folder, 'memory')).toBeUndefined();
+    expect(cachedToolNames(join(folder, 'none'), 'files')).toBeUndefined();
   });
 });

@@ -87,7 +87,7 @@ describe('without a running hub', () => {
       const { code, stdout, stderr } = await place.run(args);
       expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
       expect(stderr).toBe(
-        `No hub runs for ${join(place.folder, 'trunkline.yaml')}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.\n`,
+        `No gateway runs for ${join(place.folder, 'trunkline.yaml')}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.\n`,
       );
       expect(processesWith(hubs)).toEqual([]);
     },
@@ -109,7 +109,7 @@ describe('without a running hub', () => {
     expect(await place.run(['stop'])).toEqual({ code: 0, stdout: '', stderr: nothing });
     const all = 'No hub of yours runs, so there is nothing to stop.\n';
     expect(await place.run(['stop', '--all'])).toEqual({ code: 0, stdout: '', stderr: all });
-    expect(await place.run(['stop', '--json'])).toEqual({ code: 0, stdout: '{"hubs":[]}\n', stderr: '' });
+    expect(await place.run(['stop', '--json'])).toEqual({ code: 0, stdout: '{"hubs":[],"left":[]}\n', stderr: '' });
   });
 });
 

@@ -115,7 +115,7 @@ describe('the running hub', () => {
     const watching = place.start(['inspect', '--server', 'lab', ...options]);
     await Promise.all([
       place.says(recording.process, 'Recording all messages'),
-      place.says(watching.process, 'The messages of the running hub'),
+      place.says(watching.process, 'The messages of the hub (pid '),
     ]);
     const shown = new Promise<string>((resolve) => {
       let text = '';
@@ -138,9 +138,13 @@ describe('the running hub', () => {
       ...[undefined, 'c>g', 'g>s', 's>g', 'g>c'],
     ]);
     expect(recorded).not.toContain('before');
-    const { stdout } = await place.run(['activity', '--json', '--server', 'lab', ...options]);
-    const calls = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
-    expect(calls).toMatchObject([
+    const run = place.run.bind(place);
+    const calls = async () => {
+      const { stdout } = await run(['activity', '--json', '--server', 'lab', ...options]);
+      return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+    };
+    // The lines of some calls are written together.
+    await expect.poll(calls).toMatchObject([
       { tool: 'lab__echo', outcome: 'ok', client: 'test/1', arguments: '{"before":1}', gen: 1 },
       { tool: 'lab__echo', arguments: '{"during":1}' },
     ]);

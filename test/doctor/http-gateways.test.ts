@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { checkHttpGateways } from '../../src/doctor/processes.js';
-import type { FoundHttpGateway } from '../../src/state/http-gateway-file.js';
+import type { FoundGateway } from '../../src/state/gateway-file.js';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const NOW = Date.parse('2026-11-23T12:00:00Z');
 const FILE = '/c/trunkline.yaml';
 
-function check(httpGateways: readonly Partial<FoundHttpGateway>[], hub?: number) {
+function check(httpGateways: readonly Partial<FoundGateway>[], hub?: number) {
   const whole = httpGateways.map((found) => ({
     pid: 7,
+    ...({ kind: 'http', folder: '/g/7-0' } as const),
     url: 'http://localhost:1',
     configFile: FILE,
     isDraining: false,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { repair } from '../../src/doctor/finding.js';
 import { checkHub, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
-import { checkRuns } from '../../src/doctor/processes.js';
+import { checkRuns, checkServing } from '../../src/doctor/processes.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
 import type { ClientDescription } from '../../src/hub/control.js';
 import { hostIdentity, identify } from '../../src/process/processes.js';
@@ -25,6 +25,21 @@ const CLAUDE: ClientDescription = {
 function running(version: string, ...clients: ClientDescription[]): HubFacts['state'] {
   return { kind: 'running', hub: { pid: 7, version, clients } };
 }
+
+it('every process that serves is listed, and a gateway whose configuration file is gone is a warning', () => {
+  const gone =
+    'The hub (pid 7) runs on with /c/b.yaml, which does not exist any more: `trunkline stop --gateway 7` ends it.';
+  const hub = { name: 'the hub (pid 7)', configuration: '/c/b.yaml (does not exist any more)', gone };
+  const http = { name: 'the gateway over HTTP at http://localhost:1 (pid 8)', configuration: '/c/a.yaml' };
+  expect(checkServing([hub, http])).toMatchObject([
+    {
+      ...{ level: 'ok', code: 'TL-RUN-OK', sentence: '2 processes of Trunkline serve' },
+      evidence: [`${hub.name}, of ${hub.configuration}`, `${http.name}, of /c/a.yaml`],
+    },
+    { level: 'warn', code: 'TL-RUN-CONFIG-GONE', sentence: gone.slice(0, -1) },
+  ]);
+  expect(checkServing([])).toEqual([]);
+});
 
 describe('the hub', () => {
   it.each([

@@ -1,11 +1,13 @@
 // The protections that show in a process only: its files, its command line, its servers and its listening sockets.
 // `test/downstream/http` has all others.
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import * as net from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { gatewayFolders } from '../../src/hub/hub-folder.js';
+import { findGateways } from '../../src/state/gateway-file.js';
 import { INITIALIZE, Place, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
@@ -29,15 +31,14 @@ describe('a request under a name that is not allowed', () => {
     const status = await client.callTool({ name: 'trunkline__status', arguments: {} });
     const named = { header: 'Host', count: 2, last: 'gateway.test:7411', code: 'TL-HTTP-HOST-REFUSED' };
     expect(status.structuredContent).toMatchObject({ refusedNames: [named] });
-    const files = join(dirname(place.tokenFile), 'http');
-    const written = () =>
-      readdirSync(files).flatMap((name) => (name.endsWith('.json') ? [readFileSync(join(files, name), 'utf8')] : []));
-    await until('the doctor can know', () => written().join().includes('gateway.test:7411'));
+    const known = async () => await findGateways(gatewayFolders(place.environment.TRUNKLINE_HUB_DIR));
+    const names = async () => (await known()).flatMap(({ refused }) => refused.map(({ last }) => last));
+    await expect.poll(names).toEqual(['gateway.test:7411']);
     const examine = async () => {
       const args = ['doctor', '--no-start', '--offline', '--json', '--config', place.file('trunkline.yaml')];
       return JSON.parse((await place.run(args)).stdout).findings as { code: string; sentence: string }[];
     };
-    const [twice, ...rest] = (await examine()).filter(({ code }) => /^TL-(?:RUN|HTTP)/.test(code));
+    const [twice, ...rest] = (await examine()).filter(({ code }) => /^TL-(?:RUN-TWICE|HTTP)/.test(code));
     expect(twice).toMatchObject({ code: 'TL-RUN-TWICE', evidence: ['~/trunkline.yaml'] });
     const pids = [running, other].map(({ process: { pid } }) => `Trunkline ${pid} `);
     for (const pid of pids) expect(twice?.sentence).toContain(pid);

@@ -63,7 +63,10 @@ export const INITIALIZE = {
 export class Place {
   /** Part of every command line, so that what is left of a run can be found. */
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-  readonly environment = { ...process.env, HOME: this.folder, XDG_DATA_HOME: this.file('data') };
+  readonly environment = {
+    ...process.env,
+    ...{ HOME: this.folder, XDG_DATA_HOME: this.file('data'), TRUNKLINE_HUB_DIR: this.file('h') },
+  };
   readonly #clients: Client[] = [];
   readonly #running: Running[] = [];
 

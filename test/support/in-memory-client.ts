@@ -58,6 +58,10 @@ export class InMemoryClient implements DownstreamClient {
     return client;
   }
 
+  get inFlight(): number {
+    return this.#inFlight.size;
+  }
+
   sessionReplaced(session: GatewaySession): void {
     this.#session = session;
   }

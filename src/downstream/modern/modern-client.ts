@@ -71,6 +71,10 @@ export class ModernClient implements DownstreamClient {
     return this.#inFlight.size === 0 && this.listens.size === 0;
   }
 
+  get inFlight(): number {
+    return this.#inFlight.size;
+  }
+
   get followsLists(): boolean {
     return this.listens.followLists;
   }

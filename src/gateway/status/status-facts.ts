@@ -144,6 +144,8 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
+  /** Keys of the servers that have no instance now, because each session gets a process of its own. Absent if a client asks. */
+  readonly withoutInstance?: readonly string[] | undefined;
   /** Delays of the event loop since the start, in milliseconds: the 99th percentile and the maximum. */
   readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };
   /** Usage of the process group with this pid at the latest reading; `undefined` if it was not read. */

@@ -10,10 +10,11 @@ const NOTABLE_DELAY_MS = 20;
 export function renderStatus(report: StatusReport): string {
   const [troubled, others] = splitByProblem(report.servers);
   return [
-    `${renderHead(report)} ${countServers(report.servers)}.`,
+    `${renderHead(report)} ${countServers(report)}.`,
     ...renderGeneral(report),
     ...troubled.flatMap(renderProblem),
     ...GROUPS.flatMap(({ label, includes }) => renderGroup(label, others.filter(includes))),
+    ...renderSessions(report),
     ...renderModern(others),
     ...renderFirstUse(report.servers),
     ...others.flatMap(renderRemarks),
@@ -34,6 +35,9 @@ export function renderOneServer(report: StatusReport): string {
     ...renderGeneral(report),
     maxMs >= NOTABLE_DELAY_MS && `Event loop: 99 % of the delays took up to ${p99Ms} ms; the longest ${maxMs} ms.`,
     ...report.servers.flatMap(renderServer),
+    ...(report.startedBySessions ?? []).map(
+      (server) => `- ${server}: started by each session for itself, and no session has a process of it now`,
+    ),
   ]
     .filter(isTold)
     .join('\n');
@@ -44,9 +48,10 @@ function renderHead({ version, uptimeSeconds, tools, listTokens }: StatusReport)
   return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}${size}.`;
 }
 
-function countServers(servers: readonly ServerReport[]): string {
-  if (servers.length === 0) return 'No server is configured';
-  const all = plural(servers.length, 'server');
+function countServers({ servers, startedBySessions = [] }: StatusReport): string {
+  const count = servers.length + startedBySessions.length;
+  if (count === 0) return 'No server is configured';
+  const all = plural(count, 'server');
   const [troubled, others] = splitByProblem(servers);
   const up = others.filter(({ state }) => state === 'ready').length;
   const starting = others.filter(({ state }) => state === 'starting' || state === 'installing').length;
@@ -54,10 +59,21 @@ function countServers(servers: readonly ServerReport[]): string {
     [troubled.length, 'with a problem'],
     [starting, 'starting'],
     [others.length - starting - up, 'not running'],
+    [startedBySessions.length, 'started by each session'],
     [up, 'up'],
   ];
   const told = counts.filter(([count]) => count > 0);
-  return up === servers.length ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
+  return up === count ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
+}
+
+/** Names the servers with a process for each session. A client sees only its own process, so it is not told. */
+function renderSessions({ servers, startedBySessions = [], clientRevision }: StatusReport): string[] {
+  if (clientRevision !== null) return [];
+  const running = servers.flatMap(({ server, sharing, instances }) =>
+    sharing?.mode === 'isolated' ? [`${server} (${instances.filter(({ clients }) => clients > 0).length} now)`] : [],
+  );
+  const all = [...running, ...startedBySessions.map((server) => `${server} (none now)`)];
+  return all.length === 0 ? [] : [`With a process for each session: ${all.join(', ')}`];
 }
 
 /** Sentences about the service of the client, and about problems of Trunkline as a whole. */
@@ -526,7 +542,17 @@ function describeInstance({ id, state, pid, clients, isYours }: InstanceReport):
  * entries.
  */
 export function overviewOf(report: StatusReport) {
-  const { version, uptimeSeconds, configFile, configInForce, limits, eventLoop, servers, ...others } = report;
+  const {
+    version,
+    uptimeSeconds,
+    configFile,
+    configInForce,
+    limits,
+    eventLoop,
+    servers,
+    startedBySessions,
+    ...others
+  } = report;
   const refusing = Object.entries(limits).filter(([, { refused }]) => refused > 0);
   return {
     version,
@@ -538,7 +564,10 @@ export function overviewOf(report: StatusReport) {
       eventLoop: eventLoop.maxMs > HELD_MS ? eventLoop : null,
       limits: Object.fromEntries(refusing),
     }),
-    servers: splitByProblem(servers).flat().map(overviewOfServer),
+    servers: [
+      ...splitByProblem(servers).flat().map(overviewOfServer),
+      ...startedBySessions.map((server) => ({ server, state: 'idle' as const, startedBySessions: true as const })),
+    ] as readonly ServerOverview[],
   };
 }
 
@@ -572,6 +601,11 @@ function isNearLimits({ usage, resourceLimits: { memoryBytes, processes } }: Ser
 /** The log lines of a server without those that only repeat its failure. */
 function outputOf({ log, lastFailure }: ServerReport): string[] {
   return log.filter((line) => line !== lastFailure);
+}
+
+interface ServerOverview extends ReturnType<typeof overviewOfServer> {
+  /** Whether the server has no process now, because each session starts one of its own. */
+  readonly startedBySessions?: true;
 }
 
 function overviewOfServer(report: ServerReport) {

@@ -57,6 +57,8 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     internalErrorCount: facts.internalErrorCount,
     eventLoop: { p99Ms: facts.eventLoop.p99Ms, maxMs: facts.eventLoop.maxMs },
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
+    /** Keys of the servers that have no process now, because each session starts one of its own. */
+    startedBySessions: (facts.withoutInstance ?? []).filter((key) => server === undefined || key === server),
   };
 }
 

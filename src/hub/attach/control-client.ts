@@ -4,7 +4,7 @@ import { type ControlReply, type ControlRequest, lineReader } from '../control.j
 import { type Claim, claimSuccessor, hubNumbers, latestHub } from '../hub-folder.js';
 import { attachTo, type HubConnection } from './find-hub.js';
 
-/** A connection to a hub for the commands of a user. */
+/** A connection to a hub, or to another gateway, for the commands of a user. */
 export class HubControl {
   readonly version: string;
   readonly pid: number;
@@ -48,6 +48,11 @@ export class HubControl {
     });
   }
 
+  /** Whether the connection is closed, so that every request is rejected. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
   close(): void {
     this.#connection.socket.destroy();
   }
@@ -73,21 +78,24 @@ interface Pending {
   onEvent(event: unknown): void;
 }
 
-const UNANSWERED = 'The hub ended before it answered.';
+const UNANSWERED = 'The gateway ended before it answered.';
 const NOBODY = (_event: unknown): void => {};
 
 /** Reason for which a hub takes no commands. */
 export type NoControl = 'not running' | 'silent' | 'refused';
 
-/** Connects to the hub of this folder for commands. Starts no hub. `version` is the version of this process. */
+/**
+ * Connects for commands to the hub of this folder with this number, or to the other gateway with this name. Starts none.
+ * `version` is the version of this process.
+ */
 export async function openControl(
   folder: string,
   version: string,
-  number = latestHub(folder),
+  name: number | string = latestHub(folder),
 ): Promise<HubControl | NoControl> {
   // Commands use no variables and no folder of the client.
   const person = { pid: process.pid, folder: '', environment: {}, resumed: 0 };
-  const attempt = await attachTo(folder, number, { ...person, role: 'control', version });
+  const attempt = await attachTo(folder, name, { ...person, role: 'control', version });
   switch (attempt.kind) {
     case 'attached':
       return new HubControl(attempt.connection);

@@ -92,6 +92,7 @@ export interface HubConnection {
   readonly socket: Socket;
   readonly version: string;
   readonly pid: number;
+  /** The number of a hub; `NaN` for another gateway. */
   readonly number: number;
   /** From now on, passes the bytes from the hub to `reader`. */
   readInto(reader: ByteReader): void;
@@ -106,9 +107,13 @@ const ANSWER_WITHIN_MS = { client: 800, control: 2_000 };
 /** Longest wait for the first line of a hub that is starting, because it has to load its code. */
 const FIRST_ANSWER_WITHIN_MS = 15_000;
 
-/** Attaches to hub `number` of this folder. Never rejects. */
-export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wire' | 'token'>): Promise<Attempt> {
-  const files = hubFiles(folder, number);
+/** Attaches to the hub with this number in this folder, or to the other gateway with this name. Never rejects. */
+export function attachTo(
+  folder: string,
+  name: number | string,
+  hello: Omit<Hello, 'wire' | 'token'>,
+): Promise<Attempt> {
+  const files = hubFiles(folder, name);
   let token: string;
   let waitMs: number;
   try {
@@ -136,7 +141,7 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
         };
         // Do not read before the caller has passed a reader.
         socket.pause();
-        resolve({ kind: 'attached', connection: { socket, version, pid, number, readInto } });
+        resolve({ kind: 'attached', connection: { socket, version, pid, number: Number(name), readInto } });
       }
     });
     const socket = connect({

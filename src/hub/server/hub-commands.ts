@@ -4,29 +4,30 @@ import type { Config } from '../../config/resolve/config.js';
 import type { Gateway } from '../../gateway/gateway.js';
 import { listProcesses, reportStatus, type StatusReport } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
-import { adviseOnSharing, overviewOf, renderStatus } from '../../gateway/status/status-text.js';
+import { adviseOnSharing, overviewOf, renderOneServer, renderStatus } from '../../gateway/status/status-text.js';
 import type { HistoryReport } from '../../gateway/status/usage-history.js';
 import { suggest } from '../../json/suggest.js';
+import type { ClientProfile } from '../../mcp/handshake.js';
 import type { EventSource } from '../../observe/events/events.js';
 import type { LineSink } from '../../record/line-queue.js';
 import type { RecordedGateway } from '../../record/record-to.js';
 import type { Clock } from '../../timing/clock.js';
 import { VERSION } from '../../version.js';
-import type { ClientDescription, HubDescription, OutputLine, StatusAnswer } from '../control.js';
-import { numberOf } from '../hub-folder.js';
+import type { ClientDescription, GatewayKind, HubDescription, OutputLine, StatusAnswer } from '../control.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';
 import type { HubClient, HubClients } from './hub-clients.js';
 
-/** A hub whose servers are being started. */
+/** A hub, or another gateway, whose servers are being started. */
 export interface RunningHub {
-  readonly clients: HubClients;
   readonly composition: ServedGateway;
+  /** The clients that are attached to a hub. Absent for a gateway that is no hub. */
+  readonly clients?: HubClients;
 }
 
 /** The parts of the gateway that the commands of a user need. */
 export interface ServedGateway extends RecordedGateway {
-  readonly gateway: Pick<Gateway, 'pool' | 'catalogsIn' | 'named' | 'viewNameFor'>;
+  readonly gateway: Pick<Gateway, 'pool' | 'catalogsIn' | 'named' | 'viewNameFor' | 'connected'>;
   readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };
   readonly config: Pick<Config, 'file' | 'servers' | 'gateway'>;
   status(): StatusFacts;
@@ -43,33 +44,67 @@ export interface HubCommandsOptions {
   readonly running: Promise<RunningHub>;
   /** The hub after `running` has resolved, `undefined` before. */
   readonly hub: () => RunningHub | undefined;
-  readonly life: HubLife;
+  readonly life: Pick<HubLife, 'refusal'>;
   readonly platform: { readonly clock: Clock };
-  /** The folder of this hub, whose name is its number. */
-  readonly hubFolder: string;
+  readonly kind: GatewayKind;
+  /** The number of a hub; 0 for another gateway. */
+  readonly number: number;
+  readonly url?: string | undefined;
   /** Start of the process, in milliseconds on the clock. */
   readonly startedAt: number;
   readonly configFile: string;
-  readonly logFile: string;
+  readonly logFile: string | null;
 }
 
 /** Time between two events of a command that follows the status or a recording. */
 const LOOK_EVERY_MS = 1_000;
 
-/** The commands that a user can give to a running hub. */
-export function hubCommands(options: HubCommandsOptions): ControlCommands {
-  const { running, life, platform } = options;
-  const { clock } = platform;
+/** The commands that a user can give to a hub only. */
+export function hubCommands({
+  running,
+  hub,
+  life,
+  platform,
+}: HubCommandsOptions & { readonly life: HubLife }): ControlCommands {
   return {
-    /** Describes the hub, its clients and its processes. Answers also before the first client has come. */
+    /** The profiles of all clients. A command with the profile of a client uses the processes of that client. */
+    profiles: () =>
+      hub()?.clients?.all.flatMap(({ transport: { profile } }) => {
+        if (profile === undefined) return [];
+        const { clientInfo, capabilities, protocolVersion } = profile;
+        return [{ clientInfo, capabilities, protocolVersion }];
+      }) ?? [],
+    /** Another hub serves from now on. This hub ends when its clients have moved to the other one. */
+    move: async () => {
+      const { clients } = await running;
+      const size = clients?.size ?? 0;
+      life.endAfterClients();
+      clients?.move();
+      return { clients: size };
+    },
+    /** Ends the hub at once. A client starts another hub when it has a message to send. */
+    stop: () => {
+      // Stop in a later turn, so that the answer is written first.
+      platform.clock.schedule(0, () => life.stop());
+      return { clients: hub()?.clients?.size ?? 0 };
+    },
+  };
+}
+
+/** The commands that a user can give to a hub and to any other gateway. */
+export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
+  const { running } = options;
+  return {
+    /** Describes the gateway, its clients and its processes. A hub answers also before its first client has come. */
     describe: async ({ withUsage }) => {
       if (withUsage === true) await options.hub()?.composition.readUsage();
       return describe(options);
     },
-    /** The status of all servers. With `follow`, an event with the status every second until the connection is closed. */
-    status: async ({ follow }, { emit, signal }) => {
+    /** The status of all servers, or of one. With `follow`, an event with the status every second until the connection is closed. */
+    status: async ({ follow, server }, { emit, signal }) => {
       const { composition } = await running;
       await composition.readUsage();
+      if (typeof server === 'string') return statusOfServer(composition, server);
       if (follow !== true) return statusOf(composition);
       while (!signal.aborted) {
         emit(statusOf(composition));
@@ -85,17 +120,12 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
     },
     /** All metrics, as text for Prometheus. */
     metrics: async () => await (await running).composition.readMetrics(),
-    /** The profiles of all clients. A command with the profile of a client uses the processes of that client. */
-    profiles: () =>
-      options.hub()?.clients.all.flatMap(({ transport: { profile } }) => {
-        if (profile === undefined) return [];
-        const { clientInfo, capabilities, protocolVersion } = profile;
-        return [{ clientInfo, capabilities, protocolVersion }];
-      }) ?? [],
     restart: async ({ server }) => {
       const { composition } = await running;
       if (composition.restart(String(server))) return null;
       const keys = composition.config.servers.map(({ key }) => key);
+      if (composition.status().withoutInstance?.includes(String(server)) === true)
+        throw new Error(`Each session starts a process of "${server}" for itself, and none runs now.`);
       throw new Error(
         keys.includes(String(server))
           ? `The server "${server}" cannot be started, because its entry in the configuration is wrong: \`trunkline status\` says how.`
@@ -103,34 +133,20 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       );
     },
     ...recordingCommands(running),
-    /** Another hub serves from now on. This hub ends when its clients have moved to the other one. */
-    move: async () => {
-      const { clients } = await running;
-      const { size } = clients;
-      life.endAfterClients();
-      clients.move();
-      return { clients: size };
-    },
-    /** Ends the hub at once. A client starts another hub when it has a message to send. */
-    stop: () => {
-      // Stop in a later turn, so that the answer is written first.
-      clock.schedule(0, () => life.stop());
-      return { clients: options.hub()?.clients.size ?? 0 };
-    },
   };
 }
 
-/** Describes the hub, its clients and its processes. */
+/** Describes the gateway, its clients and its processes. */
 export function describe(options: HubCommandsOptions, report?: StatusReport): HubDescription {
-  const { life, hubFolder, startedAt, configFile, logFile } = options;
+  const { life, kind, number, url, startedAt, configFile, logFile } = options;
   const { clock } = options.platform;
   const hub = options.hub();
   return {
-    ...{ pid: process.pid, version: VERSION, number: numberOf(hubFolder), configFile, logFile },
+    ...{ kind, pid: process.pid, version: VERSION, number, configFile, logFile, ...(url !== undefined && { url }) },
     ...ageOf(startedAt, clock),
     hasStarted: hub !== undefined,
     isDraining: life.refusal !== undefined,
-    clients: hub?.clients.all.map((client) => describeClient(client, hub.composition, clock)) ?? [],
+    clients: hub === undefined ? [] : describeClients(hub, kind, clock),
     ...(hub === undefined ? { servers: [] } : processesOf(hub.composition.status(), report)),
   };
 }
@@ -139,22 +155,42 @@ function processesOf(facts: StatusFacts, report = reportStatus(facts)): Pick<Hub
   return { servers: listProcesses(facts), advice: adviseOnSharing(report.servers) };
 }
 
-function describeClient(
+function describeClients({ clients, composition }: RunningHub, kind: GatewayKind, clock: Clock): ClientDescription[] {
+  const { gateway } = composition;
+  if (clients !== undefined) return clients.all.map((client) => describeAttached(client, gateway, clock));
+  return [...gateway.connected].map(([{ inFlight }, { facts, viewName, since }]) => ({
+    ...nameOf(facts.profile),
+    pid: kind === 'stdio' ? process.pid : null,
+    ...ageOf(since, clock),
+    inFlight,
+    revision: facts.profile.protocolVersion ?? null,
+    view: viewName ?? null,
+    user: facts.user?.name ?? null,
+  }));
+}
+
+function describeAttached(
   { hello, since, transport }: HubClient,
-  { gateway }: ServedGateway,
+  gateway: ServedGateway['gateway'],
   clock: Clock,
 ): ClientDescription {
   const { profile, inFlight, revision } = transport;
-  const { name, version } = profile?.clientInfo ?? {};
   return {
-    name: typeof name === 'string' ? name : null,
-    version: typeof version === 'string' ? version : null,
+    ...nameOf(profile),
     pid: hello.pid,
     ...ageOf(since, clock),
     inFlight,
     revision: revision ?? null,
     trunkline: hello.version,
     view: (profile && gateway.viewNameFor({ view: hello.view, profile })) ?? null,
+  };
+}
+
+function nameOf(profile: ClientProfile | undefined): Pick<ClientDescription, 'name' | 'version'> {
+  const { name, version } = profile?.clientInfo ?? {};
+  return {
+    name: typeof name === 'string' ? name : null,
+    version: typeof version === 'string' ? version : null,
   };
 }
 
@@ -169,6 +205,14 @@ function statusOf(composition: ServedGateway): StatusAnswer {
   return { text: renderStatus(report), structure: overviewOf(report) };
 }
 
+/** Everything about one server, as the status tool tells it. Throws if there is no such server. */
+function statusOfServer(composition: ServedGateway, server: string): StatusAnswer {
+  const keys = composition.config.servers.map(({ key }) => key);
+  if (!keys.includes(server)) throw new Error(noServerText(server, keys));
+  const report = reportStatus(composition.status(), server);
+  return { text: renderOneServer(report), structure: report };
+}
+
 /** An event of the command `record`, and its result. */
 export interface RecordCounts {
   readonly written: number;
@@ -180,7 +224,7 @@ export interface RecordCounts {
 /** Error text for a command about a server that the hub does not have. */
 function noServerText(server: string, keys: readonly string[]): string {
   const nearest = suggest(server, keys);
-  const hint = nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`;
+  const hint = nearest === undefined ? `Its servers are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`;
   return `There is no server "${server}". ${hint}`;
 }
 
@@ -191,7 +235,7 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
     /** Records all messages to a file until the connection is closed, or until `stopRecording`. */
     record: async ({ file, max }, { emit, signal }) => {
       const name = String(file);
-      if (recordings.has(name)) throw new Error(`The hub records to ${name} already.`);
+      if (recordings.has(name)) throw new Error(`It records to ${name} already.`);
       const stopped = new AbortController();
       recordings.set(name, stopped);
       try {

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readInto } from '../../io/streams/read-into.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
@@ -9,10 +9,10 @@ import { hubFiles, hubNumbers, note, numberOf } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
-  /** The folder of this hub, whose name is its number, in the folder of the hubs of one configuration. */
+  /** The folder of this hub, whose name is its number, in the folder of the hubs of one configuration; or that of another gateway. */
   readonly hubFolder: string;
-  /** The descriptor of the socket, which listens already. */
-  readonly descriptor: number;
+  /** The descriptor of the socket, which listens already. Absent if this process has to create the socket. */
+  readonly descriptor?: number;
   readonly version: string;
   /** Takes a connection with a valid hello, or returns the reason for which the connection is refused. */
   readonly onHello: (hello: Hello, connection: HubPeer) => Refusal | undefined;
@@ -43,7 +43,8 @@ export class HubListener {
     this.#options = options;
     this.#token = readFileSync(filesOf(options.hubFolder).token);
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => this.#connected(socket));
-    this.#server.listen({ fd: options.descriptor });
+    const { descriptor: fd } = options;
+    this.#server.listen(fd === undefined ? { path: filesOf(options.hubFolder).socket } : { fd });
     // An error means that no file descriptor is free. The connection then waits in the queue of the socket.
     this.#server.on('error', () => {});
   }
@@ -117,7 +118,7 @@ function welcomeLine(answer: Welcome): string {
 }
 
 function filesOf(hubFolder: string): ReturnType<typeof hubFiles> {
-  return hubFiles(dirname(hubFolder), numberOf(hubFolder));
+  return hubFiles(dirname(hubFolder), basename(hubFolder));
 }
 
 /** Age at which the files of a dead hub are removed. Until then, `isHubFailing` needs them. */

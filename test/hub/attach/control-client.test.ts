@@ -21,10 +21,10 @@ it('a command that is given after the end of the hub fails', async () => {
   if (typeof control === 'string') throw new Error(control);
   const pending = control.request('describe');
   hub?.destroy();
-  await expect(pending).rejects.toThrow('The hub ended before it answered.');
+  await expect(pending).rejects.toThrow('The gateway ended before it answered.');
   await control.closed;
   await new Promise(setImmediate);
-  await expect(control.request('report')).rejects.toThrow('The hub ended before it answered.');
+  await expect(control.request('report')).rejects.toThrow('The gateway ended before it answered.');
 }, 3_000);
 
 it('an older hub serves on if its successor cannot be started', async () => {

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Composition } from '../../../src/app/compose.js';
 import { createPlatform } from '../../../src/app/platform.js';
 import { HubLife } from '../../../src/hub/hub-life.js';
-import { hubCommands, recordingCommands } from '../../../src/hub/server/hub-commands.js';
+import { gatewayCommands, hubCommands, recordingCommands } from '../../../src/hub/server/hub-commands.js';
 import { KnownSecrets } from '../../../src/observe/redact.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
@@ -13,12 +13,13 @@ import { FakeClock } from '../../support/fake-clock.js';
 function waitingHub() {
   const clock = new FakeClock();
   const life = new HubLife(clock);
-  const commands = hubCommands({
-    ...{ life, platform: { clock }, hubFolder: '/hubs/key/4', startedAt: clock.now() },
+  const facts = {
+    ...({ life, platform: { clock }, kind: 'hub', number: 4, startedAt: clock.now() } as const),
     ...{ configFile: '/c/trunkline.yaml', logFile: '/hubs/key/hub.log' },
-    running: new Promise(() => {}),
+    running: new Promise<never>(() => {}),
     hub: () => undefined,
-  });
+  };
+  const commands = { ...gatewayCommands(facts), ...hubCommands(facts) };
   const context = { emit: () => true, signal: new AbortController().signal };
   return { clock, life, run: (command: string, params = {}) => commands[command]?.(params, context) };
 }
@@ -28,7 +29,7 @@ describe('a hub that waits for its first client', () => {
     const { clock, run } = waitingHub();
     clock.advance(3_000);
     expect(await run('describe', { withUsage: true })).toMatchObject({
-      ...{ pid: process.pid, number: 4, configFile: '/c/trunkline.yaml', logFile: '/hubs/key/hub.log' },
+      ...{ kind: 'hub', pid: process.pid, number: 4, configFile: '/c/trunkline.yaml', logFile: '/hubs/key/hub.log' },
       ...{ uptimeSeconds: 3, hasStarted: false, isDraining: false, clients: [], servers: [] },
     });
     expect(await run('profiles')).toEqual([]);

@@ -23,7 +23,7 @@ function hubOf(gateway: InProcessGateway) {
   const hub: RunningHub = { composition: gateway.composition, clients };
   const { clock } = gateway;
   const commands = pageCommands({
-    ...{ life: new HubLife(new FakeClock()), platform: { clock }, hubFolder: '/hubs/key/4', startedAt: clock.now() },
+    ...{ life: new HubLife(new FakeClock()), platform: { clock }, kind: 'hub', number: 4, startedAt: clock.now() },
     ...{ configFile: '/c/trunkline.yaml', logFile: '/hubs/key/hub.log' },
     running: Promise.resolve(hub),
     hub: () => hub,

@@ -6,10 +6,11 @@ import { messageText, parseLine, type RecordedLine } from '../../../record/forma
 import type { Invocation } from '../../command.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
 import { fitted } from '../../terminal.js';
-import { withHub } from '../hub/hub-access.js';
+import { withGateway } from '../hub/hub-access.js';
+import { nameOf } from '../hub/running.js';
 import { openRecording } from './record.js';
 
-/** `trunkline inspect`: shows the messages of a recording, or the present messages of the running hub, one a line. */
+/** `trunkline inspect`: shows the messages of a recording, or the present messages of the running gateway, one a line. */
 export async function inspect(invocation: Invocation<{ follow: true; server: string }>): Promise<number> {
   const { settings, words, options, isJson } = invocation;
   const [file] = words;
@@ -21,7 +22,7 @@ export async function inspect(invocation: Invocation<{ follow: true; server: str
     if (isJson) await printJson(recorded(line));
     else await print(fitted(text, process.stdout));
   };
-  if (file === undefined) return await inspectHub(settings, server, show);
+  if (file === undefined) return await inspectGateway(settings, server, show);
   const { header } = await openRecording(file);
   // An earlier recording can have the name of the part before.
   const maxFiles = header.part > 1 || isFollowed ? 2 : 1;
@@ -29,15 +30,15 @@ export async function inspect(invocation: Invocation<{ follow: true; server: str
   return EXIT.ok;
 }
 
-async function inspectHub(
+async function inspectGateway(
   settings: GlobalOptions,
   server: string | undefined,
   show: (line: RecordedLine | undefined) => Promise<void>,
 ): Promise<number> {
-  return await withHub(settings, async ({ control }) => {
+  return await withGateway(settings, async ({ control, gateway }) => {
     await control.request('messages', { server }, (event) => {
       if (!isRecord(event)) return;
-      if (event.begun === true) tell('The messages of the running hub, from now on. Ctrl-C ends this.');
+      if (event.begun === true) tell(`The messages of ${nameOf(gateway)}, from now on. Ctrl-C ends this.`);
       else if (typeof event.line === 'string') void show(parseLine(event.line));
       else if (typeof event.missing === 'number') void show({ kind: 'gap', dropped: event.missing });
     });

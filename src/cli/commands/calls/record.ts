@@ -8,22 +8,26 @@ import { type Recording, readRecording } from '../../../record/recording-file.js
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';
-import { withHub } from '../hub/hub-access.js';
+import { withGateway } from '../hub/hub-access.js';
+import { configurationText, nameOf } from '../hub/running.js';
 
-/** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
+/** `trunkline record`: records all messages of the running gateway until Ctrl-C. The gateway writes the file. */
 export async function record({
   settings,
   options: { out = '', max },
   isJson,
 }: Invocation<{ out: string; max: string }>): Promise<number> {
   const [path, maxBytes] = [resolve(out), readSize(max)];
-  return await withHub(settings, async ({ control, site }) => {
+  return await withGateway(settings, async ({ control, gateway }) => {
     const progress = new ProgressLine(process.stderr);
     let last: RecordCounts = { written: 0, dropped: 0 };
     let isFirst = true;
     const recording = control.request('record', { file: path, max: maxBytes }, (event) => {
       last = event as RecordCounts;
-      if (isFirst) tell(`Recording all messages of the hub of ${site.configFile} to ${path}. Ctrl-C ends this.`);
+      if (isFirst)
+        tell(
+          `Recording all messages of ${nameOf(gateway)} of ${configurationText(gateway)} to ${path}. Ctrl-C ends this.`,
+        );
       isFirst = false;
       progress.show(countsText(last));
     });

@@ -39,7 +39,13 @@ import {
   readLimits,
 } from '../../../doctor/machine.js';
 import { checkPackages, checkTwins } from '../../../doctor/packages.js';
-import { checkHttpGateways, checkOtherGateways, checkRuns } from '../../../doctor/processes.js';
+import {
+  checkHttpGateways,
+  checkOtherGateways,
+  checkRuns,
+  checkServing,
+  type ServingProcess,
+} from '../../../doctor/processes.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
 import {
   checkServer,
@@ -52,6 +58,7 @@ import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
 import type { ToolRow } from '../../../gateway/status/tool-report.js';
+import { gatewayFolders } from '../../../hub/hub-folder.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';
 import { RpcError } from '../../../jsonrpc/message.js';
 import { METHODS } from '../../../mcp/methods.js';
@@ -61,14 +68,14 @@ import { npmEnvironment } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { readCommandLines } from '../../../process/processes.js';
 import { confinement } from '../../../sandbox/availability.js';
-import { findHttpGateways } from '../../../state/http-gateway-file.js';
+import { findGateways } from '../../../state/gateway-file.js';
 import {
-  httpGatewayFolder,
   packageFolders,
   runFolder,
   sealFile,
   tokenFile,
   userDataFolder,
+  userHubsFolder,
 } from '../../../state/user-files.js';
 import { programOf } from '../../../supervision/launcher.js';
 import { LocalClient } from '../../local-client.js';
@@ -76,6 +83,7 @@ import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once
 import { readToolUse } from '../calls/tool-use.js';
 import { listAllTools, reportAll } from '../calls/tools.js';
 import { registerAgain, takeOutOfClients } from '../clients/connect.js';
+import { configurationText, findOwnProcesses, goneText, nameOf } from '../hub/running.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
 import type { DoctorHub } from './doctor-hub.js';
@@ -214,9 +222,10 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
   const logFile = hub?.logFile;
   return {
     'secret files': () => checkSecretFiles(files, machine),
+    'processes of Trunkline': async () => checkServing(await servingProcesses(machine)),
     'processes of earlier runs': () => checkRuns(runFolder(), sweepRuns),
     'Trunkline over HTTP': async () => {
-      const httpGateways = await findHttpGateways(httpGatewayFolder());
+      const httpGateways = await findHttpGateways();
       // The gateways of a cluster share their users, not their servers.
       const isAlone = !(config instanceof ConfigError) && config.gateway.cluster === undefined;
       const configFile = isAlone ? config.file : undefined;
@@ -232,12 +241,33 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
   };
 }
 
+async function servingProcesses({ program }: Machine): Promise<ServingProcess[]> {
+  const { gateways, attached } = await findOwnProcesses(program);
+  return [
+    ...gateways.map((gateway) => ({
+      name: nameOf(gateway),
+      configuration: configurationText(gateway),
+      gone: goneText(gateway),
+    })),
+    ...attached.map(({ pid, client, hub, configFile }) => {
+      const to = hub === null ? 'without a hub' : `at the hub ${hub}`;
+      const name = `the process of ${client ?? 'a client'} (pid ${pid}) ${to}`;
+      return { name, configuration: configurationText({ configFile: configFile ?? undefined }) };
+    }),
+  ];
+}
+
+/** The Trunklines of this user that serve HTTP. */
+async function findHttpGateways() {
+  return (await findGateways(gatewayFolders(userHubsFolder()))).filter(({ kind }) => kind === 'http');
+}
+
 /** Asks the gateway that serves the configuration on this machine, if it runs. */
 async function checkOwnCluster({ file, gateway }: Config): Promise<readonly Finding[]> {
   const { cluster, sealKeyFile, secretFolder } = gateway;
   if (cluster === undefined || sealKeyFile === undefined) return [];
   if ('fault' in cluster) return checkCluster({ kind: 'misconfigured', fault: cluster.fault }, sealKeyFile);
-  const running = await findHttpGateways(httpGatewayFolder());
+  const running = await findHttpGateways();
   if (!running.some(({ configFile }) => configFile === file)) return [];
   const [{ askGateway }, { createSeals, readSealKeys }] = await Promise.all([
     import('../../../cluster/ask-gateway.js'),

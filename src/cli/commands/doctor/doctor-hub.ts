@@ -6,7 +6,8 @@ import type { HubControl, NoControl } from '../../../hub/attach/control-client.j
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import { listAllTools } from '../calls/tools.js';
-import { describeHub, notedPid, openHubClient, reachHub } from '../hub/hub-access.js';
+import { describeHub, openHubClient, reachHub } from '../hub/hub-access.js';
+import { notedPid } from '../hub/running.js';
 
 /** The hub of a configuration, whether it runs or not. Requests to it start and create nothing. */
 export interface DoctorHub extends HubFacts {
@@ -44,7 +45,7 @@ export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
   return {
     ...known,
     state: { kind: 'running', hub },
-    logFile: hub.logFile,
+    logFile: hub.logFile ?? undefined,
     servers: async () => (hub.hasStarted ? await report() : undefined),
     tools: async () => await listTools(configFile),
     close: () => control.close(),

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
@@ -10,25 +11,43 @@ import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
+import { describeHub, findGateway, type HubSite, REFUSED, reachHub, silentText, withHub } from './hub-access.js';
 import {
-  describeHub,
-  findHubSite,
-  type HubSite,
+  capitalized,
+  configurationText,
+  findRunning,
+  howToEnd,
+  listText,
+  nameOf,
   notedPid,
-  REFUSED,
-  reachHub,
-  silentText,
-  withHub,
-} from './hub-access.js';
+  type RunningGateway,
+} from './running.js';
 
-/** `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or every hub of this user. */
+/**
+ * `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or every hub of this user. Other
+ * gateways go on, because no client would start them again; what ends each of them is said.
+ */
 export async function stop({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
   if (options.all) {
-    const hubs = await Promise.all(allHubFolders(userHubsFolder()).map(stopAllOf));
-    return await report(hubs.flat(), isJson, 'No hub of yours runs, so there is nothing to stop.');
+    const stopped = (await Promise.all(allHubFolders(userHubsFolder()).map(stopAllOf))).flat();
+    const left = (await findRunning()).filter(({ kind }) => kind !== 'hub');
+    return await report(stopped, { isJson, left, ifNone: 'No hub of yours runs, so there is nothing to stop.' });
   }
-  const { configFile, folder } = findHubSite(settings);
-  return await report(await stopAllOf(folder), isJson, `No hub runs for ${configFile}, so there is nothing to stop.`);
+  const { configuration, running, choice } = await findGateway(settings);
+  const { file, fault } = configuration;
+  const own = choice.chosen === undefined ? [] : [choice.chosen, ...choice.alike];
+  const hubs = own.filter(({ kind }) => kind === 'hub');
+  // A folder can have only hubs that drain.
+  const draining = settings.gateway === undefined ? running.filter(({ configFile }) => configFile === file) : [];
+  const folders = new Set([...hubs, ...draining].flatMap(({ kind, folder }) => (kind === 'hub' ? [folder] : [])));
+  const left = own.filter(({ kind }) => kind !== 'hub');
+  const stopped = (await Promise.all([...folders].map(stopAllOf))).flat();
+  const none = fault?.report ?? `No hub runs for ${file}, so there is nothing to stop.`;
+  const code = await report(stopped, { isJson, left, ifNone: none });
+  const others = choice.others.filter(({ kind }) => kind === 'hub');
+  if (stopped.length + left.length > 0) return code;
+  if (others.length > 0) note(`Hubs of other configurations run. To stop one, add:\n${listText(others)}`);
+  return fault === undefined ? code : EXIT.usage;
 }
 
 /** Result for one hub that ran, as `--json` prints it. */
@@ -43,13 +62,27 @@ interface StoppedHub {
   readonly text: string;
 }
 
-async function report(hubs: readonly StoppedHub[], isJson: boolean, ifNone: string): Promise<number> {
-  if (isJson) await printJson({ hubs: hubs.map(({ text: _, ...facts }) => facts) });
-  else if (hubs.length === 0) note(ifNone);
+interface Reported {
+  readonly isJson: boolean;
+  /** Gateways that are no hubs and go on. */
+  readonly left: readonly RunningGateway[];
+  /** Sentence for the case that nothing runs at all. */
+  readonly ifNone: string;
+}
+
+async function report(hubs: readonly StoppedHub[], { isJson, left, ifNone }: Reported): Promise<number> {
+  if (isJson) {
+    const others = left.map(({ kind, pid = null, url = null, configFile = null }) => ({ kind, pid, url, configFile }));
+    await printJson({ hubs: hubs.map(({ text: _, ...facts }) => facts), left: others });
+  } else if (hubs.length === 0 && left.length === 0) note(ifNone);
   for (const { result, text } of hubs) {
     if (result === 'failed') tell(`trunkline: ${text}`);
     else if (result === 'killed') tell(text);
     else if (!isJson) note(text);
+  }
+  for (const gateway of isJson ? [] : left) {
+    const name = capitalized(nameOf(gateway));
+    note(`${name}, of ${configurationText(gateway)}, is no hub and goes on: ${howToEnd(gateway)}.`);
   }
   return hubs.every(({ result }) => result !== 'failed') ? EXIT.ok : EXIT.failed;
 }
@@ -69,8 +102,10 @@ async function stopOne(folder: string, number: number): Promise<StoppedHub[]> {
   const { clients } = (await control.request('stop')) as { clients: number };
   // The process of the hub ends after the processes of its servers.
   await waiting(`waiting for the end of the hub (pid ${control.pid}) and its servers`, control.closed);
-  const who = clients === 1 ? '1 client stays connected and starts' : `${clients} clients stay connected and start`;
-  const next = clients === 0 ? '' : ` ${who} a hub again with the next message.`;
+  const who = clients === 1 ? '1 client stays connected' : `${clients} clients stay connected`;
+  const again = `${clients === 1 ? 'starts' : 'start'} a hub again with the next message`;
+  const gone = `${clients === 1 ? 'needs' : 'need'} that file back, or a restart with another \`--config\``;
+  const next = clients === 0 ? '' : ` ${who} and ${existsSync(configFile) ? again : gone}.`;
   const text = `Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${next}`;
   return [{ pid: control.pid, configFile, result: 'stopped', clients, text }];
 }
@@ -89,8 +124,8 @@ async function killSilent(folder: string, number: number): Promise<StoppedHub> {
 
 /** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
 export async function restartHub({ settings, isJson }: Invocation): Promise<number> {
-  return await withHub(settings, async ({ site, control }) => {
-    const { clients, pid } = await describeHub(control);
+  return await withHub(settings, async ({ gateway, control }) => {
+    const { clients, pid, configFile } = await describeHub(control);
     if (clients.length === 0) {
       await control.request('stop');
       await control.closed;
@@ -98,7 +133,10 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
       else note(`Stopped the hub (pid ${pid}), which had no client. The next client that connects starts another one.`);
       return EXIT.ok;
     }
-    const next = await waiting('starting another hub', startNext(settings, site, control));
+    const next = await waiting(
+      'starting another hub',
+      startNext(settings, { folder: gateway.folder, configFile }, control),
+    );
     if (next === undefined) {
       if (isJson) await printJson({ result: 'failed', pid, next: null, moving: 0 });
       tell('trunkline: The new hub did not start, so the clients stay at the old one. `trunkline logs` says why.');
@@ -114,7 +152,7 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
 }
 
 /** Starts the successor, unless another process has just done so. */
-async function startNext(options: GlobalOptions, site: HubSite, { number }: HubControl) {
+async function startNext(options: GlobalOptions, site: Pick<HubSite, 'folder' | 'configFile'>, { number }: HubControl) {
   const claim = await claimSuccessor(site.folder, number);
   if (claim !== undefined) hubStarter(options, site)(claim);
   const control = await reachHub(site.folder);

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync } from 'node:fs';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import type { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -10,42 +10,107 @@ import type { ViewTools } from '../../../gateway/status/tool-report.js';
 import { folderOfHub, helloOf, isHubWanted } from '../../../hub/attach/attach.js';
 import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
 import { attachTo, type HubConnection, whyRefused } from '../../../hub/attach/find-hub.js';
-import type { ClientDescription, HubDescription } from '../../../hub/control.js';
-import { hubFiles, hubLog, hubNumbers, latestHub } from '../../../hub/hub-folder.js';
+import type { ClientDescription, GatewayKind, HubDescription } from '../../../hub/control.js';
+import { type HubFolderOptions, hubLog, hubNumbers, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { FrameReader } from '../../../hub/wire.js';
 import { describeBytes, printable } from '../../../json/printable.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/message.js';
 import { createScan } from '../../../mcp/envelope.js';
+import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import { VERSION } from '../../../version.js';
 import { type ClientConnection, LocalClient, type ToldProfile } from '../../local-client.js';
-import { tell } from '../../output.js';
+import { note, tell } from '../../output.js';
 import { type Cell, type Look, PLAIN, stateCell, table } from '../../terminal.js';
+import {
+  type Choice,
+  capitalized,
+  choiceText,
+  chooseGateway,
+  configurationOf,
+  configurationText,
+  connectTo,
+  findRunning,
+  howToEnd,
+  listText,
+  nameOf,
+  type RunningGateway,
+} from './running.js';
 
-/** The running hub, for a command. */
-interface Reached {
-  readonly site: HubSite;
+/** A running gateway, for a command. */
+export interface Reached {
+  readonly gateway: RunningGateway;
   readonly control: HubControl;
 }
 
-/** Runs a command on the running hub and returns the exit code. Prints a message if the hub cannot be reached. */
-export async function withHub(options: GlobalOptions, work: (reached: Reached) => Promise<number>): Promise<number> {
-  const site = findHubSite(options);
-  const control = await reachHub(site.folder);
+type Work = (reached: Reached) => Promise<number>;
+
+/**
+ * Runs a command on the gateway that it is about, and returns the exit code. Says which gateway that is if several run. Prints
+ * a message if none runs or if it cannot be reached.
+ */
+export async function withGateway(settings: GlobalOptions, work: Work): Promise<number> {
+  const { choice, configuration } = await findGateway(settings);
+  if (choice.chosen === undefined) return tellNone(choice, configuration);
+  const text = choiceText(choice);
+  if (text !== undefined) note(text);
+  return await workOn(choice.chosen, work);
+}
+
+/** Runs a command on the hub of the configuration. Another gateway does not count, because it cannot do what the command wants. */
+export async function withHub(settings: GlobalOptions, work: Work): Promise<number> {
+  const { choice, configuration } = await findGateway(settings);
+  const { chosen } = choice;
+  if (chosen === undefined) return tellNone(choice, configuration);
+  if (chosen.kind === 'hub') return await workOn(chosen, work);
+  const only = `${nameOf(chosen)} serves ${configurationText(chosen)}, without a hub.`;
+  tell(`${capitalized(only)} \`trunkline status\` shows it, and ${howToEnd(chosen)}.`);
+  return EXIT.noHub;
+}
+
+/** Finds the gateway that a command is about. */
+export async function findGateway(settings: GlobalOptions) {
+  const configuration = configurationOf(settings);
+  const { file } = configuration;
+  const folder = file === undefined ? undefined : inspectHubFolder(placeOf(file)).folder;
+  const running = await findRunning({ file, folder });
+  return { configuration, running, choice: chooseGateway(running, { named: settings.gateway, file, folder }) };
+}
+
+/** Connects to the gateway that a command is about. */
+export async function reachGateway(settings: GlobalOptions): Promise<Reached | NoControl> {
+  const { chosen } = (await findGateway(settings)).choice;
+  if (chosen === undefined) return 'not running';
+  const control = typeof chosen.answer === 'string' ? chosen.answer : await connectTo(chosen);
+  return typeof control === 'string' ? control : { gateway: chosen, control };
+}
+
+async function workOn(gateway: RunningGateway, work: Work): Promise<number> {
+  const control = typeof gateway.answer === 'string' ? gateway.answer : await connectTo(gateway);
   if (typeof control === 'string') {
-    if (control === 'not running') tell(noHubText(site.configFile, isHubOn(site.configFile)));
-    else tell(control === 'silent' ? silentText(notedPid(site.folder)) : REFUSED);
-    return control === 'not running' ? EXIT.noHub : EXIT.failed;
+    const { pid } = gateway;
+    tell(control === 'refused' ? REFUSED : silentText(pid, gateway.kind));
+    return EXIT.failed;
   }
   try {
-    return await work({ site, control });
+    return await work({ gateway, control });
   } catch (error) {
-    // The hub refuses the command in a sentence, or has ended.
+    // The gateway refuses the command in a sentence, or has ended.
     if (!(error instanceof Error)) throw error;
     tell(`trunkline: ${error.message}`);
     return EXIT.failed;
   } finally {
     control.close();
   }
+}
+
+/** Says that no gateway of the configuration runs, and which others run. Returns the exit code. */
+function tellNone(
+  { others }: Choice,
+  { file, fault }: { readonly file: string | undefined; readonly fault?: ConfigError },
+): number {
+  tell(fault?.report ?? noGatewayText(file ?? '', isHubOn(file ?? '')));
+  if (others.length > 0) tell(`Gateways of other configurations run. To name one, add:\n${listText(others)}`);
+  return fault === undefined ? EXIT.noHub : EXIT.usage;
 }
 
 /** Whether the hub is on. True if the file cannot be read, because the client's hub then reports the fault. */
@@ -57,15 +122,15 @@ export function isHubOn(configFile: string): boolean {
   }
 }
 
-/** Describes the hub and the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
-export async function describeHubs({ site, control }: Reached, withUsage: boolean): Promise<HubFacts> {
-  const latest = latestHub(site.folder);
+/** Describes a gateway and, if it is a hub, the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
+export async function describeHubs({ gateway, control }: Reached, withUsage: boolean): Promise<HubFacts> {
+  const { kind, folder, name } = gateway;
+  const earlier = kind === 'hub' ? hubNumbers(folder).filter((number) => number !== name) : [];
   const [hub, ...draining] = await Promise.all([
     describeHub(control, withUsage),
-    ...hubNumbers(site.folder).map(async (number) => {
+    ...earlier.map(async (number) => {
       // Most of the earlier hubs have ended.
-      if (number === latest) return undefined;
-      const earlier = await reachHub(site.folder, number);
+      const earlier = await reachHub(folder, number);
       if (typeof earlier === 'string') return undefined;
       // It may end meanwhile, with its last client.
       const description = await describeHub(earlier, withUsage).catch(() => undefined);
@@ -76,7 +141,7 @@ export async function describeHubs({ site, control }: Reached, withUsage: boolea
   return { hub: hub as HubDescription, draining: draining.flatMap((each) => each ?? []) };
 }
 
-/** Asks a hub to describe itself. */
+/** Asks a gateway to describe itself. */
 export async function describeHub(control: HubControl, withUsage = false): Promise<HubDescription> {
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
@@ -116,18 +181,26 @@ export function hubText({ hub, draining }: HubFacts, version: string): string {
 
 const NOT_STARTED = 'none yet, because the hub waits for its first client';
 
+const HEADS: Readonly<Record<GatewayKind, string>> = { hub: 'HUB', http: 'GATEWAY', stdio: 'GATEWAY' };
+
 /** Text of `trunkline ps`. */
 export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): string {
   const hubs = [hub, ...draining];
+  const { kind = 'hub', url } = hub;
   const hubRows = hubs.map((each) => {
-    const about = each === hub ? each.configFile : 'an earlier hub, which still serves clients';
-    return [String(each.pid), each.version, duration(each.uptimeSeconds), about];
+    const about = each === hub ? configurationText(each) : 'an earlier hub, which still serves clients';
+    const address = url === undefined ? [] : [url];
+    return [String(each.pid), each.version, duration(each.uptimeSeconds), ...address, about];
   });
-  const clientRows = hubs.flatMap(({ clients }) => clients.map(clientRow));
+  const hasUsers = hubs.some(({ clients }) => clients.some(({ user }) => user));
+  const clientRows = hubs.flatMap(({ clients }) => clients.map((client) => clientRow(client, hasUsers)));
   const serverRows = hubs.flatMap(({ servers }) => servers.map((server) => serverRow(server, look)));
   const sections: Cell[][][] = [
-    [['HUB', 'VERSION', 'UP', 'CONFIGURATION'], ...hubRows],
-    [['CLIENT', 'VERSION', 'PID', 'REVISION', 'ATTACHED FOR', 'IN FLIGHT'], ...clientRows],
+    [[HEADS[kind], 'VERSION', 'UP', ...(url === undefined ? [] : ['URL']), 'CONFIGURATION'], ...hubRows],
+    [
+      ['CLIENT', 'VERSION', ...(hasUsers ? ['USER'] : []), 'PID', 'REVISION', 'ATTACHED FOR', 'IN FLIGHT'],
+      ...clientRows,
+    ],
     [
       ['SERVER', 'STATE', 'PID', 'REVISION', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS', 'SHARING'],
       ...serverRows,
@@ -137,9 +210,13 @@ export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): st
   return [...sections.map((rows) => table(rows, look)), ...advice.map(printable)].join('\n\n');
 }
 
-function clientRow({ name, version, pid, revision, uptimeSeconds, inFlight }: ClientDescription): string[] {
-  const told = [name ?? '(has not introduced itself)', version ?? UNKNOWN].map(printable);
-  return [...told, String(pid), revision ?? UNKNOWN, duration(uptimeSeconds), String(inFlight)];
+function clientRow(
+  { name, version, user, pid, revision, uptimeSeconds, inFlight }: ClientDescription,
+  hasUsers: boolean,
+): string[] {
+  const own = hasUsers ? [user ?? UNKNOWN] : [];
+  const told = [name ?? '(has not introduced itself)', version ?? UNKNOWN, ...own].map(printable);
+  return [...told, String(pid ?? UNKNOWN), revision ?? UNKNOWN, duration(uptimeSeconds), String(inFlight)];
 }
 
 function serverRow(server: ProcessReport, look: Look): Cell[] {
@@ -153,22 +230,24 @@ function serverRow(server: ProcessReport, look: Look): Cell[] {
 
 const UNKNOWN = '-';
 
-/** Returns the message that no hub runs, and why this is normal. `isHubOn` is whether clients start one. */
-export function noHubText(configFile: string, isHubOn: boolean): string {
-  return `No hub runs for ${configFile}${isHubOn ? '.' : ':'} ${howToStart(isHubOn, 'each client')}`;
+/** Returns the message that no gateway runs, and why this is normal. `isHubOn` is whether clients start one. */
+export function noGatewayText(configFile: string, isHubOn: boolean): string {
+  return `No gateway runs for ${configFile}. ${howToStart(isHubOn)}`;
 }
 
-/** Returns sentences about the start of a hub. `each` begins the one about clients without a hub. */
-export function howToStart(isHubOn: boolean, each = 'Each client'): string {
+/** Returns sentences about the start of a gateway. */
+export function howToStart(isHubOn: boolean): string {
   if (isHubOn) return 'The next client that connects starts one; `trunkline check` starts the servers once without it.';
-  return `${each} starts servers of its own, because the hub is off there; \`gateway: { hub: auto }\` in the file turns it on. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
+  return 'Each client starts servers of its own, because the hub is off there, and none runs now; `gateway: { hub: auto }` in the file makes clients share a hub. `trunkline check` starts the servers once.';
 }
 
-/** Returns the message about a hub that runs but does not answer. */
-export function silentText(pid: number | undefined): string {
-  const which = pid === undefined ? 'The hub' : `The hub (pid ${pid})`;
+/** Returns the message about a gateway that runs but does not answer. */
+export function silentText(pid: number | undefined, kind: GatewayKind = 'hub'): string {
+  const name = kind === 'hub' ? 'The hub' : 'The gateway';
+  const which = pid === undefined ? name : `${name} (pid ${pid})`;
   const resume = pid === undefined ? 'resume its process' : `\`kill -CONT ${pid}\` resumes it`;
-  return `${which} does not answer. If it was suspended, ${resume}; \`trunkline hub stop\` ends it and its servers.`;
+  const end = kind === 'hub' ? '`trunkline hub stop` ends it and its servers' : `\`kill -KILL ${pid}\` ends it`;
+  return `${which} does not answer. If it was suspended, ${resume}; ${end}.`;
 }
 
 export const REFUSED =
@@ -280,16 +359,11 @@ export function findHubSite(options: GlobalOptions): HubSite {
   }
 }
 
+function placeOf(configFile: string): HubFolderOptions {
+  return { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
+}
+
 /** Connects to the hub with this number, or to the latest hub. Starts none. */
 export async function reachHub(folder: string, number?: number): Promise<HubControl | NoControl> {
   return await openControl(folder, VERSION, number);
-}
-
-/** Returns the pid that the hub with this number, or the latest hub, has written to its folder. */
-export function notedPid(folder: string, number = latestHub(folder)): number | undefined {
-  try {
-    return Number(readFileSync(hubFiles(folder, number).pid, 'latin1')) || undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -11,36 +11,87 @@ import { toText } from '../../../observe/log-line.js';
 import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
 import { callLogFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { endWithReader, print, tell } from '../../output.js';
+import { endWithReader, note, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
-import { describeHub, findHubSite, isHubOn, reachHub } from './hub-access.js';
+import { describeHub, findGateway, findHubSite, isHubOn, type Reached } from './hub-access.js';
+import { type Choice, capitalized, choiceText, connectTo, nameOf } from './running.js';
 
-/** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
+/** `trunkline logs`: prints the log of the gateway, which outlives a hub, and the last output of a server. */
 export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {
   const [server] = words;
   const isFollowed = options.follow === true;
-  const site = findHubSite(settings);
-  const known = await askHub(site.folder, server);
-  const file = known?.logFile ?? site.logFile;
-  if (!existsSync(file) && !isFollowed) {
-    const start = isHubOn(site.configFile)
-      ? 'A client starts the hub.'
-      : 'The setting `gateway: { hub: auto }` turns it on.';
-    tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. ${start}`);
-    return known === undefined ? EXIT.noHub : EXIT.ok;
+  const { choice } = await findGateway(settings);
+  const reached = choice.chosen === undefined ? undefined : await reachForLogs(choice);
+  // Without a gateway, the log of the last hub tells what happened.
+  const site = reached === undefined ? findHubSite(settings) : undefined;
+  try {
+    const known = reached && (await askGateway(reached, server));
+    const look = isJson ? undefined : lookOf(process.stdout);
+    const show = async (line: string) => {
+      const text = logText(line, server, look);
+      if (text !== undefined) await print(text);
+      return text !== undefined;
+    };
+    const output = outputText(known?.output ?? [], server ?? '', isJson);
+    if (reached !== undefined && known?.logFile === null) {
+      endWithReader();
+      for (const text of output) await print(text);
+      return await printRecent(reached, { server, follow: isFollowed }, show);
+    }
+    const file = known?.logFile ?? site?.logFile ?? '';
+    if (!existsSync(file) && !isFollowed) {
+      tell(noLogText(file, known?.configFile ?? site?.configFile ?? ''));
+      return known === undefined ? EXIT.noHub : EXIT.ok;
+    }
+    endWithReader();
+    for (const text of output) await print(text);
+    let printed = 0;
+    for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed }))
+      printed += Number(await show(line));
+    // The log may have records of a removed server. Without a hub, only the configuration shows that a key is misspelled.
+    if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(settings, server);
+    return EXIT.ok;
+  } finally {
+    reached?.control.close();
   }
-  const look = isJson ? undefined : lookOf(process.stdout);
-  endWithReader();
+}
+
+/** Connects to the chosen gateway, and says which one it is if several run. A hub that does not answer has a log, too. */
+async function reachForLogs(choice: Choice): Promise<Reached | undefined> {
+  const { chosen: gateway } = choice;
+  const text = choiceText(choice);
+  if (text !== undefined) note(text);
+  const control = gateway === undefined || typeof gateway.answer === 'string' ? undefined : await connectTo(gateway);
+  return gateway === undefined || control === undefined || typeof control === 'string'
+    ? undefined
+    : { gateway, control };
+}
+
+function noLogText(file: string, configFile: string): string {
+  const start = isHubOn(configFile) ? 'A client starts the hub.' : 'The setting `gateway: { hub: auto }` turns it on.';
+  return `There is no log at ${file} yet: no hub of ${configFile} has written anything. ${start}`;
+}
+
+/** Prints the latest records of a gateway that logs to stderr. */
+async function printRecent(
+  { control, gateway }: Reached,
+  { server, follow }: { readonly server: string | undefined; readonly follow: boolean },
+  show: (line: string) => Promise<boolean>,
+): Promise<number> {
   let printed = 0;
-  for (const text of outputText(known?.output ?? [], server ?? '', isJson)) await print(text);
-  for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
-    const text = logText(line, server, look);
-    if (text === undefined) continue;
-    printed += 1;
-    await print(text);
-  }
-  // The log may have records of a removed server. Without a hub, only the configuration shows that a key is misspelled.
-  if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(settings, server);
+  let printing = Promise.resolve();
+  await control.request('log', { follow }, (event) => {
+    const line = isRecord(event) ? event.line : undefined;
+    if (typeof line !== 'string') return;
+    printing = printing.then(async () => {
+      printed += Number(await show(line));
+    });
+  });
+  await printing;
+  const about = server === undefined ? '' : ` about ${server}`;
+  const how =
+    'It logs warnings to stderr; `-v` makes it log events, too, and `--log-file FILE` makes it log into a file.';
+  if (printed === 0) tell(`${capitalized(nameOf(gateway))} has logged nothing${about} since its start. ${how}`);
   return EXIT.ok;
 }
 
@@ -53,22 +104,16 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
   chooseServers(await readConfig(settings), [server]);
 }
 
-/** Asks the running hub, if there is one, for its log file, and for the last output of the named server. */
-async function askHub(folder: string, server: string | undefined) {
-  const control = await reachHub(folder);
-  if (typeof control === 'string') return undefined;
-  try {
-    const { logFile, hasStarted } = await describeHub(control);
-    if (server === undefined || !hasStarted) return { logFile, output: [] };
-    const { servers } = (await control.request('report')) as StatusReport;
-    const report = servers.find((each) => each.server === server);
-    if (report !== undefined) return { logFile, output: [...report.cause, ...report.log] };
-    const keys = servers.map((each) => each.server);
-    const hint = hintFor(server, keys, `its servers are: ${keys.join(', ')}`);
-    throw new UsageError(`the hub has no server \`${server}\``, hint);
-  } finally {
-    control.close();
-  }
+/** Asks the running gateway for its log file, and for the last output of the named server. */
+async function askGateway({ control }: Reached, server: string | undefined) {
+  const { logFile, configFile, hasStarted } = await describeHub(control);
+  if (server === undefined || !hasStarted) return { logFile, configFile, output: [] };
+  const { servers } = (await control.request('report')) as StatusReport;
+  const report = servers.find((each) => each.server === server);
+  if (report !== undefined) return { logFile, configFile, output: [...report.cause, ...report.log] };
+  const keys = servers.map((each) => each.server);
+  const hint = hintFor(server, keys, `its servers are: ${keys.join(', ')}`);
+  throw new UsageError(`the gateway has no server \`${server}\``, hint);
 }
 
 /** Returns the lines of the last output of a server: with a heading for a person, or as records. */

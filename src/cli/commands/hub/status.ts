@@ -1,50 +1,71 @@
-import { EXIT } from '../../../errors/usage-error.js';
+import { existsSync } from 'node:fs';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { StatusReport } from '../../../gateway/status/status.js';
+import { duration } from '../../../gateway/status/status-text.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import { printableLines } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
-import { lookOf } from '../../terminal.js';
-import { describeHub, describeHubs, type HubSite, hubText, processText, withHub } from './hub-access.js';
+import { type Cell, type Look, lookOf, table } from '../../terminal.js';
+import { describeHub, describeHubs, hubText, processText, withGateway, withHub } from './hub-access.js';
+import {
+  capitalized,
+  configurationText,
+  findOwnProcesses,
+  goneText,
+  isEarlierHub,
+  nameOf,
+  type OwnProcesses,
+  type RunningGateway,
+} from './running.js';
 
-/** `trunkline status`: the status of the running hub, as its clients see it. */
-export async function status({ settings, options, isJson }: Invocation<{ watch: true }>): Promise<number> {
-  return await withHub(settings, async ({ control, site }) => {
-    const { hasStarted, pid } = await describeHub(control);
+/** `trunkline status`: the status of the running gateway, as its clients see it; or everything about one server. */
+export async function status({
+  settings,
+  words: [server],
+  options,
+  isJson,
+}: Invocation<{ watch: true }>): Promise<number> {
+  if (server !== undefined && options.watch)
+    throw new UsageError('`--watch` shows all servers', 'leave out the server, or `--watch`');
+  return await withGateway(settings, async ({ control, gateway }) => {
+    const { hasStarted } = await describeHub(control);
     if (!hasStarted) {
-      tell(waitingText(site, pid));
+      tell(waitingText(gateway));
       return EXIT.ok;
     }
-    if (options.watch) return await watch(control, isJson);
-    const { text, structure } = (await control.request('status')) as StatusAnswer;
+    if (options.watch) return await watch(control, gateway, isJson);
+    const { text, structure } = (await control.request('status', { server })) as StatusAnswer;
     await print(isJson ? JSON.stringify(structure) : printableLines(text));
     return EXIT.ok;
   });
 }
 
-/** `trunkline metrics`: the metrics of the running hub, as Prometheus reads them. */
+/** `trunkline metrics`: the metrics of the running gateway, as Prometheus reads them. */
 export async function metrics({ settings }: Invocation): Promise<number> {
-  return await withHub(settings, async ({ control, site }) => {
-    const { hasStarted, pid } = await describeHub(control);
+  return await withGateway(settings, async ({ control, gateway }) => {
+    const { hasStarted } = await describeHub(control);
     if (hasStarted) await print(((await control.request('metrics')) as string).trimEnd());
-    else tell(waitingText(site, pid));
+    else tell(waitingText(gateway));
     return EXIT.ok;
   });
 }
 
-function waitingText({ configFile }: HubSite, pid: number): string {
-  return `The hub of ${configFile} (pid ${pid}) waits for its first client, so no server runs yet.`;
+function waitingText(gateway: RunningGateway): string {
+  const name = capitalized(nameOf(gateway));
+  if (gateway.kind !== 'hub') return `${name} is starting its servers; run the command again.`;
+  return `${name} of ${gateway.configFile} waits for its first client, so no server runs yet.`;
 }
 
 /** Shows a screen on a terminal; elsewhere, prints the status at each change. Lasts until the hub ends or the user stops it. */
-async function watch(control: HubControl, isJson: boolean): Promise<number> {
+async function watch(control: HubControl, { kind }: RunningGateway, isJson: boolean): Promise<number> {
   const { stdin, stdout } = process;
   const isScreen = !isJson && stdout.isTTY === true && stdin.isTTY === true && process.env.TERM !== 'dumb';
   const code = await (isScreen ? watchOnScreen(control) : writeChanges(control, isJson));
-  if (code === EXIT.noHub)
-    tell('The hub has ended. The next client that connects, or has something to send, starts another one.');
+  const another = 'The next client that connects, or has something to send, starts another one.';
+  if (code === EXIT.noHub) tell(kind === 'hub' ? `The hub has ended. ${another}` : 'The gateway has ended.');
   return code;
 }
 
@@ -87,19 +108,91 @@ export function withoutTimes(text: string): string {
   return text.replaceAll(/\b\d+ (?:s|min|h)\b/g, '');
 }
 
-/** `trunkline hub status`: the hub, and the earlier ones that still drain. `trunkline ps`: with clients and processes. */
-export async function printHubs(withUsage: boolean, { settings, isJson }: Invocation): Promise<number> {
-  return await withHub(settings, async (reached) => {
-    const facts = await describeHubs(reached, withUsage);
+/** `trunkline ps`: a gateway with its clients and the processes of its servers; with `--all` every process of this user. */
+export async function ps({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
+  if (options.all) return await listAll(isJson);
+  return await withGateway(settings, async (reached) => {
+    const facts = await describeHubs(reached, true);
     if (isJson) await printJson(facts);
-    else await print(withUsage ? processText(facts, lookOf(process.stdout)) : hubText(facts, VERSION));
+    else await print(processText(facts, lookOf(process.stdout)));
     return EXIT.ok;
   });
 }
 
-/** `trunkline restart SERVER`: restarts a server of the running hub. */
+async function listAll(isJson: boolean): Promise<number> {
+  const found = await findOwnProcesses();
+  if (isJson) await printJson(toJson(found));
+  else await print(allText(found, lookOf(process.stdout)));
+  return EXIT.ok;
+}
+
+function toJson({ gateways, attached }: OwnProcesses) {
+  return {
+    gateways: gateways.map((gateway) => {
+      const { kind, pid = null, url = null, configFile = null, answer } = gateway;
+      const isSilent = typeof answer === 'string';
+      const state = isSilent ? answer : answer.isDraining || isEarlierHub(gateway) ? 'draining' : 'running';
+      return {
+        ...{ kind, pid, url, configFile, configExists: configFile === null ? null : existsSync(configFile), state },
+        version: isSilent ? null : answer.version,
+        uptimeSeconds: isSilent ? null : answer.uptimeSeconds,
+        clients: isSilent ? null : answer.clients.length,
+      };
+    }),
+    attached: attached.map((each) => ({
+      ...each,
+      configExists: each.configFile === null ? null : existsSync(each.configFile),
+    })),
+  };
+}
+
+const KINDS: Readonly<Record<RunningGateway['kind'], string>> = { hub: 'hub', http: 'HTTP', stdio: 'one client' };
+const UNKNOWN = '-';
+
+/** Text of `trunkline ps --all`. */
+export function allText(found: OwnProcesses, look: Look): string {
+  const { gateways, attached } = found;
+  if (gateways.length + attached.length === 0)
+    return 'No process of Trunkline serves. The next client that connects starts a hub; `trunkline serve --http PORT` serves HTTP.';
+  const gatewayRows = gateways.map((gateway): Cell[] => {
+    const { kind, pid, url, answer } = gateway;
+    const facts =
+      typeof answer === 'string'
+        ? [UNKNOWN, UNKNOWN, 'does not answer']
+        : [
+            duration(answer.uptimeSeconds),
+            String(answer.clients.length),
+            answer.isDraining || isEarlierHub(gateway) ? 'draining' : 'running',
+          ];
+    return [KINDS[kind], String(pid ?? UNKNOWN), ...facts, url ?? UNKNOWN, configurationText(gateway)];
+  });
+  const attachedRows = attached.map(({ pid, client, hub, configFile }): Cell[] => {
+    const configuration = configFile === null ? UNKNOWN : configurationText({ configFile });
+    return [String(pid), client ?? UNKNOWN, String(hub ?? 'none found'), configuration];
+  });
+  const head = ['GATEWAY', 'PID', 'UP', 'CLIENTS', 'STATE', 'URL', 'CONFIGURATION'];
+  const sections = [
+    gateways.length > 0 ? table([head, ...gatewayRows], look) : '',
+    attached.length > 0 ? table([['ATTACH PROCESS', 'CLIENT', 'HUB', 'CONFIGURATION'], ...attachedRows], look) : '',
+    ...gateways.flatMap((gateway) => goneText(gateway) ?? []),
+    gateways.length > 0 ? '`trunkline status --gateway PID` shows one; so do ps, logs, restart, metrics and web.' : '',
+  ];
+  return sections.filter((section) => section !== '').join('\n\n');
+}
+
+/** `trunkline hub status`: the hub, and the earlier ones that still drain. */
+export async function hubStatus({ settings, isJson }: Invocation): Promise<number> {
+  return await withHub(settings, async (reached) => {
+    const facts = await describeHubs(reached, false);
+    if (isJson) await printJson(facts);
+    else await print(hubText(facts, VERSION));
+    return EXIT.ok;
+  });
+}
+
+/** `trunkline restart SERVER`: restarts a server of the running gateway. */
 export async function restartServer({ settings, words: [server = ''], isJson }: Invocation): Promise<number> {
-  return await withHub(settings, async ({ control }) => {
+  return await withGateway(settings, async ({ control }) => {
     await control.request('restart', { server });
     const text = `Server "${server}" is being restarted. Its calls in flight fail.`;
     if (isJson) await printJson({ server, restarting: true });

@@ -1,22 +1,28 @@
 import { setTimeout } from 'node:timers/promises';
-import { ConfigLocation } from '../../../config/file/find-config.js';
 import { EXIT } from '../../../errors/usage-error.js';
+import { gatewayFolders } from '../../../hub/hub-folder.js';
 import { identify, isRunning } from '../../../process/processes.js';
-import { type FoundHttpGateway, findHttpGateways } from '../../../state/http-gateway-file.js';
-import { httpGatewayFolder } from '../../../state/user-files.js';
+import { type FoundGateway, findGateways } from '../../../state/gateway-file.js';
+import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson } from '../../output.js';
 import { elapsed, waiting } from '../../terminal.js';
+import { configurationOf } from '../hub/running.js';
 
 const POLL_MS = 100;
 
-/** `trunkline drain`: sends SIGTERM to the HTTP gateways of the configuration, or to that of a URL, and waits for their ends. */
-export async function drain({ settings, words: [url], isJson }: Invocation): Promise<number> {
-  const running = await findHttpGateways(httpGatewayFolder());
-  const configFile = url === undefined ? new ConfigLocation(settings).file : undefined;
-  const chosen = running.filter((each) => (url === undefined ? each.configFile === configFile : each.url === url));
-  if (chosen.length === 0)
-    note(`No gateway of yours serves ${url ?? `${configFile} over HTTP`}, so there is nothing to drain.`);
+/** `trunkline drain`: sends SIGTERM to the HTTP gateways of the configuration, or to that of a URL or pid, and waits for their ends. */
+export async function drain({ settings, words: [named], isJson }: Invocation): Promise<number> {
+  const running = (await findGateways(gatewayFolders(userHubsFolder()))).filter(isHttp);
+  const { file, fault } = named === undefined ? configurationOf(settings) : {};
+  const isNamed = ({ url, pid }: HttpGateway) => named === String(pid) || named?.replace(/\/(?:mcp)?$/, '') === url;
+  const chosen = running.filter((each) => (named === undefined ? each.configFile === file : isNamed(each)));
+  if (chosen.length === 0) {
+    note(fault?.report ?? `No gateway of yours serves ${named ?? `${file} over HTTP`}, so there is nothing to drain.`);
+    for (const { url, pid, configFile } of running)
+      note(`\`trunkline drain ${url}\` drains the one of ${configFile} (pid ${pid}).`);
+    if (fault !== undefined) return EXIT.usage;
+  }
   const since = performance.now();
   await Promise.all(chosen.map(drainOne));
   if (isJson) await printJson({ drained: chosen.map(({ url, pid }) => ({ url, pid })) });
@@ -24,7 +30,13 @@ export async function drain({ settings, words: [url], isJson }: Invocation): Pro
   return EXIT.ok;
 }
 
-async function drainOne({ url, pid, isDraining }: FoundHttpGateway): Promise<void> {
+type HttpGateway = FoundGateway & { readonly url: string };
+
+function isHttp(gateway: FoundGateway): gateway is HttpGateway {
+  return gateway.url !== null;
+}
+
+async function drainOne({ url, pid, isDraining }: HttpGateway): Promise<void> {
   const identity = await identify(pid);
   if (identity === undefined) return;
   note(

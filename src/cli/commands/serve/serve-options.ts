@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util';
 import type { Transports } from '../../../app/serve.js';
 import type { HttpSettings } from '../../../app/serve-http.js';
 import { UsageError } from '../../../errors/usage-error.js';
@@ -35,6 +36,26 @@ export const SERVE_OPTIONS = {
   max: { type: 'string', value: 'SIZE', about: 'with --record: keep the newest messages, SIZE in all (100MiB)' },
   ...HTTP_OPTIONS,
 } as const satisfies Record<string, ServeOption>;
+
+const OPTIONS = {
+  config: { type: 'string', short: 'c' },
+  verbose: { type: 'boolean', short: 'v', multiple: true },
+  'log-file': { type: 'string' },
+  place: { type: 'string' },
+  ...SERVE_OPTIONS,
+} as const;
+
+/** Parses a command line without the program; `undefined` if it asks for something other than serving, or has a mistake. */
+export function readServing(args: string[]) {
+  try {
+    const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+    const command = positionals.join(' ') || 'serve';
+    const isServing = command === 'serve' ? values.place === undefined : command === 'hub serve' && values.place;
+    return isServing ? { values, command } : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** The parsed HTTP options. */
 export interface HttpValues {

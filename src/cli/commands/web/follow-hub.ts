@@ -1,28 +1,26 @@
 import { existsSync } from 'node:fs';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { entriesIn } from '../../../config/edit/edit-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
-import { readConfigText, stateOf } from '../../../config/file/find-config.js';
+import { stateOf } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import type { PageEvent } from '../../../hub/control.js';
-import { hubFiles, latestHub } from '../../../hub/hub-folder.js';
-import { isRecord } from '../../../json/json-value.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { VERSION } from '../../../version.js';
 import type { ConfiguredServer, Frame, HubState } from '../../../web/contract.js';
+import { serversIn } from '../config/list.js';
+import { findGateway, howToStart, isHubOn, REFUSED, silentText } from '../hub/hub-access.js';
 import {
-  findHubSite,
-  type HubSite,
-  howToStart,
-  isHubOn,
-  notedPid,
-  REFUSED,
-  reachHub,
-  silentText,
-} from '../hub/hub-access.js';
+  capitalized,
+  configurationOf,
+  connectTo,
+  filesOf,
+  isEarlierHub,
+  nameOf,
+  type RunningGateway,
+} from '../hub/running.js';
 import { needsOf } from './needs.js';
 
 /** Time between two looks for a hub, for its successor, and at the configuration file without a hub. */
@@ -38,6 +36,8 @@ export class HubFollower {
   /** The file that is shown; null if there is none. */
   #configFile: string | null | undefined;
   #control: HubControl | undefined;
+  /** The gateway at the other end of `#control`. */
+  #followed: RunningGateway | undefined;
   /** Sentence about the end of the last hub; empty before the first. */
   #ended = '';
   /** The latest state without a hub, as JSON. */
@@ -95,29 +95,35 @@ export class HubFollower {
     this.#configFile = configFile;
     const before = this.#control;
     this.#control = undefined;
+    this.#followed = undefined;
     before?.close();
     this.#ended = '';
     this.#absent = '';
     this.#take({ kind: 'hello', isReadOnly: this.#isReadOnly, configFile });
   }
 
-  /** Connects to the latest hub if it is not the one that is followed. */
+  /** Connects to the gateway of the configuration, and to a later hub than the one that is followed. */
   async #look(): Promise<void> {
-    const site = findHubSite(this.#settings);
-    this.#show(site.configFile);
-    const latest = latestHub(site.folder);
-    if (this.#control?.number === latest) return;
-    const control = await reachHub(site.folder, latest);
-    if (typeof control !== 'string') this.#follow(control, site);
+    const { gateway } = this.#settings;
+    const isSame = gateway !== undefined || (configurationOf(this.#settings).file ?? null) === this.#configFile;
+    if (isSame && this.#followed !== undefined && !isEarlierHub(this.#followed)) return;
+    const { choice, configuration } = await findGateway(this.#settings);
+    const { chosen } = choice;
+    if (chosen === undefined && configuration.fault !== undefined) throw configuration.fault;
+    this.#show((gateway === undefined ? configuration.file : undefined) ?? chosen?.configFile ?? null);
+    const control = chosen === undefined ? 'not running' : await reach(chosen);
+    if (chosen !== undefined && typeof control !== 'string') this.#follow(control, chosen);
     // While its successor starts, the hub before is still followed.
-    else if (this.#control === undefined) await this.#describeAbsence(control, site);
+    else if (this.#control === undefined && typeof control === 'string')
+      await this.#describeAbsence(control, chosen?.configFile ?? configuration.file ?? '', chosen);
   }
 
-  #follow(control: HubControl, site: HubSite): void {
-    if (this.#isClosed) {
+  #follow(control: HubControl, gateway: RunningGateway): void {
+    if (this.#isClosed || this.#followed?.name === gateway.name) {
       control.close();
       return;
     }
+    this.#followed = gateway;
     const before = this.#control;
     this.#control = control;
     before?.close();
@@ -130,20 +136,22 @@ export class HubFollower {
         const remedy = `\`trunkline hub restart\` starts a hub of version ${VERSION}.`;
         this.#tellAbsent({ because, remedy, servers: [], fault: null });
       });
-    void control.closed.then(() => this.#lost(control, site));
+    void control.closed.then(() => this.#lost(control, gateway));
   }
 
-  async #lost(control: HubControl, site: HubSite): Promise<void> {
+  async #lost(control: HubControl, gateway: RunningGateway): Promise<void> {
     if (this.#control !== control || this.#isClosed) return;
     this.#control = undefined;
-    const { ended, folder } = hubFiles(site.folder, control.number);
-    // A later hub removes the folder of one that has ended.
+    this.#followed = undefined;
+    const { ended, folder } = filesOf(gateway);
+    // A later hub removes the folder of one that has ended, and another gateway removes its own.
     const isPlanned = existsSync(ended) || !existsSync(folder);
+    const name = capitalized(nameOf(gateway));
     this.#ended = isPlanned
-      ? `The hub (pid ${control.pid}) has ended.`
-      : `The hub (pid ${control.pid}) was killed or has crashed; \`trunkline logs\` shows its last messages.`;
+      ? `${name} has ended.`
+      : `${name} was killed or has crashed${gateway.kind === 'hub' ? '; `trunkline logs` shows its last messages' : ''}.`;
     // Told even if the next hub runs already, because calls may have failed.
-    await this.#describeAbsence('not running', site);
+    await this.#describeAbsence('not running', gateway.configFile ?? '');
     this.#wake();
   }
 
@@ -174,7 +182,7 @@ export class HubFollower {
     return this.#configured;
   }
 
-  async #describeAbsence(reason: NoControl, { folder, configFile }: HubSite): Promise<void> {
+  async #describeAbsence(reason: NoControl, configFile: string, silent?: RunningGateway): Promise<void> {
     const configured = this.#configurationIn(configFile);
     configured.fault ??= readConfig(this.#settings).then(() => null, errorMessage);
     const { servers } = configured;
@@ -182,7 +190,8 @@ export class HubFollower {
     // A hub may have been found meanwhile.
     if (this.#control !== undefined) return;
     const remedy = howToStart(process.env.TRUNKLINE_HUB !== 'off' && isHubOn(configFile));
-    if (reason === 'silent') this.#tellAbsent({ servers, fault, because: silentText(notedPid(folder)), remedy: '' });
+    if (reason === 'silent')
+      this.#tellAbsent({ servers, fault, because: silentText(silent?.pid, silent?.kind), remedy: '' });
     else if (reason === 'refused') this.#tellAbsent({ servers, fault, because: REFUSED, remedy: '' });
     else this.#tellAbsent({ servers, fault, because: ['No hub runs.', this.#ended].filter(Boolean).join(' '), remedy });
   }
@@ -196,17 +205,6 @@ export class HubFollower {
   }
 }
 
-/** The servers of the configuration file; none if it cannot be read. Leaves out arguments, and all of a URL but its origin, because they can be secrets. */
-function serversIn(file: string): ConfiguredServer[] {
-  try {
-    return Object.entries(entriesIn(readConfigText(file))).map(([server, entry]) => {
-      const { package: name, command, url, disabled } = isRecord(entry) ? entry : {};
-      const address = typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : 'a URL';
-      const program = [name, command].find((each) => typeof each === 'string');
-      return { server, runs: String(program ?? address), isDisabled: disabled === true };
-    });
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return [];
-  }
+async function reach(gateway: RunningGateway): Promise<HubControl | NoControl> {
+  return typeof gateway.answer === 'string' ? gateway.answer : await connectTo(gateway);
 }

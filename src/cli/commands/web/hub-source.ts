@@ -16,7 +16,7 @@ import type { CallDetail, CallRow, LoginRow, Requests, ReviewRow, ViewTools } fr
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
-import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
+import { REFUSED, reachGateway, silentText } from '../hub/hub-access.js';
 import { ConfigChanges, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
@@ -111,12 +111,12 @@ function refusalOf(error: unknown): PageRefusal | undefined {
   return new PageRefusal(400, `${error.message}${hint}`);
 }
 
-/** Gives the running hub a command. */
+/** Gives the running gateway a command. */
 async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
-  const { folder } = findHubSite(settings);
-  const control = await reachHub(folder);
-  if (control === 'not running') throw new PageRefusal(503, 'No hub runs.');
-  if (typeof control === 'string') throw new PageRefusal(503, control === 'silent' ? silentText(undefined) : REFUSED);
+  const reached = await reachGateway(settings);
+  if (reached === 'not running') throw new PageRefusal(503, 'No gateway runs.');
+  if (typeof reached === 'string') throw new PageRefusal(503, reached === 'silent' ? silentText(undefined) : REFUSED);
+  const { control } = reached;
   try {
     return await control.request(command, { ...params });
   } catch (error) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hubText, noHubText, processText, silentText } from '../../../../src/cli/commands/hub/hub-access.js';
+import { hubText, noGatewayText, processText, silentText } from '../../../../src/cli/commands/hub/hub-access.js';
 import { logText, outputText } from '../../../../src/cli/commands/hub/logs.js';
 import { withoutTimes } from '../../../../src/cli/commands/hub/status.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';
@@ -62,7 +62,7 @@ describe('the text about the hub', () => {
     const lines = processText({ hub, draining: [] }).split('\n');
     expect(lines).toEqual([
       'HUB  VERSION  UP         CONFIGURATION',
-      '10   1.2.0    1 h 1 min  /c/trunkline.yaml',
+      '10   1.2.0    1 h 1 min  /c/trunkline.yaml (does not exist any more)',
       '',
       'CLIENT         VERSION  PID  REVISION    ATTACHED FOR  IN FLIGHT',
       'evil\\u{1b}[2J  -        20   2026-07-28  1 min 1 s     2',
@@ -113,10 +113,10 @@ describe('a line of the log', () => {
   });
 });
 
-describe('the text when no hub runs', () => {
+describe('the text when no gateway runs', () => {
   it('promises that a client starts one only if clients look for a hub', () => {
-    expect(noHubText('/c/trunkline.yaml', true)).toContain('The next client that connects starts one');
-    const off = noHubText('/c/trunkline.yaml', false);
+    expect(noGatewayText('/c/trunkline.yaml', true)).toContain('The next client that connects starts one');
+    const off = noGatewayText('/c/trunkline.yaml', false);
     expect(off).not.toContain('starts one');
     expect(off).toContain('because the hub is off there');
   });

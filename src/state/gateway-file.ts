@@ -1,6 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { privateFile, readRegularFile, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
@@ -8,14 +7,16 @@ import { isRunProcess, type RunProcess } from '../process/run-file.js';
 import type { Clock } from '../timing/clock.js';
 import { Debounce } from '../timing/debounce.js';
 
-/** Report of an HTTP gateway for commands, which cannot ask the gateway because they are no allowed clients. */
-export interface HttpGatewayFacts {
-  readonly url: string;
+/** Report of a gateway that is no hub, for the commands that look for it. */
+export interface GatewayFacts {
+  readonly kind: 'http' | 'stdio';
+  /** The URL of a gateway that serves HTTP, without the path; null for one that serves the client on stdin. */
+  readonly url: string | null;
   /** Empty without a configuration file. */
   readonly configFile: string;
   /** Whether the gateway finishes what is in flight, and then ends. */
   readonly isDraining: boolean;
-  /** Requests refused because the name in a header is not allowed, counted by header. */
+  /** HTTP requests refused because the name in a header is not allowed, counted by header. */
   readonly refused: readonly CountedRefusal[];
 }
 
@@ -28,12 +29,14 @@ interface CountedRefusal {
   readonly at: number;
 }
 
-export interface FoundHttpGateway extends HttpGatewayFacts {
+export interface FoundGateway extends GatewayFacts {
   readonly pid: number;
+  /** The folder with the file, and with the socket on which the gateway takes commands. */
+  readonly folder: string;
 }
 
-export interface HttpGatewayFileOptions {
-  /** Folder of the files of all gateways of this user that serve HTTP. */
+export interface GatewayFileOptions {
+  /** Folder of this gateway, in the folder of all gateways of this user that are no hubs. */
   readonly folder: string;
   readonly clock: Clock;
   /** Called for the first failed write. */
@@ -44,34 +47,32 @@ export interface HttpGatewayFileOptions {
 const WRITE_EVERY_MS = 1_000;
 /** Far above the real size, because a name has 100 characters at most. */
 const MAX_FILE_BYTES = 64 * 1024;
+const FILE_NAME = 'gateway.json';
 
-/** The file with the facts about this gateway while it serves HTTP. Not on Windows, where a process has no identity but its pid. */
-export class HttpGatewayFile {
-  readonly #options: HttpGatewayFileOptions;
-  readonly #file: string;
+/** The file with the facts about this gateway while it runs. Not on Windows, where a process has no identity but its pid. */
+export class GatewayFile {
+  readonly #options: GatewayFileOptions;
   readonly #debounce: Debounce;
   #writing: Promise<void> = Promise.resolve();
-  #facts: HttpGatewayFacts | undefined;
+  #facts: GatewayFacts | undefined;
   #isFaultReported = false;
 
-  constructor(options: HttpGatewayFileOptions) {
+  constructor(options: GatewayFileOptions) {
     this.#options = options;
     this.#debounce = new Debounce({ clock: options.clock, everyMs: WRITE_EVERY_MS, run: () => this.#write() });
-    // The random part makes the name unique, because a gateway in another pid namespace may have the same pid.
-    this.#file = join(options.folder, `${process.pid}-${randomBytes(6).toString('hex')}.json`);
   }
 
   /** Writes the latest facts in the background, at most once a second. */
-  set(facts: HttpGatewayFacts): void {
+  set(facts: GatewayFacts): void {
     this.#facts = facts;
     this.#debounce.request();
   }
 
-  /** Removes the file. Never rejects. */
+  /** Removes the folder with all that is in it. Never rejects. */
   async close(): Promise<void> {
     this.#debounce.close();
     await this.#writing;
-    await rm(this.#file, { force: true }).catch(() => {});
+    await remove(this.#options.folder);
   }
 
   async #write(): Promise<void> {
@@ -83,7 +84,8 @@ export class HttpGatewayFile {
     const identity = await identify(process.pid);
     if (identity === undefined) return;
     const gateway: RunProcess = { pid: process.pid, startTime: identity.startTime };
-    await replaceFile(this.#file, `${JSON.stringify({ host: hostIdentity(), gateway, ...this.#facts })}\n`);
+    const file = join(this.#options.folder, FILE_NAME);
+    await replaceFile(file, `${JSON.stringify({ host: hostIdentity(), gateway, ...this.#facts })}\n`);
   }
 
   #report(error: unknown): void {
@@ -92,33 +94,39 @@ export class HttpGatewayFile {
   }
 }
 
-/** The gateways of this user that serve HTTP on this host. Never rejects. */
-export async function findHttpGateways(folder: string): Promise<readonly FoundHttpGateway[]> {
-  const gateways: FoundHttpGateway[] = [];
-  for (const { facts, gateway } of await readFiles(folder))
-    if (await isRunning(gateway)) gateways.push({ ...facts, pid: gateway.pid });
-  return gateways;
+/** The gateways of this user on this host that are no hubs. `folders` hold the folders of all of them. Never rejects. */
+export async function findGateways(folders: readonly string[]): Promise<readonly FoundGateway[]> {
+  const found = (await Promise.all(folders.map(readFiles))).flat();
+  const running = await Promise.all(found.map(({ gateway }) => isRunning(gateway)));
+  return found.flatMap(({ file, gateway, facts }, index) =>
+    running[index] ? [{ ...facts, pid: gateway.pid, folder: dirname(file) }] : [],
+  );
 }
 
-/** Removes the files of gateways of this host that were killed. Never rejects. */
-export async function removeEndedHttpGateways(folder: string): Promise<void> {
-  for (const { file, gateway } of await readFiles(folder))
-    if (!(await isRunning(gateway))) await rm(file, { force: true }).catch(() => {});
+/** Removes the folders of gateways of this host that were killed. Never rejects. */
+export async function removeEndedGateways(folder: string): Promise<void> {
+  for (const { file, gateway } of await readFiles(folder)) if (!(await isRunning(gateway))) await remove(dirname(file));
+}
+
+async function remove(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true }).catch(() => {});
 }
 
 async function readFiles(folder: string) {
   const names = await readdir(folder).catch((): string[] => []);
   const host = hostIdentity();
-  const found: { file: string; gateway: RunProcess; facts: HttpGatewayFacts }[] = [];
-  for (const name of names.filter((each) => each.endsWith('.json'))) {
-    const file = join(folder, name);
+  const found: { file: string; gateway: RunProcess; facts: GatewayFacts }[] = [];
+  for (const name of names) {
+    const file = join(folder, name, FILE_NAME);
     const read = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
     const value = read.kind === 'read' ? parseJson(read.bytes.toString()) : undefined;
     if (!isRecord(value) || value.host !== host || !isRunProcess(value.gateway)) continue;
-    const { gateway, url, configFile, refused } = value;
-    if (typeof url !== 'string' || typeof configFile !== 'string' || !Array.isArray(refused)) continue;
+    const { gateway, kind, url = null, configFile, refused } = value;
+    if (kind !== 'http' && kind !== 'stdio') continue;
+    if ((url !== null && typeof url !== 'string') || typeof configFile !== 'string' || !Array.isArray(refused))
+      continue;
     const isDraining = value.isDraining === true;
-    found.push({ file, gateway, facts: { url, configFile, isDraining, refused: refused.filter(isRefusal) } });
+    found.push({ file, gateway, facts: { kind, url, configFile, isDraining, refused: refused.filter(isRefusal) } });
   }
   return found;
 }

@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorMessage } from '../errors/error-text.js';
+import type { CountedName } from '../gateway/status/refused-names.js';
+import { GATEWAYS, hubFiles, privateFolder } from '../hub/hub-folder.js';
+import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
+import type { HubCommandsOptions, RunningHub } from '../hub/server/hub-commands.js';
+import { HubListener } from '../hub/server/hub-listener.js';
+import type { Logger, RecentLog } from '../observe/logger.js';
+import { GatewayFile, removeEndedGateways } from '../state/gateway-file.js';
+import { userHubsFolder } from '../state/user-files.js';
+import { VERSION } from '../version.js';
+import type { Composition } from './compose.js';
+
+export interface GatewayControlOptions {
+  readonly composition: Composition;
+  readonly logger: Logger;
+  /** The HTTP transport. Absent if the gateway serves only the client on stdin. */
+  readonly http: { readonly url: string; readonly refusedNames: readonly CountedName[] } | undefined;
+  /** Start of the process, in milliseconds on the clock. */
+  readonly startedAt: number;
+  readonly logFile: string | undefined;
+  readonly recentLog: RecentLog;
+}
+
+/** The socket of a gateway that is no hub. */
+interface GatewayControl {
+  /** The servers are being started. */
+  started(): void;
+  /** Removes the socket and its folder. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Takes the commands of this user on a socket, as a hub does, so that `trunkline status` and the others find a gateway that is
+ * no hub. A folder that only this user can enter has the socket, its token, and a file with facts about the gateway.
+ * Returns `undefined`, with a record in the log, if that folder cannot be made. Not on Windows, where a gateway that was killed
+ * could not be told from another program.
+ */
+export function openGatewayControl(options: GatewayControlOptions): GatewayControl | undefined {
+  const { composition, logger, http, startedAt, logFile, recentLog } = options;
+  if (process.platform === 'win32') return undefined;
+  const { clock, events } = composition.platform;
+  const configFile = composition.config.file;
+  const kind = http === undefined ? 'stdio' : 'http';
+  const onFault = (err: unknown) => {
+    const because =
+      'commands such as `trunkline status` cannot find this gateway, because it cannot write into its folder';
+    logger[kind === 'http' ? 'warn' : 'debug']({ reason: errorMessage(err) }, because);
+  };
+  let folder: string;
+  try {
+    const gateways = privateFolder(GATEWAYS, userHubsFolder());
+    folder = join(gateways, `${process.pid}-${randomBytes(4).toString('hex')}`);
+    mkdirSync(folder, { mode: 0o700 });
+    const { token } = hubFiles(gateways, folder.slice(gateways.length + 1));
+    writeFileSync(token, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
+    void removeEndedGateways(gateways);
+  } catch (error) {
+    onFault(error);
+    return undefined;
+  }
+  // A process that is ended at once leaves nothing either.
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', removeFolder);
+
+  let running: RunningHub | undefined;
+  let onRunning: (hub: RunningHub) => void = () => {};
+  const starting = new Promise<RunningHub>((resolve) => {
+    onRunning = resolve;
+  });
+  let isDraining = false;
+  const life = {
+    get refusal() {
+      return isDraining ? ('ending' as const) : undefined;
+    },
+  };
+  let loaded: Promise<ControlCommands> | undefined;
+  const commands = () => {
+    const about = { kind, number: 0, url: http?.url, configFile, logFile: logFile ?? null } as const;
+    const facts = { ...about, running: starting, hub: () => running, life, platform: { clock }, startedAt };
+    loaded ??= loadGatewayCommands(facts).then((all) => ({ ...all, ...logCommand(recentLog) }));
+    return loaded;
+  };
+  const listener = new HubListener({
+    hubFolder: folder,
+    version: VERSION,
+    onHello: (hello, peer) => {
+      if (hello.role === 'client') return 'off';
+      serveControl(peer, commands);
+      return undefined;
+    },
+  });
+  listener.markReady();
+
+  const file = new GatewayFile({ folder, clock, onFault });
+  const write = () => {
+    const counted = http?.refusedNames ?? [];
+    const refused = counted.map((name) => ({ ...name, at: Date.now() - clock.now() + name.at }));
+    file.set({ kind, url: http?.url ?? null, configFile, isDraining, refused });
+  };
+  write();
+  const unsubscribe = [
+    events.subscribe('http.refused', ({ named }) => named && write()),
+    events.subscribe('http.draining', () => {
+      isDraining = true;
+      write();
+    }),
+  ];
+  return {
+    started: () => {
+      running = { composition };
+      onRunning(running);
+      if (kind === 'http') void loadRest(commands);
+    },
+    close: async () => {
+      for (const end of unsubscribe) end();
+      listener.close();
+      await file.close();
+      process.off('exit', removeFolder);
+    },
+  };
+}
+
+/** The command of a gateway without a log file. */
+function logCommand(recentLog: RecentLog): ControlCommands {
+  return {
+    /** Emits the latest records, each as a line of JSON. With `follow`, goes on until the connection is closed. */
+    log: async ({ follow }, { emit, signal }) => {
+      for (const line of recentLog.lines) emit({ line });
+      if (follow !== true || signal.aborted) return null;
+      const end = recentLog.follow((line) => emit({ line }));
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      end();
+      return null;
+    },
+  };
+}
+
+/** Loads the commands that a user can give to any gateway. They are loaded late, because no client needs them. */
+export async function loadGatewayCommands(facts: HubCommandsOptions): Promise<ControlCommands> {
+  const [{ gatewayCommands }, { pageCommands }] = await Promise.all([
+    import('../hub/server/hub-commands.js'),
+    import('../hub/server/page-commands.js'),
+  ]);
+  return { ...gatewayCommands(facts), ...pageCommands(facts) };
+}
+
+/**
+ * Loads the code that a long-lived gateway needs later, because its files may be gone or replaced by then: after an update, or
+ * when npx has emptied its cache. The check of a configuration is left out, because it is large. Without it, a changed file
+ * has no effect.
+ */
+export async function loadRest(commands: () => Promise<unknown>): Promise<void> {
+  const own = [commands(), import('../record/record-to.js'), import('../config/resolve/secrets.js')];
+  const watching = [import('../metrics/exposition.js'), import('../metrics/endpoint.js')];
+  await Promise.allSettled([...own, ...watching, import('opossum'), import('p-queue')]);
+}
