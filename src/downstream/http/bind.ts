@@ -69,14 +69,23 @@ function isLoopback(host: string): boolean {
   return version !== 0 && LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** The accepted values of `Host` and `Origin` in lower case. */
-export function allowedNames(bind: HttpBind, port: number): { hosts: Set<string>; origins: Set<string> } {
+/** Accepted names, in lower case. */
+export interface AllowedNames {
+  /** Values of `Host`. */
+  readonly hosts: ReadonlySet<string>;
+  /** Values of `Origin`: this gateway itself, and `pages`. */
+  readonly origins: ReadonlySet<string>;
+  /** Origins of other sites whose pages may read the answers, because the person has named them. */
+  readonly pages: ReadonlySet<string>;
+}
+
+export function allowedNames(bind: HttpBind, port: number): AllowedNames {
   const scheme = bind.https === undefined ? 'http' : 'https';
   const own = isLoopback(bind.host) ? ['localhost', '127.0.0.1', '[::1]', literal(bind.host)] : [];
   const isDefaultPort = port === (scheme === 'http' ? 80 : 443);
   const hosts = [...own.map((name) => `${name}:${port}`), ...(isDefaultPort ? own : []), ...bind.allowedHosts];
   const origins = [...hosts.map((host) => `${scheme}://${host}`), ...bind.allowedOrigins];
-  return { hosts: lowerCased(hosts), origins: lowerCased(origins) };
+  return { hosts: lowerCased(hosts), origins: lowerCased(origins), pages: lowerCased(bind.allowedOrigins) };
 }
 
 const LOOPBACK = new BlockList();

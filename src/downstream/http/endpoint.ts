@@ -8,6 +8,7 @@ import { fateOfMessage } from '../../mcp/lost-request.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
+import type { AllowedNames } from './bind.js';
 import type { CallerCheck } from './caller.js';
 import { onOneLine } from './event-stream.js';
 import * as guards from './guards.js';
@@ -60,7 +61,7 @@ interface EndpointOptions {
   /** Called for each request of a client of MCP that was not refused for its headers. */
   readonly onRequest: () => void;
   /** Accepted names. Available once the server listens. */
-  readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
+  readonly names: () => AllowedNames;
   readonly events: EventSink;
 }
 
@@ -126,17 +127,17 @@ export class Endpoint {
   };
 
   /**
-   * Lets a page of an allowed origin read the answers, also refusals. Returns whether the request only asks whether it may be
+   * Lets a page of an origin that the person has named read the answers, also refusals. Returns whether the request only asks whether it may be
    * sent, which browsers do without a token.
    */
   #isPreflight({ method, headers, url }: FastifyRequest, reply: FastifyReply): boolean {
-    const { hosts, origins } = this.#options.names();
+    const { hosts, pages } = this.#options.names();
     const { origin } = headers;
     const isAllowed =
       origin !== undefined &&
       guards.refuseHost(headers.host, hosts) === undefined &&
       guards.refuseTarget(url, hosts) === undefined &&
-      guards.refuseOrigin(origin, origins) === undefined;
+      guards.refuseOrigin(origin, pages) === undefined;
     if (!isAllowed) return false;
     reply.raw.setHeader('access-control-allow-origin', origin);
     for (const [name, value] of Object.entries(CORS)) reply.raw.setHeader(name, value);

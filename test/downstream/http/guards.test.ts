@@ -116,11 +116,14 @@ describe('a request that a web page can send', () => {
       });
   });
 
-  it('tells a page of another origin nothing', async () => {
+  it.each([
+    ['of another origin', 'https://evil.example', 403],
+    ['of the own origin, which need not ask', 'http://127.0.0.1:PORT', 405],
+  ])('tells a page %s nothing', async (_, origin, expected) => {
     const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
-    const other = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
-    const { status, headers } = await http.send('OPTIONS', '/mcp', other);
-    expect([status, Object.keys(headers).filter((name) => name.startsWith('access-control'))]).toEqual([403, []]);
+    const page = { origin: origin.replace('PORT', String(http.front.port)), 'access-control-request-method': 'POST' };
+    const { status, headers } = await http.send('OPTIONS', '/mcp', page);
+    expect([status, Object.keys(headers).filter((name) => name.startsWith('access-control'))]).toEqual([expected, []]);
   });
 
   it('is served at a path with a slash at the end, and without `Accept`', async () => {

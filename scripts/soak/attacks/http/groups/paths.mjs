@@ -1,12 +1,10 @@
-// Paths and methods: nothing but `/mcp`, `/mcp/KEY`, `/healthz` and `/readyz` exists.
+// Paths and methods: nothing but `/mcp`, `/mcp/KEY`, both also with a slash at the end, `/healthz` and `/readyz` exists.
 const NOWHERE = [
   '/',
   '//',
-  '/mcp/',
   '//mcp',
   '/mcp//',
   '/mcp/nobody',
-  '/mcp/sound/',
   '/mcp/sound/x',
   '/mcp/sound/..',
   '/mcp/../mcp/nobody',
@@ -94,6 +92,11 @@ export const paths = {
       expect: [400, 404, 414],
       check: ({ responses: [{ headers, body }] }) =>
         headers.has('mcp-session-id') || /root:|password|"servers"/.test(body) ? 'it serves something' : undefined,
+    })),
+    ...['/mcp/', '/mcp/sound/'].map((target) => ({
+      name: `${target} without a token`,
+      request: () => ({ target, headers: { authorization: undefined, 'mcp-session-id': undefined }, body: INITIALIZE }),
+      expect: 401,
     })),
     { name: 'a query', request: () => ({ target: '/mcp?x=../../y' }), expect: [200, 400, 404] },
     { name: 'a fragment', request: () => ({ target: '/mcp#x' }), expect: [200, 400, 404] },
