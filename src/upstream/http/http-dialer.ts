@@ -46,7 +46,7 @@ export interface RemoteTarget extends DialTarget<RemoteSpec> {
 
 /** Shortest time between two readings of the lists for changes that were missed, in milliseconds. */
 const REREAD_MS = 10_000;
-/** What a server says when its lists have changed. */
+/** Notifications with which a server reports that its lists have changed. */
 const CHANGES = [...new Set(LIST_KINDS.map((kind) => LISTS[kind].changed))].map(
   (method) => `{"jsonrpc":"2.0","method":"${method}"}`,
 );

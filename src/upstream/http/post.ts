@@ -243,7 +243,7 @@ export class Post {
     if (await this.#isMovedOn(refusal)) return;
     if (answer !== undefined && this.id !== undefined) this.#deliver(bytes);
     const reason = status === 429 || status >= 500 ? 'unavailable' : 'refused';
-    this.#fail(reason, mayHaveRun(status), clauseOf(refusal));
+    this.#fail(reason, mayHaveRun(refusal), clauseOf(refusal));
   }
 
   get #sent(): Pick<Refusal, 'isInSession' | 'isInitialize' | 'isModern'> {
@@ -288,8 +288,10 @@ export class Post {
       this.#session.lose('lapsed', SESSION_GONE);
       return true;
     }
-    if (!isCertain && mayHaveRun(refusal.status)) {
-      // The new session is of use to the next message.
+    // The new session is of use to the next message.
+    if (!isCertain && mayHaveRun(refusal)) {
+      // The error is the answer.
+      if (refusal.status === 200) return false;
       this.#fail('connection_lost', true, `${clauseOf(refusal)}, as to all in its session`);
       return true;
     }

@@ -1,4 +1,5 @@
 import { describeRefusal } from '../../http/words.js';
+import { RPC_CODES } from '../../jsonrpc/message.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';
 
 /** A refusal of a message: its status, or 200 for an error in an answer, and what is known of both sides. */
@@ -16,7 +17,7 @@ export interface Refusal {
 }
 
 /**
- * What a refusal means for the message that it refuses:
+ * Meaning of a refusal for the message that it refuses:
  *
  * - `new session`: The server does not know the session, so it did not process the message. A new session is worth a try.
  * - `in doubt`: The server may not know the session. Another request in the session shows it.
@@ -48,8 +49,12 @@ export function meaningOf({ status, body, code, isInSession, isInitialize, isMod
   return status < 500 && ABOUT_SESSION.test(body) ? 'new session' : 'in doubt';
 }
 
-/** Whether a server may have processed a message that it refused with this status. */
-export function mayHaveRun(status: number): boolean {
+/**
+ * Whether a server may have processed a message that it refused. An error with 200 may come from a proxy whose server ended
+ * during the call, unless the error is about the session or the form of the request.
+ */
+export function mayHaveRun({ status, code, body }: Pick<Refusal, 'status' | 'code' | 'body'>): boolean {
+  if (status === 200) return code !== RPC_CODES.invalidRequest && !ABOUT_SESSION.test(body);
   return status >= 500 && status !== 503;
 }
 

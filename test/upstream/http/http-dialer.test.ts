@@ -136,6 +136,17 @@ describe('a call over HTTP', () => {
     ]);
   });
 
+  it.each([
+    [-32_000, 'Connection closed'],
+    [-32_001, 'Request timed out'],
+  ])('F232: is not sent again after an error that a server gives during a call, such as %s', async (code, message) => {
+    const { origin, sessions, of } = await serveForgetful((got) => json(got.response, errorOf(got, code, message)));
+    const { call } = await connect(origin);
+    const ends = [await call().done, await call().done, await call().done];
+    expect(ends).toEqual(['{"session":1}', expect.stringContaining(message), '{"session":2}']);
+    expect([sessions.length, of('tools/call').length]).toEqual([2, 3]);
+  });
+
   it.each([400, 403, 404, 500])('is refused alone with %s if the session serves other requests', async (code) => {
     const { origin, of } = await serveCalls(({ response }) =>
       response.writeHead(code).end('{"detail":"no such folder"}'),
