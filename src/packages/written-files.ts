@@ -1,6 +1,16 @@
-import { copyFileSync, lstatSync, mkdirSync, readdirSync, renameSync, type Stats, utimesSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { readJsonFile, replaceFileSync, statOf } from '../files/whole-file.js';
+import {
+  constants,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  utimesSync,
+} from 'node:fs';
+import { dirname, join, normalize, sep } from 'node:path';
+import { readJsonFile, realPath, replaceFileSync, statOf } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 
 /*
@@ -37,6 +47,7 @@ export function carryOver(from: string, to: string): CarriedFiles {
   const carried: string[] = [];
   const left: string[] = [];
   for (const path of writtenIn(from)) {
+    if (!isInside(from, path)) continue;
     const source = lstatSync(join(from, path));
     const target = statOf(join(to, path));
     if (target !== undefined && isSameTime(target.mtimeMs, source.mtimeMs) && target.size === source.size) continue;
@@ -45,7 +56,10 @@ export function carryOver(from: string, to: string): CarriedFiles {
       left.push(path);
       continue;
     }
-    copy(join(from, path), join(to, path), source);
+    if (!copy(join(from, path), to, path, source)) {
+      left.push(path);
+      continue;
+    }
     toCopies.set(path, source.mtimeMs);
     carried.push(path);
   }
@@ -64,9 +78,9 @@ export function refreshCopies(folder: string): void {
   let isChanged = false;
   for (const [path, copiedMs] of copies) {
     const [source, target] = [statOf(join(from, path)), statOf(join(folder, path))];
-    if (!source?.isFile() || isSameTime(copiedMs, source.mtimeMs)) continue;
+    if (!source?.isFile() || !isInside(from, path) || isSameTime(copiedMs, source.mtimeMs)) continue;
     if (target !== undefined && !isSameTime(copiedMs, target.mtimeMs)) continue;
-    copy(join(from, path), join(folder, path), source);
+    if (!copy(join(from, path), folder, path, source)) continue;
     copies.set(path, source.mtimeMs);
     isChanged = true;
   }
@@ -117,13 +131,28 @@ function sourceOf(folder: string): string | undefined {
 function copiesIn(folder: string): Map<string, number> {
   const value = readJsonFile(join(folder, COPIES));
   const times = Object.entries(isRecord(value) && isRecord(value.files) ? value.files : {});
-  return new Map(times.filter((entry): entry is [string, number] => typeof entry[1] === 'number'));
+  const isTime = (entry: [string, unknown]): entry is [string, number] => typeof entry[1] === 'number';
+  return new Map(times.filter(isTime).filter(([path]) => normalize(path) === path && path.startsWith(MODULES + sep)));
 }
 
-function copy(from: string, to: string, { mtimeMs }: Stats): void {
+/**
+ * Whether a path leads to a file of the packages themselves. The server may have written the list of copies, or links, while it
+ * was not confined, and a copy must not bring it files from elsewhere.
+ */
+function isInside(folder: string, path: string): boolean {
+  const [real, modules] = [realPath(join(folder, path)), realPath(join(folder, MODULES))];
+  return real !== undefined && modules !== undefined && (real === modules || real.startsWith(modules + sep));
+}
+
+/** Copies a file to a path in a folder. Returns false, without a copy, if links lead out of the folder. */
+function copy(from: string, folder: string, path: string, { mtimeMs }: Stats): boolean {
+  const to = join(folder, path);
   mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+  if (!isInside(folder, dirname(path))) return false;
   const draft = `${to}.trunkline.tmp`;
-  copyFileSync(from, draft);
+  rmSync(draft, { force: true });
+  copyFileSync(from, draft, constants.COPYFILE_EXCL);
   utimesSync(draft, new Date(), mtimeMs / 1_000);
   renameSync(draft, to);
+  return true;
 }

@@ -1,4 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -69,6 +79,29 @@ describe('the files that a server writes beside its program', () => {
     write(`one/${STATE}`, 'third', 6_000);
     refreshCopies(two);
     expect(read('two', STATE)).toBe('of two');
+  });
+
+  it.each([
+    ['a path outside of the packages', 'home', 'id'],
+    ['a path that leads out of them', 'one', 'node_modules/../../home/id'],
+    ['a link in the earlier version', 'one', 'node_modules/tool/away/id'],
+  ])('never bring a server files from elsewhere, by %s in a list that it has written', (_, from, path) => {
+    const [one, two] = [install('one', 1_000), install('two', 1_500)];
+    write('home/id', 'secret', 2_000);
+    symlinkSync(join(folder, 'home'), join(one, 'node_modules/tool/away'));
+    write('two/carried-over.json', JSON.stringify({ from: join(folder, from), files: { [path]: 0 } }), 2_000);
+    refreshCopies(two);
+    expect(writtenIn(two).map((found) => read('two', found))).not.toContain('secret');
+    expect([join(two, 'id'), join(two, 'node_modules/tool/away/id')].filter((file) => existsSync(file))).toEqual([]);
+  });
+
+  it('are never written through a link that leads out of the new version', () => {
+    const [one, two] = [install('one', 1_000), install('two', 1_500)];
+    write('home/id', 'secret', 1_000);
+    write('one/node_modules/tool/data/id', 'other', 2_000);
+    symlinkSync(join(folder, 'home'), join(two, 'node_modules/tool/data'));
+    expect(carryOver(one, two)).toEqual({ carried: [], left: ['node_modules/tool/data/id'] });
+    expect(readFileSync(join(folder, 'home/id'), 'utf8')).toBe('secret');
   });
 
   it('go back to the version from which they came', () => {
