@@ -118,7 +118,8 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
       onRefused: (target, reason) => this.#refused(spec, log, target, reason),
     });
     const distrusted = confined.kind === 'ready' ? confined.policy.distrusted : [];
-    this.#distrusted.set(spec.key, distrusted);
+    if (distrusted.length > 0) this.#distrusted.set(spec.key, distrusted);
+    else this.#distrusted.delete(spec.key);
     for (const remark of distrusted) {
       this.#options.logger.warn({ server: spec.key, remark }, 'the sandbox keeps a place closed');
       log.add(remark);

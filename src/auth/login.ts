@@ -57,7 +57,7 @@ export interface PendingLogin {
   readonly url: string;
   /** Where the page sends the browser back to. The authorization server must know it. */
   readonly redirectUri: string;
-  /** What the authorization server answered when Trunkline asked for the page, if that was a refusal. */
+  /** The refusal of the authorization server when Trunkline asked for the page. */
   readonly refusal: string | undefined;
   /** Takes the URL to which the browser was sent back. Returns whether the text is such a URL. */
   submit(text: string): boolean;

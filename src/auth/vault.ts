@@ -13,7 +13,7 @@ export interface LoginRecord {
    * - `expired`: The tokens were refused, by the authorization server at a renewal or by the server. The client stays.
    */
   readonly state: 'logged_in' | 'expired';
-  /** What the authorization server said when it refused to renew the login. */
+  /** The words with which the authorization server refused to renew the login. */
   readonly refusal?: string;
   /** Random id of the login. A renewal does not change it. */
   readonly identity: string;

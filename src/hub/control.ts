@@ -44,7 +44,7 @@ export function lineReader(
  * versions.
  */
 
-/** What a process of Trunkline serves: the clients of a hub, clients over HTTP, or one client on stdin. */
+/** Kind of clients that a process of Trunkline serves: those of a hub, those over HTTP, or one on stdin. */
 export type GatewayKind = 'hub' | 'http' | 'stdio';
 
 /** The result of the command `describe`. */

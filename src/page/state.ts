@@ -65,7 +65,7 @@ function take(frame: Frame): void {
 /** Number of times that another configuration took the place of the one before. */
 export const replacements = signal(0);
 
-/** Nothing of another configuration stays. */
+/** Forgets everything that belongs to another configuration. */
 function forget(): void {
   replacements.value += 1;
   hub.value = undefined;

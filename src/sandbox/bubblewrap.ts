@@ -42,7 +42,7 @@ interface Confined {
   readonly scratch?: string | undefined;
 }
 
-/** What bubblewrap is started with. */
+/** Command line of bubblewrap, and the rest of its arguments. */
 interface BubblewrapCommand {
   readonly args: string[];
   /** The text for `argumentsDescriptor`. */

@@ -289,7 +289,7 @@ export function filesOf({ folder, name }: RunningGateway): ReturnType<typeof hub
   return hubFiles(folder, name);
 }
 
-/** What ends a gateway, as a phrase. */
+/** The command or action that ends a gateway, as a phrase. */
 export function howToEnd({ kind, pid, url }: Pick<RunningGateway, 'kind' | 'pid' | 'url'>): string {
   if (kind === 'hub') return `\`trunkline stop${pid === undefined ? '' : ` --gateway ${pid}`}\` ends it`;
   return kind === 'http' ? `\`trunkline drain ${url}\` ends it after its calls` : 'it ends with its client';
@@ -299,7 +299,7 @@ export function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** What to do with a gateway whose configuration file is gone; `undefined` if the file is there. */
+/** Advice for a gateway whose configuration file is gone; `undefined` if the file is there. */
 export function goneText(gateway: RunningGateway): string | undefined {
   const { configFile, kind } = gateway;
   if (configFile === undefined || existsSync(configFile)) return undefined;
