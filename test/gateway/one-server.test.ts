@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NamedViews } from '../../src/gateway/catalog/tool-policy.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
 import { type ServerScript, scriptGateway, startGateway, toolOf } from '../support/scripted-gateway.js';
@@ -81,6 +82,41 @@ describe('a client that wants to see one server as it is', () => {
       { name: 'read file', inputSchema: { type: 'object' }, execution: { taskSupport: 'optional' } },
     ]);
   });
+
+  it.each([
+    ['tools/call', {}],
+    ['tools/call', { name: null }],
+    ['tools/call', { name: 7 }],
+    ['tools/call', { name: ['hidden'] }],
+    ['tools/call', { name: { hidden: 1 } }],
+    ['tools/call', '{"name":"x","name":"hidden"}'],
+    ['tools/call', ['hidden', {}]],
+    ['prompts/get', { name: ['x'] }],
+    ['resources/read', { uri: ['x:y'] }],
+    ['resources/subscribe', { uri: 7 }],
+    ['resources/unsubscribe', {}],
+    ['completion/complete', { ref: { type: 'ref/prompt', name: ['x'] }, argument: {} }],
+    ['completion/complete', { ref: { type: 'ref/resource', uri: 7 }, argument: {} }],
+  ])(
+    'sends no %s with %j, because the policy cannot judge it, and neither does any other endpoint',
+    async (method, params) => {
+      const views = new NamedViews({ views: [{ name: 'v', servers: ['a'] }], clients: [] });
+      const world = await startGateway({
+        servers: { a: { tools: ['x', 'hidden'], filter: { deny: ['hidden'] } } },
+        views,
+      });
+      for (const who of [{ server: 'a' }, { view: 'v' }, {}]) {
+        const client = world.connect(who);
+        client.initialize();
+        await flush();
+        const text = typeof params === 'string' ? params : JSON.stringify(params);
+        client.say(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${text}}`);
+        await flush();
+        expect(client.answerTo(1)?.error.code, JSON.stringify(who)).toBe(typeof params === 'string' ? -32600 : -32602);
+      }
+      expect(world.server('a').child.asked(method)).toEqual([]);
+    },
+  );
 
   it('calls its tools by these names, listed or not, and none of another server or of ours', async () => {
     const { client, startAll, server, hi } = looking();
@@ -187,7 +223,7 @@ describe('a client that wants to see one server as it is, and asks for', () => {
   it.each([
     ['completion/complete', { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: 'b' } }],
     ['completion/complete', {}],
-    ['prompts/get', { name: 7 }],
+    ['prompts/get', { name: 'unlisted', unknown: [1] }],
     ['resources/read', { uri: 'x://unlisted', unknown: [1] }],
     ['resources/list', { cursor: 'mine', _meta: { a: 1 } }],
     ['logging/setLevel', { level: 'loud' }],

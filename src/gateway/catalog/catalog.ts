@@ -185,6 +185,8 @@ export interface Shadowed {
   readonly key: string;
   readonly exposed: string;
   readonly owner: string;
+  /** The prefix of the owner, if the name begins with it. Then the name is the owner's, listed there or not. */
+  readonly prefix?: string;
 }
 
 /** A list entry of the gateway itself. */
@@ -223,7 +225,7 @@ export class Catalog {
 
   /**
    * `own` entries come last. Clients in search mode see only the pinned entries, `own` and `forSearch`. Server names that start
-   * with `trunkline__` are shadowed.
+   * with `trunkline__`, or with the prefix of another server, are shadowed.
    */
   constructor(
     kind: ListKind,
@@ -240,10 +242,17 @@ export class Catalog {
     const entries: Uint8Array[] = [];
     const translated = new Set<number>();
     const pinned: number[] = [];
+    const keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
 
     for (const { key, list } of parts) {
       const names: string[] = [];
       for (const { exposed, original, entry } of list.entries) {
+        const prefix = isNamed(kind) ? splitExposedName(exposed)?.prefix : undefined;
+        const namesake = prefix === undefined ? undefined : keysByPrefix.get(prefix);
+        if (prefix !== undefined && namesake !== undefined && namesake !== key) {
+          shadowed.push({ key, exposed, owner: namesake, prefix });
+          continue;
+        }
         const owner = exposed.startsWith(OWN_PREFIX) ? 'trunkline' : routes.get(exposed)?.key;
         if (owner !== undefined) {
           shadowed.push({ key, exposed, owner });
@@ -270,7 +279,7 @@ export class Catalog {
     this.own = own;
     this.#routes = routes;
     this.#originals = originals;
-    this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
+    this.#keysByPrefix = keysByPrefix;
   }
 
   /** The response pages for clients of a revision; with `isSearched`, for those in search mode. */

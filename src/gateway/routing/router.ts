@@ -124,9 +124,7 @@ export class Router {
     kind: NamedKind,
   ): NamedTarget | RpcError {
     const name = stringAt(bytes, token);
-    if (token === undefined || name === undefined) {
-      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${NOUNS[kind]}, a string`);
-    }
+    if (token === undefined || name === undefined) return needsName(method, kind);
     const route = catalogs[kind].resolve(name) ?? this.#unlisted(name, kind);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) {
@@ -271,15 +269,25 @@ function unchanged(request: RelayedRequest, backend: Backend, revision: string |
     };
     return { backend, edits: [], editAnswer };
   }
-  const { name } = tokens;
-  const shown = method === METHODS.callTool ? stringAt(bytes, name) : undefined;
-  if (name === undefined || shown === undefined) return { backend, edits: [] };
+  const { name, uri, refName, refUri } = tokens;
+  const isComplete = method === METHODS.complete;
+  // The policy below decides by a name. A server could take a number or a list for the name of a denied tool.
+  const isText = (span: Span | undefined) => stringAt(bytes, span) !== undefined;
+  if (method === METHODS.getPrompt && !isText(name)) return needsName(method, 'prompts');
+  if (BY_URI.has(method) && !isText(uri)) return needsUri(method);
+  if (isComplete && refName !== undefined && !isText(refName)) return needsName(method, 'prompts');
+  if (isComplete && refUri !== undefined && !isText(refUri)) return needsUri(method);
+  if (method !== METHODS.callTool) return { backend, edits: [] };
+  const shown = stringAt(bytes, name);
+  if (name === undefined || shown === undefined) return needsName(method, 'tools');
   const { shaping, policy } = backend.rules;
   const tool = shaping === undefined ? shown : shaping.originalOf(shown, toolsOf(backend).renamed);
   if (!policy(tool)) return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', shown));
   const edits = tool === shown ? [] : [{ span: name, text: toBytes(JSON.stringify(tool)) }];
   return shaped({ backend, edits, tool }, request);
 }
+
+const BY_URI: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.subscribe, METHODS.unsubscribe]);
 
 /** The tools of a server as far as they were read, under original names. */
 function toolsOf(backend: Backend) {
@@ -298,6 +306,10 @@ function shaped(target: Target & { readonly tool: string }, request: RelayedRequ
 export function mayChange(target: Target | Candidates | RpcError): boolean {
   if (target instanceof RpcError) return target instanceof NotListed;
   return 'candidates' in target || target.isGuess === true;
+}
+
+function needsName(method: string, kind: NamedKind): RpcError {
+  return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${NOUNS[kind]}, a string`);
 }
 
 function needsUri(method: string): RpcError {

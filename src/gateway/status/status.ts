@@ -303,8 +303,9 @@ function reportSkills(facts: StatusFacts, key: string) {
 }
 
 /** Says why a name is not listed a second time, and how to list both entries. */
-function explainShadowed({ owner }: Shadowed, kind: ListKind): string {
+export function explainShadowed({ owner, prefix }: Shadowed, kind: ListKind): string {
   if (owner === 'trunkline') return "names that begin with trunkline__ are reserved for Trunkline's own tools";
+  if (prefix !== undefined) return `names that begin with ${prefix}__ are reserved for server "${owner}"`;
   const taken = `server "${owner}" has this name already`;
   const isPrefixed = kind === 'tools' || kind === 'prompts';
   return isPrefixed ? `${taken}; to list both, remove \`prefix: ""\` from one of the two servers` : taken;

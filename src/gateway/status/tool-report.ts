@@ -5,6 +5,7 @@ import { estimateTokens, listTokens } from '../../mcp/entry-check.js';
 import type { Catalogs } from '../catalog/catalog.js';
 import type { ListMode, NamedView } from '../catalog/tool-policy.js';
 import type { Backend } from '../registry/backend.js';
+import { explainShadowed } from './status.js';
 
 /** The tools that the clients of one view see, and the tools that are hidden from them. */
 export interface ViewTools {
@@ -99,12 +100,11 @@ function reportTools(
   const listed = entries.map(({ exposed: name, original, entry }): ToolRow => {
     const known = shown.get(name) ?? entry;
     const about = { server, name, original, ...textsOf(known), tokens: estimateTokens(known?.length ?? 0) };
-    const owner = shadowed.find((each) => each.key === server && each.exposed === name)?.owner;
+    const taken = shadowed.find((each) => each.key === server && each.exposed === name);
     if ((verdicts?.get(original) ?? 'approved') !== 'approved')
       return { ...about, state: 'unapproved', because: reasonOf(original) };
     if (entry === undefined) return { ...about, state: 'quarantined', because: reasonOf(original) };
-    if (owner !== undefined)
-      return { ...about, state: 'shadowed', because: `the server ${owner} has this name already` };
+    if (taken !== undefined) return { ...about, state: 'shadowed', because: explainShadowed(taken, 'tools') };
     if (backend.isUnavailable) return { ...about, state: 'outside', because: 'its server does not run' };
     if (shown.has(name)) return { ...about, ...SHOWN };
     return { ...about, state: 'outside', because: `the view ${view?.name ?? ''} leaves it out` };

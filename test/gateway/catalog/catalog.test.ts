@@ -72,12 +72,30 @@ describe('a name that two claim', () => {
     expect(catalog.listed.get('b')).toEqual([]);
   });
 
-  it('never is one that Trunkline may offer, so that no server passes for the gateway', () => {
-    const catalog = toolsOf([part('a', ['trunkline__restart', 'x'], { prefix: '' })], OWN);
-    expect(namesIn(catalog)).toEqual(['x', 'trunkline__status']);
-    expect(catalog.resolve('trunkline__restart')).toBeUndefined();
-    expect(catalog.shadowed).toEqual([{ key: 'a', exposed: 'trunkline__restart', owner: 'trunkline' }]);
-  });
+  it.each(['tools', 'prompts'] as const)(
+    'of %s never begins with the prefix of another server, in either order',
+    (kind) => {
+      const bank = part('bank', ['pay']);
+      const bare = part('bare', ['bank__balance', 'bank__pay', 'bankless', 'other__x'], { prefix: '' });
+      const odd = part('odd', ['bank__é', 'bank__'], { prefix: '' });
+      for (const parts of [
+        [bank, bare, odd],
+        [bare, odd, bank],
+      ]) {
+        const catalog = new Catalog(kind, parts, [], { hmac });
+        expect(Object.fromEntries(catalog.listed)).toEqual({
+          bank: ['bank__pay'],
+          bare: ['bankless', 'other__x'],
+          odd: [],
+        });
+        expect(catalog.resolve('bank__balance')).toMatchObject({ key: 'bank', original: 'balance' });
+        expect(catalog.shadowed).toContainEqual({ key: 'bare', exposed: 'bank__pay', owner: 'bank', prefix: 'bank' });
+        expect(catalog.shadowed.map(({ key }) => key)).toEqual(['bare', 'bare', 'odd', 'odd']);
+      }
+      const uris = new Catalog('resources', [bank, bare], [], { hmac });
+      expect(uris.listed.get('bare')).toEqual(['bank__balance', 'bankless', 'other__x']);
+    },
+  );
 
   it('may belong to a withheld tool, which still owns it', () => {
     const catalog = toolsOf([part('a', ['!read'], { prefix: '' }), part('b', ['read'], { prefix: '' })], []);

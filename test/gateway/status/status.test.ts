@@ -139,7 +139,9 @@ describe('the report', () => {
   });
 
   it('names the server that took a name', async () => {
-    const world = await startGateway({ servers: { a: { tools: ['x'], prefix: '' }, b: { tools: ['x'], prefix: '' } } });
+    const world = await startGateway({
+      servers: { a: { tools: ['x'], prefix: '' }, b: { tools: ['x', 'c__y'], prefix: '' }, c: { tools: [] } },
+    });
     const { make } = await given();
     const servers = ['a', 'b'].map((key) => factsOf(world.server(key).backend));
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
@@ -148,6 +150,7 @@ describe('the report', () => {
         name: 'x',
         reason: 'server "a" has this name already; to list both, remove `prefix: ""` from one of the two servers',
       },
+      { name: 'c__y', reason: 'names that begin with c__ are reserved for server "c"' },
     ]);
   });
 
