@@ -354,7 +354,7 @@ function addMessages(program: CliCommand): void {
     .argument('<FILE>', 'a recording')
     .summary('replay a recording as a server or as its clients')
     .description(
-      'With --as-server: serves stdin and stdout as an MCP server, with the recorded answers of this server. With --as-client: starts the configured servers, sends the recorded messages of the clients, compares the answers, and exits with 1 if any differs.',
+      'With --as-server: serves stdin and stdout as an MCP server, with the recorded answers of this server. With --as-client: starts the configured servers, sends the recorded messages of the clients, compares the answers, and exits with 1 if any differs. The servers execute the recorded calls again, so whatever a call writes, sends or deletes happens again.',
     )
     .option('--as-server <SERVER>', 'stand in for this server')
     .option('--as-client', 'send the recorded messages of the clients, and compare the answers')

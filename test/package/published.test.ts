@@ -52,6 +52,11 @@ describe('server.json, for the official registry', () => {
   });
 });
 
+it('the package has no script that npm runs, or warns of, when it installs the package from a file', () => {
+  const scripts = ['preinstall', 'install', 'postinstall', 'preprepare', 'prepare', 'postprepare'];
+  expect(Object.keys(own.scripts).filter((name) => scripts.includes(name))).toEqual([]);
+});
+
 describe('npm publish', () => {
   it('is stopped while OWNER stands for the owner, or the two files name different ones', () => {
     expect(own.scripts.prepublishOnly).toBe('node scripts/before-publish.mjs');

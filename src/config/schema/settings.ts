@@ -241,7 +241,7 @@ export const GATEWAY_SETTINGS = {
   ),
   record: path('A file for a recording of all messages, without known secrets. Relative to the folder of this file.'),
   sealKeyFile: path(
-    'A file with one to three keys, a line each, for several gateways that serve the same clients. Each gateway then accepts the sessions, the task ids and the cursors of the others. The first key seals, all open. Only the owner of the key file may have access. Relative to the folder of this file.',
+    'A file with one to three keys, a line each, for several gateways that serve the same clients. Each gateway then accepts the sessions, the task ids and the cursors of the others. A gateway makes new ids with the first key, and accepts those of every key in the file. Only the owner of the key file may have access. Relative to the folder of this file.',
   ),
   secretFolder: path(
     'A folder in which the system puts secrets, such as a Secret volume of Kubernetes. A file of sealKeyFile or storePasswordFile in it may be a symbolic link, belong to root, and be readable by its group. Relative to the folder of this file.',
