@@ -41,7 +41,8 @@ export type Client = LoginRecord['client'];
 
 /**
  * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the
- * server. A server without such a document (2025-03-26) is its own issuer. Settings replace what documents say. Throws a
+ * server. A server without such a document (2025-03-26) is its own issuer. An authorization server without metadata has the
+ * endpoints `/authorize`, `/token` and `/register`, as official clients assume. Settings replace what documents say. Throws a
  * `LoginError` or a `RequestError`.
  */
 export async function discover(
@@ -62,7 +63,7 @@ export async function discover(
   const offeredServers = Array.isArray(servers) ? servers.filter((one) => typeof one === 'string') : [];
   const issuer = settings.issuer ?? offeredServers[0] ?? url.origin;
   const metadata = await serverMetadata(issuer, settings, fetch);
-  if (metadata === undefined && (document !== undefined || settings.issuer !== undefined)) {
+  if (metadata === undefined && settings.issuer !== undefined) {
     const [first] = buildDiscoveryUrls(issuer);
     throw new LoginError(
       `the authorization server ${printable(issuer)} has no metadata, for example at ${first?.url.href}`,
@@ -292,8 +293,14 @@ export async function clientFor(
     );
     if (response.status !== 400) break;
   }
+  const name = `the authorization server ${printable(issuer)}`;
+  if (metadata === undefined)
+    throw new LoginError(
+      `${name} has no metadata, and does not register Trunkline at ${endpoint} (${refusal?.message})`,
+      OVERRIDE,
+    );
   throw new LoginError(
-    `the authorization server ${printable(issuer)} does not register Trunkline (${refusal?.message})`,
+    `${name} does not register Trunkline (${refusal?.message})`,
     `if it wants another redirect URI than ${redirectUri}, set \`oauth: { redirectUri: … }\` of the server ${settings.server}, or register an OAuth app there and set \`clientId\``,
   );
 }

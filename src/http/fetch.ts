@@ -43,8 +43,8 @@ const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32
 
 /**
  * A `fetch` for the documents and tokens of authorization servers, whose addresses come from the network. Reads at most 64 KiB,
- * follows redirects of requests without a body to URLs that may be asked, and refuses unencrypted URLs and addresses that the
- * server may not name. With `redirect: 'manual'`, follows none. Rejects with a `RequestError`.
+ * follows redirects to URLs that may be asked, with a body only within the origin, and refuses unencrypted URLs and addresses that
+ * the server may not name. With `redirect: 'manual'`, follows none. Rejects with a `RequestError`.
  */
 export function createFetch(options: FetchOptions): (url: string | URL, init?: RequestInit) => Promise<Response> {
   const ask = createSingleFetch(options);
@@ -57,10 +57,13 @@ export function createFetch(options: FetchOptions): (url: string | URL, init?: R
       if (!isSame) delete headers.authorization;
       const response = await ask(url, { ...init, headers });
       const location = response.headers.get('location');
-      const isFollowed = init.method !== 'POST' && init.redirect !== 'manual' && redirects < MAX_REDIRECTS;
-      if (!isFollowed || !REDIRECTS.has(response.status) || location === null || !URL.canParse(location, url.href))
-        return response;
-      url = new URL(location, url);
+      if (!REDIRECTS.has(response.status) || location === null || !URL.canParse(location, url.href)) return response;
+      const next = new URL(location, url);
+      // A body, which may hold a code or a secret, is sent again to the same origin only.
+      const keepsBody = (response.status === 307 || response.status === 308) && next.origin === first.origin;
+      const isFollowed = (init.method !== 'POST' || keepsBody) && init.redirect !== 'manual';
+      if (!isFollowed || redirects === MAX_REDIRECTS) return response;
+      url = next;
     }
   };
 }

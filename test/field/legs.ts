@@ -23,7 +23,8 @@ import { openStdioTransport } from '../../src/downstream/stdio/stdio-transport.j
 import { readInto } from '../../src/io/streams/read-into.js';
 import { loadAnyConfig } from '../support/load-config.js';
 import type { Message } from '../support/wire.js';
-import { type ListeningPlay, listen } from './http-play.js';
+import { type HttpPlay, type ListeningPlay, listen } from './http-play.js';
+import { guarded, LoginOfSdk, logIn } from './login.js';
 import { type Play, type PlayedPipes, playServer, soundResult, tool } from './play.js';
 import { PlayedDialer } from './played-dialer.js';
 import { FAILS, NO_ANSWER, type Row } from './row.js';
@@ -248,6 +249,8 @@ export class Field {
   readonly #rows: readonly Row[];
   readonly #listening: ListeningPlay[] = [];
   readonly #dataHome = process.env.XDG_DATA_HOME;
+  /** Why logins failed. */
+  readonly #failedLogins = new Map<Row, string>();
   #composition: Composition | undefined;
 
   constructor(rows: readonly Row[]) {
@@ -267,8 +270,9 @@ export class Field {
       await server.close();
       return outcome;
     }
-    if (row.http !== undefined) {
-      const listening = await listen(row.http);
+    const http = httpOf(row);
+    if (http !== undefined) {
+      const listening = await listen(http);
       try {
         const isOver = row.direct === NO_ANSWER ? () => through.then(() => {}) : FOREVER;
         return await this.#askOverHttp(row, new URL(`${listening.origin}/mcp`), isOver);
@@ -289,11 +293,12 @@ export class Field {
     const servers = await Promise.all(
       this.#rows.map(async (row, index) => {
         const key = keyOf(index);
-        if (row.http === undefined) {
+        const http = httpOf(row);
+        if (http === undefined) {
           plays.set(key, row.server ?? {});
           return [key, { command: process.execPath, prefix: '', ...row.entry }];
         }
-        const listening = await listen(row.http);
+        const listening = await listen(http);
         this.#listening.push(listening);
         return [key, { url: `${listening.origin}/mcp`, prefix: '', ...row.entry }];
       }),
@@ -305,8 +310,15 @@ export class Field {
     const config = { gateway, servers: Object.fromEntries(servers), views: Object.fromEntries(views) };
     writeFileSync(file, JSON.stringify(config));
     const environment = { ...process.env, HOME: this.#folder };
+    const loaded = loadAnyConfig(file, { env: environment, nodePath: process.execPath });
+    await Promise.all(
+      this.#rows.map(async (row) => {
+        const failure = row.login && (await logIn(loaded, this.#key(row)));
+        if (failure !== undefined) this.#failedLogins.set(row, failure);
+      }),
+    );
     this.#composition = compose({
-      config: loadAnyConfig(file, { env: environment, nodePath: process.execPath }),
+      config: loaded,
       platform: createPlatform(),
       logger: pino({ level: 'silent' }),
       environment,
@@ -323,6 +335,8 @@ export class Field {
 
   /** The outcome with Trunkline between client and server. */
   async through(row: Row): Promise<string> {
+    const failedLogin = this.#failedLogins.get(row);
+    if (failedLogin !== undefined) return `${FAILS}: ${failedLogin}`;
     const pipes = this.#connect(row);
     if (row.client === undefined) return await ask(row, pipes, FOREVER);
     return await row.client(new Wire(pipes, FOREVER));
@@ -373,9 +387,27 @@ export class Field {
   }
 
   async #askOverHttp(row: Row, url: URL, isOver: () => Promise<void>): Promise<string> {
-    const transport = row.sdk === 2 ? new Http2(url) : new StreamableHTTPClientTransport(url);
-    return await askWith(row, transport, isOver);
+    const login = row.login && new LoginOfSdk();
+    const open = () =>
+      row.sdk === 2
+        ? new Http2(url, { ...(login && { authProvider: login }) })
+        : new StreamableHTTPClientTransport(url, { ...(login && { authProvider: login }) });
+    const first = open();
+    const outcome = await askWith(row, first, isOver);
+    if (login?.back === undefined) return outcome;
+    // The person has logged in.
+    try {
+      await first.finishAuth((await login.back).searchParams.get('code') ?? '');
+    } catch (error) {
+      return `${FAILS}: ${firstLine(error)}`;
+    }
+    return await askWith(row, open(), isOver);
   }
+}
+
+/** The played server behind a URL. */
+function httpOf({ http, login }: Row): HttpPlay | undefined {
+  return login === undefined ? http : guarded(login);
 }
 
 function keyOf(index: number): string {

@@ -1,6 +1,7 @@
 // The form of a row: what the other side does, and what a user should get.
 import type { HttpPlay } from './http-play.js';
 import type { FieldClient, Wire } from './legs.js';
+import type { LoginPlay } from './login.js';
 import type { Play } from './play.js';
 
 /** Outcomes are texts that a person reads in the table. One that begins with this word is of no use to the user. */
@@ -19,6 +20,8 @@ export interface Row {
   readonly server?: Play;
   /** The server behind a URL. */
   readonly http?: HttpPlay;
+  /** The server behind a URL that wants a login. */
+  readonly login?: LoginPlay;
   /** Settings of the server in the configuration of Trunkline. */
   readonly entry?: Readonly<Record<string, unknown>>;
   /** What the user of an official client does; by default lists the tools, and calls `echo`. Returns what the user gets. */
@@ -28,7 +31,7 @@ export interface Row {
   /** The generation of the official SDK whose client asks. */
   readonly sdk?: 1 | 2;
   /** Outcome with the official SDK directly. The default is what a sound server gives. */
-  readonly direct?: string;
+  readonly direct?: string | RegExp;
   /** Outcome through Trunkline. The default is the outcome directly. */
   readonly through?: string | RegExp;
   /** Words in the status of the server. */
@@ -43,7 +46,15 @@ export const SOUND = 'tools: echo; echo: hello';
 export type Verdict = 'same' | 'better' | 'safer' | 'worse';
 
 /** Judges an outcome through Trunkline by the outcome directly. */
-export function judge({ direct, through, protects }: Row & { direct: string; through: string }): Verdict {
+export function judge({
+  direct,
+  through,
+  protects,
+}: {
+  direct: string;
+  through: string;
+  protects?: string | undefined;
+}): Verdict {
   if (direct === through) return 'same';
   if (direct.startsWith(FAILS)) return 'better';
   return protects === undefined ? 'worse' : 'safer';
