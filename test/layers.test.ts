@@ -34,7 +34,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
-  'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
+  'downstream/http': [...BASE, 'io', 'io/streams', 'http', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // One HTTP request to a server.
   http: ['json', 'timing', 'errors', '.', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
   // Logins at remote servers. `oauth.ts` loads the SDK, with the first token. Those of a cluster are in its store.
@@ -109,13 +109,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'files/edit': ['json', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
-  'config/schema': ['json', 'npm:zod'],
+  'config/schema': ['json', 'http', 'npm:zod'],
   'config/file': ['config/schema', 'json', 'files', 'node', 'npm:yaml', 'npm:zod'],
   'config/resolve': [
     'config/schema',
     'config/file',
     'json',
     'files',
+    'http',
     'supervision',
     'gateway/catalog',
     'gateway/dispatch',
@@ -198,6 +199,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...[
       'json',
       'errors',
+      'http',
       'mcp',
       'files',
       'files/edit',
@@ -214,7 +216,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The page of `trunkline web`, in a browser. It takes types, the vocabulary of the status, and the escaping of texts.
   page: ['web', 'json', 'record', 'gateway/status', 'npm:preact', 'npm:@preact/signals'],
   // The server of `trunkline web`. It knows no hub; the command gives it a source of facts.
-  web: ['json', 'timing', 'errors', 'downstream/http', 'gateway/status', 'hub', 'node'],
+  web: ['json', 'timing', 'errors', 'http', 'downstream/http', 'gateway/status', 'hub', 'node'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

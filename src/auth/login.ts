@@ -2,9 +2,9 @@ import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorCode } from '../errors/error-text.js';
+import { bare, isLocalhost, isLoopback } from '../http/addresses.js';
 import { createAgent } from '../http/agents.js';
 import type { createFetch } from '../http/fetch.js';
-import { isLoopbackHost } from '../http/fetch.js';
 import { sendRequest } from '../http/send-request.js';
 import { describeRefusal } from '../http/words.js';
 import { printable } from '../json/printable.js';
@@ -59,7 +59,7 @@ export interface PendingLogin {
   readonly redirectUri: string;
   /** The refusal of the authorization server when Trunkline asked for the page. */
   readonly refusal: string | undefined;
-  /** Takes the URL to which the browser was sent back. Returns whether the text is such a URL. */
+  /** Takes the URL to which the browser was sent back. Returns whether the text is such a URL of this login. */
   submit(text: string): boolean;
   /** Resolves when the login is stored. Rejects with a `LoginError` or a `RequestError`. */
   readonly finished: Promise<LoginRecord>;
@@ -262,14 +262,14 @@ function redirectUriOf(port: number): string {
 }
 
 /**
- * Listens for the browser on loopback: at the configured URI or port, or else at that of the registration or a fixed one. Without
+ * Listens for the browser on loopback: at the address of the configured URI or port, or else at that of the registration or a fixed one. Without
  * a listener, the person has to paste the address.
  */
 async function openListener(
   { callbackPort, clientId, server, redirectUri: own }: LoginSettings,
   before: LoginRecord | undefined,
 ): Promise<{ listener: Server | undefined; redirectUri: string }> {
-  if (own !== undefined && !(new URL(own).protocol === 'http:' && isLoopbackHost(new URL(own).hostname)))
+  if (own !== undefined && !(new URL(own).protocol === 'http:' && isLoopback(new URL(own).hostname)))
     return { listener: undefined, redirectUri: own };
   const { redirectUri } = before?.client ?? {};
   const registered = redirectUri === undefined ? [] : [portOf(redirectUri)];
@@ -281,7 +281,7 @@ async function openListener(
     const listener = createServer();
     const isTaken = await new Promise<boolean>((resolve, reject) => {
       listener.once('error', (error) => (TAKEN.has(errorCode(error) ?? '') ? resolve(true) : reject(error)));
-      listener.listen(port, '127.0.0.1', () => resolve(false));
+      listener.listen(port, own === undefined ? '127.0.0.1' : addressOf(own), () => resolve(false));
     });
     if (!isTaken) return { listener, redirectUri: own ?? redirectUriOf((listener.address() as AddressInfo).port) };
   }
@@ -293,6 +293,12 @@ async function openListener(
 
 /** Reasons for which a port cannot be used: another program has it, or only an administrator may. */
 const TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
+
+/** The address at which a browser finds a URL on loopback. */
+function addressOf(url: string): string {
+  const { hostname } = new URL(url);
+  return isLocalhost(hostname) ? '127.0.0.1' : bare(hostname);
+}
 
 function portOf(url: string): number {
   return Number(new URL(url).port || 80);
@@ -326,12 +332,12 @@ class Answers {
       () => this.fail(new LoginError('nobody logged in within 10 minutes', 'log in again')),
       LOGIN_MS,
     );
-    const { pathname } = new URL(redirectUri);
+    const { pathname, host } = new URL(redirectUri);
     listener?.on('request', (request, response) => {
       const [path, query = ''] = (request.url ?? '').split('?', 2);
-      const isAnswer = request.method === 'GET' && path === pathname && this.#page === undefined;
-      if (isAnswer && this.#answered(new URLSearchParams(query))) this.#page = response;
-      else show(response, 404, 'This page waits for the answer of a login.');
+      const isHere = request.method === 'GET' && path === pathname && request.headers.host === host;
+      if (isHere && this.#page === undefined && this.#answered(new URLSearchParams(query))) this.#page = response;
+      else show(response, 404, 'This is not the answer to the login that waits here. The login goes on.');
     });
   }
 
@@ -352,16 +358,14 @@ class Answers {
     this.#listener?.closeIdleConnections();
   }
 
-  /** Takes an answer, which may be an error. Returns whether the parameters hold one. */
+  /**
+   * Takes an answer, which may be an error. Returns whether the parameters hold one of this login. Any web page can send others,
+   * but knows no `state`, so they change nothing.
+   */
   #answered(params: URLSearchParams): boolean {
     const [code, error] = [params.get('code'), params.get('error')];
-    if (code === null && error === null) return false;
+    if ((code === null && error === null) || !isSame(params.get('state') ?? '', this.#state)) return false;
     try {
-      if (!isSame(params.get('state') ?? '', this.#state))
-        throw new LoginError(
-          'the answer does not belong to this login (its `state` is wrong)',
-          'log in again, and use the page that this login opens',
-        );
       const iss = params.get('iss') ?? undefined;
       checkIssuer(this.#found, iss);
       if (code === null) {

@@ -12,7 +12,7 @@ import {
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
 import { errorMessage } from '../errors/error-text.js';
-import { isLoopbackHost } from '../http/fetch.js';
+import { isLoopback } from '../http/addresses.js';
 import { RequestError } from '../http/send-request.js';
 import { describeRefusal } from '../http/words.js';
 import { isRecord, parseJson } from '../json/json-value.js';
@@ -372,7 +372,7 @@ export async function authorizationUrl(
 function pageUrl(text: unknown): string | undefined {
   if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
   const { protocol, hostname, href } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname)) ? href : undefined;
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)) ? href : undefined;
 }
 
 /** Checks that the answer in the browser is from this authorization server (RFC 9207). Throws a `LoginError`. */

@@ -5,6 +5,7 @@ import type { FoundCommand, FoundRemote, FoundServer, FoundServers } from '../cl
 import { configIn, identityOf, isOurselves } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { readJsonFile, realPath } from '../files/whole-file.js';
+import { isLoopback } from '../http/addresses.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { programOf } from '../supervision/launcher.js';
 import { type Finding, finding } from './finding.js';
@@ -93,7 +94,7 @@ function remedyFor({ place, name }: FoundServer, config: string | undefined): st
 function checkCleartext({ servers }: FoundServers): Finding[] {
   return servers.flatMap(({ place, name, run, isDisabled }) => {
     if (isDisabled || run.kind === 'command' || name !== 'trunkline') return [];
-    if (!/^http:/i.test(run.url) || isLoopback(run.url)) return [];
+    if (!/^http:/i.test(run.url) || isLocalUrl(run.url)) return [];
     const text = `${place.title} uses Trunkline on another machine without TLS`;
     return [finding('TL-CLIENT-CLEARTEXT', text, [place.file])];
   });
@@ -195,7 +196,7 @@ export function findRegistrations(servers: readonly FoundServer[], machine: Pick
   return servers.flatMap((server): Registration[] => {
     const { run, name } = server;
     if (run.kind === 'remote') {
-      const isOwn = name === 'trunkline' && isLoopback(run.url);
+      const isOwn = name === 'trunkline' && isLocalUrl(run.url);
       return isOwn ? [{ server, program: undefined, version: undefined }] : [];
     }
     if (!isOurselves(run, machine.program)) return [];
@@ -230,8 +231,8 @@ function isAbsolutePath(path: string): boolean {
   return isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || (path.startsWith('\\\\') && win32.isAbsolute(path));
 }
 
-function isLoopback(url: string): boolean {
-  return /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/i.test(url);
+function isLocalUrl(url: string): boolean {
+  return URL.canParse(url) && isLoopback(new URL(url).hostname);
 }
 
 /** The servers of Trunkline, and how `--fix` removes the same server from a client. */

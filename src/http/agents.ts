@@ -25,7 +25,7 @@ export function createAgent(url: URL, { proxy, ca }: AgentOptions): HttpAgent {
     timeout: IDLE_MS,
     ...(ca !== undefined && { ca: [...rootCertificates, ...extraCertificates(), ca] }),
   };
-  const via = proxy ?? getProxyForUrl(url.href);
+  const via = proxyOf(url, { proxy });
   // Through a tunnel (CONNECT) in any case, so that a proxy sees no header of the request.
   if (via !== '') {
     const agent = new HttpsProxyAgent(via, options);
@@ -34,6 +34,11 @@ export function createAgent(url: URL, { proxy, ca }: AgentOptions): HttpAgent {
     return agent;
   }
   return url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+}
+
+/** Returns the URL of the proxy of requests to `url`; '' if there is none. */
+export function proxyOf(url: URL, { proxy }: AgentOptions): string {
+  return proxy ?? getProxyForUrl(url.href);
 }
 
 /** A list of authorities replaces those that Node has read from `NODE_EXTRA_CA_CERTS`. */

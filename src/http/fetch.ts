@@ -1,8 +1,8 @@
 import { type LookupAddress, type LookupOptions, lookup as lookUp } from 'node:dns';
-import { lookup as resolveAll } from 'node:dns/promises';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import type { Clock } from '../timing/clock.js';
-import { type AgentOptions, createAgent } from './agents.js';
+import { bare, isInside, isLinkLocal, isLoopback } from './addresses.js';
+import { type AgentOptions, createAgent, proxyOf } from './agents.js';
 import { RequestError, sendRequest } from './send-request.js';
 
 export interface FetchOptions extends AgentOptions {
@@ -21,25 +21,6 @@ const POST_MS = 30_000;
 const MAX_BYTES = 64 * 1024;
 const MAX_REDIRECTS = 3;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
-/** Addresses inside of a network. A document of a public server that names one may want to reach a service there. */
-const PRIVATE = listOf(
-  ...([
-    ['0.0.0.0', 8],
-    ['10.0.0.0', 8],
-    ['100.64.0.0', 10],
-    ['172.16.0.0', 12],
-    ['192.168.0.0', 16],
-  ] as const),
-  ...([
-    ['::', 128],
-    ['fc00::', 7],
-    ['fec0::', 10],
-  ] as const),
-);
-/** Addresses of one link, such as those of the metadata services of clouds. No authorization server has one. */
-const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32]);
 
 /**
  * A `fetch` for the documents and tokens of authorization servers, whose addresses come from the network. Reads at most 64 KiB,
@@ -70,8 +51,9 @@ export function createFetch(options: FetchOptions): (url: string | URL, init?: R
 
 function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit) => Promise<Response> {
   return async (url, init) => {
-    const mayBePrivate = await isInside(options.server.hostname);
-    const refusal = refusalOf(url, options, mayBePrivate);
+    const refuses = (addresses: string[]) => refusalOfAddresses(addresses, url, options);
+    const host = bare(url.hostname);
+    const refusal = refusalOf(url, options) ?? (isIP(host) === 0 ? undefined : await refuses([host]));
     if (refusal !== undefined) throw new RequestError(`${url.origin} is not asked, because ${refusal}`, false);
     const method = init.method === 'POST' ? 'POST' : 'GET';
     const agent = createAgent(url, options);
@@ -82,7 +64,7 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
         ...{ url, method, agent, signal },
         headers: { ...Object.fromEntries(new Headers(init.headers)), connection: 'close' },
         ...(form && { body: form }),
-        lookup: (host, lookupOptions, found) => lookUpPermitted(host, lookupOptions, mayBePrivate, found),
+        lookup: (host, lookupOptions, found) => lookUpPermitted(host, lookupOptions, refuses, found),
       });
       const chunks: Uint8Array[] = [];
       let length = 0;
@@ -109,62 +91,70 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
   };
 }
 
-function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions, mayBePrivate: boolean): string | undefined {
-  const isLocal = isLoopbackHost(url.hostname);
+function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): string | undefined {
+  const isLocal = isLoopback(url.hostname);
   const mayBePlain = isLocal || (isInsecure && url.hostname === server.hostname);
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && mayBePlain)) return 'its URL is not encrypted';
-  if (isLocal && !isLoopbackHost(server.hostname)) return 'it is this machine, and the server is not';
-  const host = bare(url.hostname);
-  return isIP(host) === 0 ? undefined : refusalOfAddress(host, mayBePrivate);
+  return isLocal && !isLoopback(server.hostname) ? 'it is this machine, and the server is not' : undefined;
 }
 
-function refusalOfAddress(address: string, mayBePrivate: boolean): string | undefined {
-  if (LINK_LOCAL.has(address)) return `its address ${address} is link-local`;
-  if (mayBePrivate) return undefined;
-  return LOOPBACK.has(address) || PRIVATE.has(address) ? `its address ${address} is private` : undefined;
+/** Returns the reason for which these addresses of `url` are not asked. Where the server is, its authorization server may be. */
+async function refusalOfAddresses(addresses: string[], url: URL, options: FetchOptions): Promise<string | undefined> {
+  const { hostname } = options.server;
+  const linkLocal = addresses.find(isLinkLocal);
+  if (linkLocal !== undefined) return `its address ${linkLocal} is link-local`;
+  const other = isLoopback(url.hostname) ? addresses.find((address) => !isLoopback(address)) : undefined;
+  if (other !== undefined) return `its address ${other} is not on this machine`;
+  const inside = addresses.find(isInside);
+  if (inside === undefined || url.hostname === hostname || (await isServerInside(options))) return undefined;
+  return `its address ${inside} is private, and ${hostname} does not prove to be in a private network`;
 }
 
-/** Whether a server is on this machine or in a private network, where its authorization server may be, too. */
-async function isInside(hostname: string): Promise<boolean> {
-  const host = bare(hostname);
-  if (isLoopbackHost(hostname)) return true;
-  if (isIP(host) !== 0) return PRIVATE.has(host);
-  // Without an address, a proxy resolves the name.
-  const addresses = await resolveAll(host, { all: true }).catch(() => []);
-  return addresses.length > 0 && addresses.every(({ address }) => PRIVATE.has(address) || LOOPBACK.has(address));
+/**
+ * Whether a server is on this machine or in a private network. The DNS of a hostile server may say so, so a name counts only
+ * if a connection to such an address succeeds, for which `https:` needs the certificate of the server.
+ */
+async function isServerInside({ server, clock, ...options }: FetchOptions): Promise<boolean> {
+  const host = bare(server.hostname);
+  if (isLoopback(host)) return true;
+  if (isIP(host) !== 0) return isInside(host);
+  // A proxy resolves the name.
+  if (proxyOf(server, options) !== '') return false;
+  const agent = createAgent(server, options);
+  const abort = new AbortController();
+  const refuses = async (addresses: string[]) => (addresses.every(isInside) ? undefined : 'it is public');
+  try {
+    return await new Promise((resolve) => {
+      sendRequest(clock, {
+        ...{ url: new URL(server.origin), method: 'GET', headers: {}, agent, signal: abort.signal },
+        onSent: () => resolve(true),
+        lookup: (name, lookupOptions, found) => lookUpPermitted(name, lookupOptions, refuses, found),
+      }).catch(() => resolve(false));
+    });
+  } finally {
+    abort.abort();
+    agent.destroy();
+  }
 }
 
 type Found = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
 
-function lookUpPermitted(host: string, options: LookupOptions, mayBePrivate: boolean, found: Found): void {
-  lookUp(host, { ...options, all: true }, (error, addresses) => {
+/** Resolves a name for a connection, which is made only if all its addresses are permitted. */
+function lookUpPermitted(
+  host: string,
+  options: LookupOptions,
+  refuses: (addresses: string[]) => Promise<string | undefined>,
+  found: Found,
+): void {
+  lookUp(host, { ...options, all: true }, async (error, addresses) => {
     if (error !== null) {
       found(error, []);
       return;
     }
-    const refusal = addresses.map(({ address }) => refusalOfAddress(address, mayBePrivate)).find(Boolean);
+    const refusal = await refuses(addresses.map(({ address }) => address));
     const [first] = addresses;
     if (refusal !== undefined) found(new Error(`${host} is not asked, because ${refusal}`), []);
     else if (options.all === true || first === undefined) found(null, addresses);
     else found(null, first.address, first.family);
   });
-}
-
-/** Whether a host name of a URL means this machine. */
-export function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || LOOPBACK.has(bare(host));
-}
-
-/** The host of a URL without the brackets of an IPv6 address. */
-function bare(host: string): string {
-  return host.replace(/^\[|\]$/g, '');
-}
-
-function listOf(...subnets: readonly (readonly [string, number])[]) {
-  const list = new BlockList();
-  for (const [net, bits] of subnets) list.addSubnet(net, bits, net.includes(':') ? 'ipv6' : 'ipv4');
-  return {
-    /** An IPv4 address that is written as an IPv6 address counts, too. */
-    has: (address: string) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'),
-  };
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { refuseHttpVersion, refuseRepeatedHeader, refuseTransferEncoding } from '../downstream/http/guards.js';
+import { LOOPBACK_NAMES } from '../http/addresses.js';
 
 /** An answer to a request that is not done. The message is a sentence for the user, without text of the request. */
 export interface Refusal {
@@ -20,9 +21,6 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** Names of this machine. A page that points its own name at 127.0.0.1 (DNS rebinding) sends another one. */
-const OWN_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
-
 /**
  * Refuses requests that another site caused in the browser of the user, before anything else is known about them. `port` is the
  * port of this server. Files of the page contain nothing secret, so programs other than browsers get them without `Origin`.
@@ -38,9 +36,10 @@ export function refuseForeign(request: Request, port: number, isFile: boolean): 
   );
 }
 
+/** A page that points its own name at 127.0.0.1 (DNS rebinding) sends that name. */
 function refuseHost(host: string | undefined, port: number): Refusal | undefined {
   // `URL` leaves out the port 80, as browsers do.
-  if (OWN_NAMES.some((name) => host === new URL(`http://${name}:${port}`).host)) return undefined;
+  if (LOOPBACK_NAMES.some((name) => host === new URL(`http://${name}:${port}`).host)) return undefined;
   const message = `The header Host must be 127.0.0.1:${port} or localhost:${port}. For another machine, forward the port with \`ssh -L ${port}:127.0.0.1:${port}\`.`;
   return { status: 403, message };
 }

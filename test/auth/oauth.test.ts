@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, get, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -309,6 +309,40 @@ describe('tokens as the field has them', () => {
       message: 'the authorization server gives no token (HTTP 400: invalid_target: no resource for [redacted])',
       hint: expect.stringContaining('resource: false'),
     });
+  });
+});
+
+describe('the page to which the browser comes back', () => {
+  it.each([
+    ['http://127.0.0.1:27897/back'],
+    ['http://localhost:27897/back'],
+    ['http://127.0.0.2:27897/back'],
+    ['http://[::1]:27897/back'],
+  ])('at %s takes only the answer with the state of the login, under its own host', async (redirectUri) => {
+    const { url } = await site({ [METADATA]: ENDPOINTS });
+    const folder = mkdtempSync('/tmp/tlo-');
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), clientId: 'by-hand', redirectUri };
+    const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
+    const pending = await beginLogin({ spec, vault: new FolderVault(folder), clock: systemClock });
+    const state = new URL(pending.url).searchParams.get('state');
+    const { host, hostname, port } = new URL(redirectUri);
+    const ask = (query: string, headers: object = {}) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const address = hostname === 'localhost' ? '127.0.0.1' : hostname.replace(/[[\]]/g, '');
+        const options = { host: address, port, path: `/back?${query}`, headers: { host, ...headers } };
+        get(options, (response) => resolve(response.resume().statusCode)).on('error', reject);
+      });
+    const foreign = [
+      await ask('code=1&state=x'),
+      await ask('error=access_denied&state=x'),
+      await ask('error=access_denied'),
+      await ask('code=1&state='),
+      await ask(`error=rebound&state=${state}`, { host: `evil.example:${port}` }),
+    ];
+    expect(foreign).toEqual([404, 404, 404, 404, 404]);
+    expect(await ask(`error=access_denied&state=${state}`)).toBe(400);
+    await expect(pending.finished).rejects.toThrow('access_denied');
   });
 });
 

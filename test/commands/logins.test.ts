@@ -148,13 +148,13 @@ describe('a login', () => {
     });
     const last = await browse({ STOP_BEFORE_CALLBACK: '1' });
     paste('what?');
+    paste(last.href.replace(/state=[^&]+/, 'state=x'));
     paste(last.href);
-    expect(await finished).toMatchObject({ code: 0, stderr: expect.stringContaining('This is not the address') });
+    const { code, stderr } = await finished;
+    expect([code, stderr.match(/This is not the address/g)?.length]).toEqual([0, 2]);
   });
 
   it.each([
-    ['a wrong state', { state: 'x' }, 'its `state` is wrong'],
-    ['no state', { state: undefined }, 'its `state` is wrong'],
     ['a wrong issuer', { iss: 'https://evil.example' }, 'its `iss` is wrong or missing'],
     ['an issuer with a slash', { iss: 'SLASH' }, 'its `iss` is wrong or missing'],
     ['no issuer', { iss: undefined }, 'its `iss` is wrong or missing'],
@@ -185,7 +185,7 @@ describe('a login', () => {
     const place = await open();
     const { page, browse, finished } = await place.elsewhere('--no-browser');
     const { origin } = new URL(page.searchParams.get('redirect_uri') ?? '');
-    for (const path of ['//', '/', '/callback', '/callback?', '/callback?x=1', '/%', '/other?code=1&state=2'])
+    for (const path of ['//', '/', '/callback', '/callback?', '/callback?x=1', '/%', '/other?code=1&state=2', '/callback?code=1&state=2'])
       expect((await fetch(`${origin}${path}`)).status).toBe(404);
     expect((await fetch(`${origin}/callback?code=1`, { method: 'POST' })).status).toBe(404);
     await browse();

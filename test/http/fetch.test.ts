@@ -36,7 +36,6 @@ function resolveNames(names: Readonly<Record<string, string>>): void {
   ];
   vi.spyOn(dns, 'lookup').mockImplementation(((host: string, _: object, done: (error: null, found: object) => void) =>
     done(null, addressesOf(host))) as never);
-  vi.spyOn(dns.promises, 'lookup').mockImplementation((async (host: string) => addressesOf(host)) as never);
   syncBuiltinESMExports();
 }
 
@@ -79,12 +78,31 @@ describe('a request for a document of an authorization server', () => {
   });
 
   it('may be sent to a private address for a server with one, and never to a link-local one', async () => {
-    resolveNames({ 'mcp.corp': '10.0.0.1', 'as.corp': '127.0.0.1', 'cloud.corp': '169.254.169.254' });
-    const fetch = fetchFor('https://mcp.corp/mcp');
+    const { port } = new URL(await serve((_, response) => response.end()));
+    resolveNames({ 'mcp.corp': '127.0.0.1', 'as.corp': '127.0.0.1', 'cloud.corp': '169.254.169.254' });
+    const fetch = fetchFor(`http://mcp.corp:${port}/mcp`);
     await expect(fetch('https://as.corp:1/')).rejects.toThrow('the connection is refused');
     await expect(fetch('https://cloud.corp/')).rejects.toThrow('link-local');
     await expect(fetch('https://169.254.169.254/')).rejects.toThrow('link-local');
   });
+
+  it('is not sent to a private address because the DNS of the server says that the server has one, too', async () => {
+    const { port } = new URL(await serve((_, response) => response.end('a service of this machine')));
+    resolveNames({ 'mcp.example': '127.0.0.1', 'as.example': '127.0.0.1' });
+    // What listens there has no certificate of the server.
+    const fetch = fetchFor(`https://mcp.example:${port}/mcp`);
+    await expect(fetch('https://as.example:1/')).rejects.toThrow(
+      'mcp.example does not prove to be in a private network',
+    );
+  });
+
+  it.each(['http://localhost:1/', 'https://localhost.:1/'])(
+    'is not sent to %s when DNS says that another machine has this name',
+    async (url) => {
+      resolveNames({ localhost: '203.0.113.9', 'localhost.': '203.0.113.9' });
+      await expect(fetchFor('http://127.0.0.1:1/mcp')(url)).rejects.toThrow('203.0.113.9 is not on this machine');
+    },
+  );
 
   it('has the method, headers and form of its caller, and no redirect is followed', async () => {
     const got: unknown[] = [];

@@ -2,6 +2,7 @@ import { availableParallelism, homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-file.js';
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
+import { isLoopback } from '../../http/addresses.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../supervision/launcher.js';
 import type {
@@ -422,10 +423,6 @@ export function remoteUrl(text: string, isInsecure = false): string {
       ? 'write a URL with `https:`, or add `insecure: true` if you trust everyone on the network between'
       : hint,
   );
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 function redirectUriOf(text: string): string {

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { isLoopback } from '../../http/addresses.js';
 import { AddressFault, hostAndPort, reachableAddress, storeLocation } from './cluster-address.js';
 import {
   SERVER_KEY_MAX_LENGTH,
@@ -520,8 +521,7 @@ function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password, hash } = new URL(text);
   if (username !== '' || password !== '' || hash !== '') return false;
-  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
 /** Signatures that anyone can check and only the issuer can make. A shared key (HS256) is not among them. */

@@ -1,6 +1,8 @@
 // The settings of a configuration file, each with its default, its range and its description. The schema, the merged
 // settings and their types are derived from these tables. `docs/configuration.md` gives the origin of each default.
 
+import { bare, isLocalhost, isLoopback } from '../../http/addresses.js';
+
 /** Settings that a server and `defaults:` can have. */
 export const SHARED_SETTINGS = {
   timeout: duration('60s', 'How long a call may go without an answer or progress; progress restarts the timer.'),
@@ -433,10 +435,10 @@ function sandbox(about: string): Sandbox {
 
 /** The host and the port of a loopback address; `undefined` for every other text. IPv6 addresses lose their brackets. */
 export function loopbackOf(text: string): { readonly host: string; readonly port: number } | undefined {
-  const [, name, v6, digits] = /^(?:(localhost|127(?:\.\d{1,3}){3})|\[(::1)\]):(\d{1,5})$/.exec(text) ?? [];
+  const [, written = '', digits] = /^(\[[^\]]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
-  const host = name ?? v6;
-  return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
+  const host = isLocalhost(written) ? 'localhost' : bare(written);
+  return isLoopback(written) && port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
 function section<T extends Table>(table: T, expected: string, about: string) {

@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { isLoopback, LOOPBACK_NAMES } from '../../http/addresses.js';
 
 /** The address of the HTTP transport, and its rules for accepting clients. */
 export interface HttpBind {
@@ -62,13 +63,6 @@ function problemOf({
   return badOrigin && `Allowed origin "${badOrigin}" must be scheme://host or scheme://host:port`;
 }
 
-/** Whether only this machine can reach the address. Of all names, only `localhost` is certainly local. */
-function isLoopback(host: string): boolean {
-  if (host === 'localhost') return true;
-  const version = isIP(host);
-  return version !== 0 && LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');
-}
-
 /** Accepted names, in lower case. */
 export interface AllowedNames {
   /** Values of `Host`. */
@@ -81,16 +75,12 @@ export interface AllowedNames {
 
 export function allowedNames(bind: HttpBind, port: number): AllowedNames {
   const scheme = bind.https === undefined ? 'http' : 'https';
-  const own = isLoopback(bind.host) ? ['localhost', '127.0.0.1', '[::1]', literal(bind.host)] : [];
+  const own = isLoopback(bind.host) ? [...LOOPBACK_NAMES, literal(bind.host)] : [];
   const isDefaultPort = port === (scheme === 'http' ? 80 : 443);
   const hosts = [...own.map((name) => `${name}:${port}`), ...(isDefaultPort ? own : []), ...bind.allowedHosts];
   const origins = [...hosts.map((host) => `${scheme}://${host}`), ...bind.allowedOrigins];
   return { hosts: lowerCased(hosts), origins: lowerCased(origins), pages: lowerCased(bind.allowedOrigins) };
 }
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
 
 /** Whether the text is a name or an address, with a port or without. */
 export function isHostHeader(text: string): boolean {

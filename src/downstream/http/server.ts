@@ -1,5 +1,6 @@
 import { METHODS, type Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
+import { isLocalhost } from '../../http/addresses.js';
 import type { FairMemory } from '../../io/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/events.js';
@@ -265,7 +266,7 @@ const NO_LOGINS = {
 const FAILED = { status: 500, message: 'Internal error' };
 
 async function listen(app: FastifyInstance, listener: Listener, { host, port }: HttpBind): Promise<void> {
-  if (host !== 'localhost') {
+  if (!isLocalhost(host)) {
     await app.listen({ host, port });
     return;
   }

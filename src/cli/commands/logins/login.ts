@@ -133,7 +133,7 @@ async function withPastedUrls(pending: PendingLogin): Promise<LoginRecord> {
   lines.on('line', (line) => {
     if (line.trim() !== '' && !pending.submit(line))
       tell(
-        `This is not the address of the page after the login. It begins with ${pending.redirectUri} and has a \`code\`.`,
+        `This is not the address of the page after this login. It begins with ${pending.redirectUri} and has a \`code\` and the \`state\` of this login.`,
       );
   });
   try {

@@ -1,0 +1,62 @@
+import { BlockList, isIP } from 'node:net';
+
+/*
+ * The kinds of addresses, for all rules that depend on them. Hosts are the host names of URLs, with or without the brackets of
+ * an IPv6 address, or addresses. An IPv4 address that is written as an IPv6 address (::ffff:127.0.0.1) is of the same kind.
+ */
+
+const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
+const PRIVATE = listOf(
+  ...([
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+  ] as const),
+  ...([
+    ['::', 128],
+    ['fc00::', 7],
+    ['fec0::', 10],
+  ] as const),
+);
+const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32]);
+
+/** The names under which programs of this machine reach a server on loopback, as in `Host` before the port. */
+export const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+/**
+ * Whether a host means this machine. Of all names, only `localhost` does, with or without the dot of the root: whether another
+ * one does, such as `app.localhost`, may be decided by a DNS server.
+ */
+export function isLoopback(host: string): boolean {
+  return isLocalhost(host) || LOOPBACK.has(bare(host));
+}
+
+/** Whether a host is the name of both loopback addresses, of IPv4 and of IPv6. */
+export function isLocalhost(host: string): boolean {
+  return /^localhost\.?$/i.test(host);
+}
+
+/** Whether an address is on this machine or inside of a network, so that other machines have another one there. */
+export function isInside(address: string): boolean {
+  return LOOPBACK.has(address) || PRIVATE.has(address);
+}
+
+/** Whether an address is of one link, such as those of the metadata services of clouds. No authorization server has one. */
+export function isLinkLocal(address: string): boolean {
+  return LINK_LOCAL.has(address);
+}
+
+/** The host of a URL without the brackets of an IPv6 address. */
+export function bare(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
+}
+
+function listOf(...subnets: readonly (readonly [string, number])[]) {
+  const list = new BlockList();
+  for (const [net, bits] of subnets) list.addSubnet(net, bits, net.includes(':') ? 'ipv6' : 'ipv4');
+  return {
+    has: (address: string) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'),
+  };
+}
