@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Field } from './legs.js';
 import { judge, type Row, SOUND, type Verdict } from './row.js';
 import { ENTRIES } from './rows/entries.js';
+import { FRONT } from './rows/front.js';
 import { HTTP } from './rows/http.js';
 import { LOGINS } from './rows/logins.js';
 import { REMOTE } from './rows/remote.js';
@@ -14,6 +15,7 @@ const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'stray messages': STRAY,
   'servers behind a URL': HTTP,
   logins: LOGINS,
+  'what clients send over HTTP': FRONT,
   'what servers behind a URL send': REMOTE,
 };
 

@@ -23,6 +23,7 @@ import { openStdioTransport } from '../../src/downstream/stdio/stdio-transport.j
 import { readInto } from '../../src/io/streams/read-into.js';
 import { loadAnyConfig } from '../support/load-config.js';
 import type { Message } from '../support/wire.js';
+import { type Front, FrontClient, openFront, openSdkFront } from './front.js';
 import { type HttpPlay, type ListeningPlay, listen } from './http-play.js';
 import { guarded, LoginOfSdk, logIn } from './login.js';
 import { type Play, type PlayedPipes, playServer, soundResult, tool } from './play.js';
@@ -252,6 +253,7 @@ export class Field {
   /** Why logins failed. */
   readonly #failedLogins = new Map<Row, string>();
   #composition: Composition | undefined;
+  #front: Front | undefined;
 
   constructor(rows: readonly Row[]) {
     this.#rows = rows;
@@ -268,6 +270,12 @@ export class Field {
       await server.connect(new StdioServerTransport(pipes.input, pipes.output));
       const outcome = await row.client(new Wire(pipes, () => whenQuiet(pipes)));
       await server.close();
+      return outcome;
+    }
+    if (row.front !== undefined) {
+      const opened = await openSdkFront(() => sdkServer(row.server ?? {}));
+      const outcome = await asked(row.front, opened.url);
+      await opened.close();
       return outcome;
     }
     const http = httpOf(row);
@@ -331,12 +339,15 @@ export class Field {
       openStdio: (options) => new PlayedDialer(options, plays),
     });
     await this.#composition.start();
+    if (this.#rows.some(({ front }) => front !== undefined))
+      this.#front = await openFront(this.#composition, new Set(this.#rows.map((_, index) => keyOf(index))));
   }
 
   /** The outcome with Trunkline between client and server. */
   async through(row: Row): Promise<string> {
     const failedLogin = this.#failedLogins.get(row);
     if (failedLogin !== undefined) return `${FAILS}: ${failedLogin}`;
+    if (row.front !== undefined) return await asked(row.front, new URL(`/mcp/v/${this.#key(row)}`, this.#front?.url));
     const pipes = this.#connect(row);
     if (row.client === undefined) return await ask(row, pipes, FOREVER);
     return await row.client(new Wire(pipes, FOREVER));
@@ -352,6 +363,7 @@ export class Field {
   }
 
   async end(): Promise<void> {
+    await this.#front?.close();
     await this.#composition?.stop({ termAfterMs: 100, killAfterMs: 200 });
     await Promise.all(this.#listening.map((listening) => listening.close()));
     if (this.#dataHome === undefined) delete process.env.XDG_DATA_HOME;
@@ -408,6 +420,15 @@ export class Field {
 /** The played server behind a URL. */
 function httpOf({ http, login }: Row): HttpPlay | undefined {
   return login === undefined ? http : guarded(login);
+}
+
+async function asked(ask: (client: FrontClient) => Promise<string>, url: URL): Promise<string> {
+  const client = new FrontClient(url);
+  try {
+    return await ask(client);
+  } finally {
+    client.close();
+  }
 }
 
 function keyOf(index: number): string {

@@ -1,4 +1,6 @@
 // The form of a row: what the other side does, and what a user should get.
+
+import type { FrontClient } from './front.js';
 import type { HttpPlay } from './http-play.js';
 import type { FieldClient, Wire } from './legs.js';
 import type { LoginPlay } from './login.js';
@@ -28,6 +30,8 @@ export interface Row {
   readonly ask?: (client: FieldClient) => Promise<string>;
   /** In place of `ask`: a client that sends bytes of its own. Directly, it talks to a server of the official SDK. */
   readonly client?: (wire: Wire) => Promise<string>;
+  /** In place of `ask`: a client over HTTP that sends requests of its own. Directly, it talks to a server of the official SDK. */
+  readonly front?: (client: FrontClient) => Promise<string>;
   /** The generation of the official SDK whose client asks. */
   readonly sdk?: 1 | 2;
   /** Outcome with the official SDK directly. The default is what a sound server gives. */
