@@ -30,6 +30,7 @@ import {
   Draining,
   type PoolChange,
   type RunningBackend,
+  type Teller,
 } from './registry/backend-pool.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
@@ -196,7 +197,12 @@ export class Gateway implements GatewayPort {
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
     const description = () =>
-      this.#description(connected.view.backends.values(), connected.view.named, this.#modes.maySearch(client));
+      this.#description(
+        connected.view.backends.values(),
+        connected.view.named,
+        this.#modes.maySearch(client),
+        (backend) => this.#handshake(backend),
+      );
     const serve = (this.#options.calls ?? NO_CALLS).session(connected);
     return {
       get offered() {
@@ -226,12 +232,9 @@ export class Gateway implements GatewayPort {
   }
 
   describe(facts: ClientFacts): GatewayDescription {
-    const all = this.#pool.oldestFor(facts);
-    const own = facts.server === undefined ? undefined : all.find(({ key }) => key === facts.server);
-    const saidBy = (backend: Backend) =>
-      this.#pool.mayDescribe(backend, facts) ? this.#handshake(backend) : undefined;
-    if (own !== undefined) {
-      const { capabilities = {}, instructions = '' } = saidBy(own) ?? {};
+    const all = this.#pool.tellersFor(facts);
+    if (facts.server !== undefined && this.#pool.has(facts.server)) {
+      const { capabilities = {}, instructions = '' } = all.find(({ key }) => key === facts.server)?.handshake ?? {};
       return { offered: [capabilities], instructions };
     }
     const named = this.named(this.viewNameFor(facts));
@@ -240,7 +243,7 @@ export class Gateway implements GatewayPort {
       all.filter(({ key }) => isShown(key)),
       named,
       mayGetSearch(this.#modeOf(facts, named), facts.profile.clientInfo.name),
-      saidBy,
+      ({ handshake }) => handshake,
     );
   }
 
@@ -305,7 +308,7 @@ export class Gateway implements GatewayPort {
       unreadListsChanged: () => this.#views.eachOf(backend, (view) => view.unreadListsChanged()),
       startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
-        this.#pool.noteRevision(backend);
+        this.#pool.noteHandshake(backend);
         this.#logs.restore(backend);
         this.#subscriptions.restore(backend);
       },
@@ -376,11 +379,11 @@ export class Gateway implements GatewayPort {
   }
 
   /** The view that the client asked for, or that the configuration has for the client's name. */
-  #description(
-    backends: Iterable<Backend>,
+  #description<Described extends Teller>(
+    backends: Iterable<Described>,
     named: NamedView | undefined,
     maySearch: boolean,
-    saidBy = (backend: Backend) => this.#handshake(backend),
+    saidBy: (backend: Described) => Teller['handshake'],
   ): GatewayDescription {
     return describeServers([...backends], saidBy, named, { ...this.#settings, maySearch });
   }

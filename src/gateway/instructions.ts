@@ -4,6 +4,7 @@ import type { ServerDescription } from '../mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
 import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
 import type { Backend } from './registry/backend.js';
+import type { Teller } from './registry/backend-pool.js';
 
 /** Trunkline's own instructions for a model. All others come from servers. */
 export const ABOUT =
@@ -14,9 +15,9 @@ const ABOUT_SEARCH =
   'If trunkline__find_tools is in the list, most tools are not: search with it before you say that something is not possible, and call what you find with trunkline__call_tool.';
 
 /** Describes servers to a client in the servers' own words. `saidBy` returns the handshake of a backend. */
-export function describeServers(
-  backends: readonly Backend[],
-  saidBy: (backend: Backend) => Backend['handshake'],
+export function describeServers<Described extends Teller>(
+  backends: readonly Described[],
+  saidBy: (backend: Described) => Teller['handshake'],
   named: NamedView | undefined,
   { notice, maxInstructionsBytes, maySearch }: InstructionOptions,
 ): GatewayDescription {
@@ -193,8 +194,8 @@ export function onlyHandshake(
 
 /** Makes the properties of a server from its backend and its handshake. Empty without a handshake. */
 function instructingServer(
-  backend: Backend,
-  handshake: Backend['handshake'],
+  backend: Teller,
+  handshake: Teller['handshake'],
   view: ViewFilter | undefined,
 ): InstructingServer[] {
   if (handshake === undefined) return [];

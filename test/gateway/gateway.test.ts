@@ -218,7 +218,7 @@ describe('instructions', () => {
       '<server-instructions server="b">\nBe b.\n</server-instructions>\n\n' +
         '<server-instructions server="a">\n# Be\na.\n</server-instructions>',
     );
-    server('b').crash();
+    server('b').crash('parked');
     for (const session of [InMemoryClient.open(gateway).session, client.session])
       expect(session.instructions).not.toContain('Be b.');
     change({ a: { prefix: '' } }, [], { maxInstructionsBytes: 0 });

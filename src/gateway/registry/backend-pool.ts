@@ -2,6 +2,7 @@ import type { ClientFacts, ClientOrigin, DownstreamClient, Exchange } from '../.
 import { type ClientProfile, profileKey } from '../../mcp/handshake.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import { NO_LISTS } from '../catalog/offered-lists.js';
 import { unavailableBecause } from '../dispatch/availability.js';
 import type { Backend } from './backend.js';
 
@@ -87,15 +88,8 @@ export class BackendPool {
     const { server, instance } = this.#find(backend) ?? {};
     if (server === undefined || instance === undefined) return [];
     const { variant, principal } = instance;
-    const alike = [...server.instances].filter((each) => each.variant === variant && each.isOpenTo(principal));
+    const alike = [...server.instances].filter((each) => each.variant === variant && isOpenTo(each, principal));
     return alike.map(({ running }) => running.backend);
-  }
-
-  /** Whether a client that does not use the backend may learn what the server has told about itself. */
-  mayDescribe(backend: Backend, { user, origin }: ClientFacts): boolean {
-    if (user === undefined) return true;
-    const { server, instance } = this.#find(backend) ?? {};
-    return instance?.variant === server?.variantOf(origin) && instance?.isOpenTo(user.principal) === true;
   }
 
   of(key: string): readonly Backend[] {
@@ -107,12 +101,20 @@ export class BackendPool {
     return [...this.keys].flatMap((key) => oldestOf(this.of(key)));
   }
 
-  /** The same, but first those that may tell a client without backends of its own about themselves. */
-  oldestFor(facts: ClientFacts): readonly Backend[] {
-    return [...this.keys].flatMap((key) => {
-      const all = this.of(key);
-      const open = all.filter((backend) => this.mayDescribe(backend, facts));
-      return oldestOf(open.length > 0 ? open : all);
+  /** Who tells a client without backends of its own about each server: a process that runs alike, or that ended last. */
+  tellersFor(facts: ClientFacts): readonly Teller[] {
+    return [...this.#servers.values()].flatMap((server) => {
+      const variant = server.variantOf(facts.origin);
+      const { principal } = facts.user ?? {};
+      const all = [...server.instances].filter((each) => principal === undefined || isOpenTo(each, principal));
+      const alike = all.filter((each) => each.variant === variant);
+      const told = server.toldTo(variant, principal);
+      // Without users, all clients belong to the same person.
+      const others = principal === undefined && told === undefined ? all : [];
+      const backends = (alike.length > 0 ? alike : others).map(({ running }) => running.backend);
+      const tellers = backends.length > 0 || told === undefined ? backends : [toldBy(told)];
+      const running = backends.find(({ dispatcher }) => dispatcher.connection !== undefined);
+      return running ?? tellers.find(({ handshake }) => handshake !== undefined) ?? [];
     });
   }
 
@@ -150,6 +152,7 @@ export class BackendPool {
       const isKept = known !== undefined && (known.instances.size > 0 || !replaced.has(key));
       const server = isKept ? known : new ServerInstances(pooled);
       server.configure(pooled);
+      if (replaced.has(key)) server.told = [];
       now.set(key, server);
       retired.push(...leaving.map(({ running }) => running));
       if (isKept && leaving.length === 0) continue;
@@ -190,6 +193,8 @@ export class BackendPool {
     instance.profileScope = profileKey(facts.profile, client.principal);
     instance.endWait();
     const { backend } = instance.running;
+    const told = server.toldTo(instance.variant, client.principal);
+    if (told !== undefined && backend.clients.size === 0) backend.expect(told.backend);
     // A process for all clients must read its lists, because a client of the merged lists may come at any time.
     backend.join(client, facts.server !== undefined && !isForMany);
     backend.startIfParked();
@@ -231,9 +236,13 @@ export class BackendPool {
         if (instance.principal === principal && instance.idleSince !== undefined) this.#end(server, instance);
   }
 
-  /** Records the revision of a new process. With `auto`, a process without sessions serves further clients, too. */
-  noteRevision(backend: Backend): void {
+  /**
+   * Records what a new process has told, for clients that come when none runs. With `auto`, a process without sessions serves
+   * further clients, too.
+   */
+  noteHandshake(backend: Backend): void {
     const { server, instance } = this.#find(backend) ?? {};
+    if (server !== undefined && instance !== undefined) server.remember(instance);
     const revision = backend.openConnection?.revision;
     if (server?.sharing !== 'auto' || revision === undefined) return;
     server.isSessionless = isModernRevision(revision);
@@ -358,6 +367,24 @@ export interface RunningBackend {
   end(): Promise<void>;
 }
 
+/** What a client can be told about a server. */
+export type Teller = Pick<Backend, 'key' | 'prefix' | 'handshake' | 'listsAs'>;
+
+/** A backend that has had a process, which may have ended since. */
+interface Told extends Pick<Instance, 'variant' | 'principal'> {
+  readonly backend: Backend;
+  /** Whether the configuration has changed since, so that the lists may be shaped in another way. */
+  readonly areListsOld?: boolean;
+}
+
+function toldBy({ backend, areListsOld }: Told): Teller {
+  const { key, prefix, lastHandshake: handshake } = backend;
+  return { key, prefix, handshake, listsAs: (naming) => (areListsOld ? NO_LISTS : backend.knownListsAs(naming)) };
+}
+
+/** Limit of what is remembered of one server. Beyond it, what was told first is forgotten. */
+const MAX_TOLD = 16;
+
 /** The clients of one variant that share an instance: all of them, those with this profile key or principal, or one client. */
 type Scope = typeof ALL | string | DownstreamClient;
 
@@ -371,6 +398,8 @@ class ServerInstances {
   isSessionless: boolean | undefined;
   /** Whether its processes must not start before the retired ones are gone. */
   isStartDeferred = false;
+  /** What the latest processes have told, the newest first: one entry for each variant and principal. */
+  told: readonly Told[] = [];
   #server: PooledServer;
 
   constructor(server: PooledServer) {
@@ -389,6 +418,18 @@ class ServerInstances {
   configure(server: PooledServer): void {
     this.#server = server;
     for (const instance of this.instances) instance.variant = this.variantOf(instance.origin);
+    // The lists of an ended process may be shaped in another way now.
+    this.told = this.told.map((told) => ({ ...told, areListsOld: true }));
+  }
+
+  /** What was told to clients of this variant and, if it is known, of this principal. */
+  toldTo(variant: string, principal: string | undefined): Told | undefined {
+    return this.told.find((each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)));
+  }
+
+  remember({ variant, principal, running: { backend } }: Instance): void {
+    const others = this.told.filter((each) => each.variant !== variant || each.principal !== principal);
+    this.told = [{ variant, principal, backend }, ...others].slice(0, MAX_TOLD);
   }
 
   /** Removes these instances, so that no client gets them any more. Their processes still run. */
@@ -471,11 +512,6 @@ export class Instance {
     this.#isStarted = true;
   }
 
-  /** Whether nothing that the process tells can come from clients of another principal. */
-  isOpenTo(principal: string | undefined): boolean {
-    return this.principal === undefined || this.principal === principal;
-  }
-
   get isConnected(): boolean {
     return this.running.backend.dispatcher.connection !== undefined;
   }
@@ -491,6 +527,11 @@ export class Instance {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
   }
+}
+
+/** Whether nothing that the process tells can come from clients of another principal. */
+function isOpenTo(own: Pick<Instance, 'principal'>, principal: string | undefined): boolean {
+  return own.principal === undefined || own.principal === principal;
 }
 
 /** The oldest backend that can run, or else the oldest; none of none. */

@@ -22,6 +22,9 @@ import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { LoginOffer } from '../dispatch/login-offer.js';
 
+/** Content of an initialize result. */
+type Handshake = Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'>;
+
 export type ListenerFor = (backend: Backend) => BackendListener;
 
 /** One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes. */
@@ -37,6 +40,7 @@ export class Backend implements ListedServer {
   readonly #idleTimer: IdleTimer;
   /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
+  #lastHandshake: Handshake | undefined;
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;
@@ -96,9 +100,15 @@ export class Backend implements ListedServer {
     return this.firstStart.catalogue !== undefined && !this.isUnavailable;
   }
 
-  /** Content of the initialize result of the process or, without a process, of the cached one. */
-  get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'> | undefined {
-    return this.dispatcher.connection ?? this.firstStart.catalogue;
+  /** Content of the initialize result of the process or, without a process, of the cached one, or of the last process. */
+  get handshake(): Handshake | undefined {
+    const { connection } = this.dispatcher;
+    return connection ?? this.firstStart.catalogue ?? (this.isUnavailable ? undefined : this.#lastHandshake);
+  }
+
+  /** The same of the last process, of this backend or of the one that it was told to `expect` the same from. */
+  get lastHandshake(): Handshake | undefined {
+    return this.#lastHandshake;
   }
 
   listsAs(naming: ListNaming): ServerLists {
@@ -112,6 +122,12 @@ export class Backend implements ListedServer {
   /** Shows the lists of another instance of this server until this instance has read its own lists. */
   copyListsFrom(other: Backend): void {
     if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.lists.copyFrom(other.lists);
+  }
+
+  /** Describes the server as the last process of another instance did, until this one has a process. */
+  expect(other: Backend): void {
+    this.#lastHandshake ??= other.lastHandshake;
+    this.copyListsFrom(other);
   }
 
   configure(rules: BackendRules): void {
@@ -209,6 +225,8 @@ export class Backend implements ListedServer {
   attach(connection: UpstreamConnection): void {
     const isRestart = this.dispatcher.hasBeenUp;
     this.dispatcher.connect(connection);
+    const { capabilities, instructions, serverInfo } = connection;
+    this.#lastHandshake = { capabilities, instructions, serverInfo };
     this.lists.connected();
     this.#listener?.attached();
     if (isRestart && this.lists.areUnread) this.#listener?.unreadListsChanged();
