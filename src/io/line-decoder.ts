@@ -67,8 +67,9 @@ export interface LineDecoderOptions {
 /**
  * Cuts a byte stream into lines at 0x0A and nowhere else, so that a chunk boundary inside a character does no harm.
  *
- * A lone carriage return is not a line end, because JSON takes it as white space. Bytes are read into `freeSpace` and
- * lines stay where they were read; only new bytes are searched. So a large line in small pieces, or many lines in a
+ * A carriage return is not a line end, because JSON takes it as white space. It becomes a space where it was read, because
+ * readers of Java, .NET and Python's text mode take it as a line end, and would see a forged message behind it. Bytes are read
+ * into `freeSpace` and lines stay where they were read; only new bytes are searched. So a large line in small pieces, or many lines in a
  * large piece, cost time in proportion to their length.
  */
 export class LineDecoder implements ByteReader {
@@ -84,6 +85,7 @@ export class LineDecoder implements ByteReader {
   #skipped: SkippedLine | undefined;
   #onMoved: () => void = () => {};
   #blankLines = 0;
+  #returns = 0;
   #excessBytes = 0;
   #isReading = false;
   #hasEnded = false;
@@ -103,6 +105,11 @@ export class LineDecoder implements ByteReader {
   /** Lines of nothing but white space, which are skipped. */
   get blankLines(): number {
     return this.#blankLines;
+  }
+
+  /** Carriage returns that came. */
+  get returns(): number {
+    return this.#returns;
   }
 
   /** Bytes beyond the limit for one line, of all lines, finished or not. Of a line dropped as text, all bytes count. */
@@ -157,6 +164,7 @@ export class LineDecoder implements ByteReader {
     // If the pool allocates Node buffers, this is one, and Node searches it faster than a plain array.
     let fresh = buffer.freeSpace.subarray(0, byteLength);
     const lengthBefore = buffer.length;
+    this.#spaceOutReturns(fresh);
     buffer.filled(byteLength);
     let isAtLineStart = lengthBefore === 0 && this.#skipped === undefined;
     let newline = isAtLineStart ? -1 : fresh.indexOf(NEWLINE);
@@ -195,7 +203,17 @@ export class LineDecoder implements ByteReader {
     for (let position = start; ; position += 1) {
       const byte = bytes[position];
       if (byte === NEWLINE) this.#blankLines += 1;
-      else if (byte !== SPACE && byte !== TAB && byte !== CARRIAGE_RETURN) return position;
+      else if (byte !== SPACE && byte !== TAB) return position;
+    }
+  }
+
+  #spaceOutReturns(fresh: Uint8Array): void {
+    const first = fresh.indexOf(CARRIAGE_RETURN);
+    // A search for each would cost more in a chunk that has many.
+    for (let at = first; at >= 0 && at < fresh.length; at += 1) {
+      if (fresh[at] !== CARRIAGE_RETURN) continue;
+      fresh[at] = SPACE;
+      this.#returns += 1;
     }
   }
 

@@ -1,3 +1,5 @@
+import { isNumber, readText, type Span, stringAt } from '../json/json-text.js';
+
 /** Number of abandoned ids to remember, because a late answer differs from one to an unknown id. */
 const LATE_IDS = 1024;
 /** Time for which they are remembered. */
@@ -73,6 +75,27 @@ function bucketOf(id: number | string): number {
     ((id.charCodeAt(length - 1) | 0) + (id.charCodeAt(length - 2) | 0) * 10 + (id.charCodeAt(length - 3) | 0) * 100) %
     BUCKETS
   );
+}
+
+/**
+ * Reads an id, or a progress token, that the gateway has given: the one place that decides which request a message belongs to.
+ * The gateway gives whole numbers only, each once, so one in another JSON type (`1.0`, `"1"`) can mean no other request.
+ * Returns `undefined` for a token that names no number.
+ */
+export function readId(bytes: Uint8Array, token: Span): number | undefined {
+  let id = 0;
+  for (let position = token.start; position < token.end; position += 1) {
+    const digit = (bytes[position] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) return readOddId(bytes, token);
+    id = id * 10 + digit;
+  }
+  return id;
+}
+
+function readOddId(bytes: Uint8Array, token: Span): number | undefined {
+  if (isNumber(bytes, token)) return Number(readText(bytes, token));
+  const text = stringAt(bytes, token) ?? '';
+  return /^\d{1,16}(?:\.0+)?$/.test(text) ? Number(text) : undefined;
 }
 
 type StrayKind = 'late' | 'duplicate' | 'unknown';

@@ -1,3 +1,4 @@
+import { REMOVED, rewriteObject } from '../json/edit-members.js';
 import { BACKSLASH, NOT_JSON, QUOTE, skipString } from '../json/json-string.js';
 import {
   CLOSE_BRACE,
@@ -27,6 +28,10 @@ import {
  * if a watched member, or a member on the path to one, is duplicated, because sender and receiver could take different
  * ones; other duplicates are allowed. `jsonrpc` must be "2.0", a request's id a string or a number, and an answer must
  * have either a result or an error.
+ *
+ * Four common faults are repaired as JSON readers of the field repair them. A message that was repaired has bytes of its own,
+ * except for the first: a byte order mark before the line is skipped; bytes that are not UTF-8 become U+FFFD; a notification
+ * loses an id that is `null`; an error without an id has the id `null`.
  */
 export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #root: WatchNode;
@@ -86,23 +91,23 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   }
 
   #scanAll(bytes: Uint8Array): Envelope<Paths> | Rejection {
-    const start = skipWhitespace(bytes, 0);
-    if (start === bytes.length)
-      return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false, isMeant: false };
+    const start = skipWhitespace(bytes, equalsAt(bytes, 0, BOM) ? BOM.length : 0);
+    if (start === bytes.length) return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false };
     if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
 
     this.#clear();
     const end = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1);
     if (end < 0) return this.#reject(FAULTS[-end] ?? 'not-json', bytes);
     if (skipWhitespace(bytes, end) !== bytes.length) return this.#reject('not-json', bytes);
-    if (!this.#isUtf8(bytes)) return this.#reject('invalid-utf8', bytes);
+    if (!this.#isUtf8(bytes)) return this.#scanAll(asUtf8(bytes));
     return this.#classify(bytes, { start, end });
   }
 
-  #rejectNonObject(bytes: Uint8Array, start: number): Rejection {
-    const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false, isMeant: false } as const;
+  #rejectNonObject(bytes: Uint8Array, start: number): Envelope<Paths> | Rejection {
+    const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false } as const;
     if (bytes[start] === OPEN_BRACKET) {
       const elements = splitBatch(bytes, start, this.#limits);
+      if (elements === 'invalid-utf8') return this.#scanAll(asUtf8(bytes));
       return typeof elements === 'string'
         ? { ...rejection, reason: elements }
         : { ...rejection, reason: 'batch', elements };
@@ -118,8 +123,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     const hasPayload = this.#isPresent(RESULT) || this.#isPresent(ERROR);
     // A whole object without a method can only be an answer. In half a line, the payload decides.
     const isAnswer = (reason === 'not-json-rpc' || hasPayload) && !this.#isPresent(METHOD);
-    const isMeant = this.#isPresent(JSONRPC) || (isAnswer && hasPayload && isIdentified);
-    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer, isMeant };
+    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer };
   }
 
   #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
@@ -135,6 +139,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
 
     if (method !== undefined) {
       const isCall = isString(bytes, method) && result === undefined && error === undefined;
+      if (isCall && id !== undefined && isNull(bytes, id) && readString(bytes, method).startsWith(NOTIFICATION))
+        return this.#scanAll(withoutId(bytes, span));
       if (!isCall || (id !== undefined && !isIdentified)) return this.#reject('not-json-rpc', bytes);
       const name = readString(bytes, method);
       const params = this.#span(PARAMS);
@@ -144,6 +150,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
         : { kind: 'request', id, method: name, params, bytes, span, tokens };
     }
     // An error may have a null id, if the peer could not read the id of the request.
+    if (id === undefined && result === undefined && error !== undefined) return this.#scanAll(withNullId(bytes, span));
     const isAnswer = id !== undefined && (result === undefined) !== (error === undefined);
     if (!isAnswer || !(isIdentified || (error !== undefined && isNull(bytes, id)))) {
       return this.#reject('not-json-rpc', bytes);
@@ -239,6 +246,26 @@ function isVersion(bytes: Uint8Array, version: Span): boolean {
 }
 
 const VERSION = toBytes('"2.0"');
+
+/** A byte order mark, which writers of .NET put before their first line. */
+const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
+
+/** Copies a line. Bytes that are not UTF-8 become U+FFFD, and never a quote, so the JSON stays as valid as it was. */
+function asUtf8(bytes: Uint8Array): Uint8Array {
+  return toBytes(DECODER.decode(bytes));
+}
+
+/** Beginning of the methods of MCP that are never requests. */
+const NOTIFICATION = 'notifications/';
+const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
+
+function withoutId(bytes: Uint8Array, span: Span): Uint8Array {
+  return rewriteObject(bytes, span, { change: (name) => (name === 'id' ? REMOVED : undefined) });
+}
+
+function withNullId(bytes: Uint8Array, { start, end }: Span): Uint8Array {
+  return toBytes(`{"id":null,${readText(bytes, { start: start + 1, end })}`);
+}
 
 function isIdToken(bytes: Uint8Array, id: Span): boolean {
   return isString(bytes, id) || isNumber(bytes, id);
@@ -386,16 +413,17 @@ export interface Rejection {
   readonly id: Span | undefined;
   /** Whether the line is an answer to a request, as far as it could be read. */
   readonly isAnswer: boolean;
-  /**
-   * Whether the line is a malformed message, as far as it could be read, and not output for people, which may be JSON
-   * too.
-   */
-  readonly isMeant: boolean;
   /** The elements of a batch. Absent if the line is not a batch. */
   readonly elements?: readonly Span[];
 }
 
-type RejectionReason = BatchFault | 'blank' | 'not-an-object' | 'batch' | 'duplicate-member' | 'not-json-rpc';
+type RejectionReason =
+  | Exclude<BatchFault, 'invalid-utf8'>
+  | 'blank'
+  | 'not-an-object'
+  | 'batch'
+  | 'duplicate-member'
+  | 'not-json-rpc';
 
 export type Envelope<Paths extends WatchedPaths> =
   | RequestEnvelope<Paths>

@@ -121,7 +121,7 @@ export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readon
 
 /** The JSON-RPC error that answers a message which cannot be read. */
 export function rejectionReply({ reason, bytes, id }: jsonrpc.Rejection): SplicedMessage {
-  const code = reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
+  const code = reason === 'not-json' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
   const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
   return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
 }

@@ -160,6 +160,8 @@ export function newDropCounters() {
     unknown: 0,
     /** Lines that are not messages. */
     junk: 0,
+    /** Messages that were repaired and passed on, because they had bytes that are not UTF-8, or an id that was missing or null. */
+    repaired: 0,
     /** Lines that are empty or only white space. */
     blank: 0,
     /** Messages beyond the frame limit. */

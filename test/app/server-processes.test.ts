@@ -171,7 +171,7 @@ describe('launching a server that has no process', () => {
 
   it('is ready though its lists cannot be read, and the log says which and why', async () => {
     const reason = 'tools/list: timeout';
-    const failure = { kind: 'tools', method: 'tools/list', reason, isBroken: false } as const;
+    const failure = { kind: 'tools', method: 'tools/list', reason, isExcessive: false } as const;
     const { told, warnings } = launching({ listFailures: [failure] });
     await flush();
     expect(told).toEqual(['began', 'answered', 'opened: 3', 'attached: 3', 'ready']);

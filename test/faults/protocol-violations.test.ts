@@ -14,24 +14,19 @@ async function start(options: InProcessOptions) {
 }
 
 const AGAIN = { restart: { firstDelay: '10ms' } };
-const BROKEN = 'it sent 3 broken, oversized or unfinished frames within a minute';
+const EXCESSIVE = 'it sent 3 oversized or unfinished messages within a minute';
 
-describe('a server that breaks the protocol', () => {
-  it('F21: has that request fail, goes on, and is restarted at the third time, whatever it breaks', async () => {
+describe('a server whose messages are too large', () => {
+  it('F22: has those requests fail and goes on, and is restarted at the third one within a minute', async () => {
     const client = await start({ servers: { f: { ...AGAIN, maxFrame: '1MiB' } } });
-    const faults = [
-      ['invalid_utf8', 'response_malformed'],
-      ['oversized', 'response_too_large'],
-      ['deep', 'response_malformed'],
-    ] as const;
-    for (const [at, [fault, reason]] of faults.entries()) {
+    for (const at of [1, 2, 3]) {
       expect(gateway.status('f')).toMatchObject({ generation: 1, restarts: 0 });
-      const result = await client.call(`f__${fault}`, { bytes: 1024 * 1024 + 1 });
-      expect(failureOf(result)).toMatchObject({ reason, sent: true, outcome: 'failed' });
-      if (at < 2) expect(textOf(await client.call('f__answer', { nonce: `n${at}` }))).toBe(`n${at}`);
+      const result = await client.call('f__oversized', { bytes: 1024 * 1024 + 1 });
+      expect(failureOf(result)).toMatchObject({ reason: 'response_too_large', sent: true, outcome: 'failed' });
+      if (at < 3) expect(textOf(await client.call('f__answer', { nonce: `n${at}` }))).toBe(`n${at}`);
     }
     await until('it is restarted', () => gateway.status('f').generation === 2);
-    expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1, lastFailure: BROKEN });
+    expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1, lastFailure: EXCESSIVE });
   });
 });
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Field } from './legs.js';
 import { judge, type Row, SOUND, type Verdict } from './row.js';
+import { BYTES } from './rows/bytes.js';
 import { ENTRIES } from './rows/entries.js';
 import { FRONT } from './rows/front.js';
 import { HTTP } from './rows/http.js';
@@ -13,6 +14,7 @@ import { STRAY } from './rows/stray.js';
 const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'entries of lists': ENTRIES,
   'stray messages': STRAY,
+  'bytes on stdio': BYTES,
   'servers behind a URL': HTTP,
   logins: LOGINS,
   'what clients send over HTTP': FRONT,

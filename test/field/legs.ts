@@ -304,7 +304,9 @@ export class Field {
         const http = httpOf(row);
         if (http === undefined) {
           plays.set(key, row.server ?? {});
-          return [key, { command: process.execPath, prefix: '', ...row.entry }];
+          // The client that asks for the status has to see the process that answered the row.
+          const sharing = row.status === undefined ? {} : { sharing: 'all' };
+          return [key, { command: process.execPath, prefix: '', ...sharing, ...row.entry }];
         }
         const listening = await listen(http);
         this.#listening.push(listening);

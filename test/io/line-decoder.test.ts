@@ -61,7 +61,7 @@ describe('cutting a stream into lines', () => {
       for (let second = first; second <= stream.length; second += 1) {
         const { lines, push } = decoding();
         push(stream.subarray(0, first), stream.subarray(first, second), stream.subarray(second));
-        expect(lines, `cut at ${first} and ${second}`).toEqual(['{"a":"é"}', '{"猫":"😀"}\r', '€']);
+        expect(lines, `cut at ${first} and ${second}`).toEqual(['{"a":"é"}', '{"猫":"😀"} ', '€']);
       }
     }
   });
@@ -76,8 +76,8 @@ describe('cutting a stream into lines', () => {
         const at = [0, ...positions.filter((position) => position <= all.length).sort((a, b) => a - b), all.length];
         for (let index = 1; index < at.length; index += 1) push(all.subarray(at[index - 1], at[index]));
 
-        const split = all.toString('latin1').split('\n');
-        const [, ...others] = split.map((line) => line.replace(/^[ \t\r]+/, '')).reverse();
+        const split = all.toString('latin1').replaceAll('\r', ' ').split('\n');
+        const [, ...others] = split.map((line) => line.replace(/^[ \t]+/, '')).reverse();
         const expected = others.reverse().filter((line) => line !== '');
         const shown = expected.map((line) =>
           line.length > limit ? `[${line.length}]` : Buffer.from(line, 'latin1').toString(),

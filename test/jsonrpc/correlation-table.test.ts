@@ -1,6 +1,29 @@
 import { describe, expect, it } from 'vitest';
-import { AnsweredRequests, CorrelationTable, RequestsById } from '../../src/jsonrpc/correlation-table.js';
+import { AnsweredRequests, CorrelationTable, RequestsById, readId } from '../../src/jsonrpc/correlation-table.js';
 import { answerTo, bridging, progressOf, sendCall } from '../upstream/stdio/bridging.js';
+
+describe('an id that the gateway has given', () => {
+  it.each([
+    ['1', 1],
+    ['1.0', 1],
+    ['1e0', 1],
+    ['"1"', 1],
+    ['"1.0"', 1],
+    ['"\\u0031"', 1],
+    ['-1', -1],
+    ['1.5', 1.5],
+    ['"one"', undefined],
+    ['""', undefined],
+    ['" 1"', undefined],
+    ['"0x1"', undefined],
+    ['"12345678901234567"', undefined],
+    ['null', undefined],
+    ['true', undefined],
+    ['[1]', undefined],
+  ])('comes back as %s, which is read as %s', (token, id) => {
+    expect(readId(Buffer.from(token), { start: 0, end: token.length })).toBe(id);
+  });
+});
 
 describe('the correlation table', () => {
   it('counts ids up from 1 and never gives one twice', () => {

@@ -27,7 +27,8 @@ describe('a refused line', () => {
     ['{"jsonrpc":"2.0"', 'not-json'],
     ['{"jsonrpc":"2.0","id":1,"result":{}} trailing', 'not-json'],
     ['{"jsonrpc":"2.0","id":01,"result":{}}', 'not-json'],
-    ['\ufeff{"jsonrpc":"2.0","id":1,"result":{}}', 'not-json'],
+    ['{"jsonrpc":"2.0",\ufeff"id":1,"result":{}}', 'not-json'],
+    ['{"jsonrpc":"2.0","id":1,"result":"a\rb"}', 'not-json'],
     ['"text"', 'not-an-object'],
     ['42', 'not-an-object'],
     ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 'batch'],
@@ -60,9 +61,23 @@ describe('a refused line', () => {
     expect(scan(line)).toMatchObject({ kind: 'rejected', reason });
   });
 
-  it('is told to be no UTF-8 when it would be a message otherwise', () => {
-    const line = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"\xff"}', 'latin1');
-    expect(scan(line)).toMatchObject({ kind: 'rejected', reason: 'invalid-utf8' });
+  it.each([
+    ['a byte order mark', '\ufeff{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":1,"result":{}}'],
+    ['bytes of Latin-1', '{"jsonrpc":"2.0","id":1,"result":"\xff\xe9"}', '{"jsonrpc":"2.0","id":1,"result":"��"}'],
+    [
+      'a notification with an id',
+      '{"id":null,"jsonrpc":"2.0","method":"notifications/m"}',
+      '{"jsonrpc":"2.0","method":"notifications/m"}',
+    ],
+    ['an error without an id', '{"jsonrpc":"2.0","error":{}}', '{"id":null,"jsonrpc":"2.0","error":{}}'],
+  ])('is none because of %s, which is repaired', (what, line, repaired) => {
+    const message = scan(what.includes('Latin') ? Buffer.from(line, 'latin1') : line);
+    expect(message.kind !== 'rejected' && textAt(message.bytes, message.span)).toBe(repaired);
+  });
+
+  it('is none because of a batch with bytes that are not UTF-8', () => {
+    const batch = scan(Buffer.from('["\xff",1]', 'latin1'));
+    expect(batch.kind === 'rejected' && batch.elements?.map((span) => textAt(batch.bytes, span))).toEqual(['"�"', '1']);
   });
 
   it('tells the id that was seen before the fault, and not one behind it', () => {

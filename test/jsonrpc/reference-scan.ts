@@ -14,7 +14,7 @@ export function expectedOf(bytes: Uint8Array, watch: WatchedPaths, maxDepth: num
   let text: string;
   let value: unknown;
   try {
-    text = UTF8.decode(bytes);
+    text = UTF8.decode(bytes).replace(/^\uFEFF/, '');
     value = JSON.parse(text);
   } catch {
     return REJECTED;
@@ -25,7 +25,9 @@ export function expectedOf(bytes: Uint8Array, watch: WatchedPaths, maxDepth: num
   const paths = [...ROOT_MEMBERS.map((name) => [name]), ...Object.values(watch)];
   const guarded = new Set(paths.flatMap((path) => path.map((_, index) => JSON.stringify(path.slice(0, index + 1)))));
   for (const [path, count] of members) if (count > 1 && guarded.has(path)) return REJECTED;
-  return { kind: kindOf(value), value };
+  if (value.method === undefined && value.result === undefined && value.error !== undefined && !('id' in value))
+    value = { ...value, id: null };
+  return { kind: kindOf(value as Record<string, unknown>), value };
 }
 
 /** What is wrong with the scanner's answer, or `undefined`. */
@@ -130,7 +132,7 @@ const TOKENS = /("(?:[^"\\]|\\.)*")|[{}[\],:]|[^\s{}[\],:"]+/g;
 const LONGEST_PATH = 8;
 const ROOT_MEMBERS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
 const REJECTED: Expected = { kind: 'rejected', value: undefined };
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -260,7 +260,7 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta, hasNotic
 
   it('drops answers to requests that it never sent', async () => {
     const { connection, say } = await open();
-    await say(answerTo(1_000), answerTo('1'), answerTo(0));
+    await say(answerTo(1_000), answerTo('one'), answerTo(0));
     expect(connection.counters.unknown).toBe(3);
   });
 

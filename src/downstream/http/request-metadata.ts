@@ -82,7 +82,7 @@ const NO_REVISION: HttpRefusal = {
 };
 
 function codeOf({ reason }: Rejection): { readonly code: number } {
-  return { code: reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest };
+  return { code: reason === 'not-json' ? RPC_CODES.parseError : RPC_CODES.invalidRequest };
 }
 
 /** Refuses a request that names no revision in `_meta`, or a different one in its header. */

@@ -6,7 +6,7 @@ import {
 } from '../../errors/internal-error.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage, splice } from '../../json/splice.js';
-import { AnsweredRequests, CorrelationTable, RequestsById } from '../../jsonrpc/correlation-table.js';
+import { AnsweredRequests, CorrelationTable, RequestsById, readId } from '../../jsonrpc/correlation-table.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
 import {
   type Answer,
@@ -360,11 +360,6 @@ export class OutgoingServerRequests {
       send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] });
     }
   }
-}
-
-function readId(bytes: Uint8Array, token: Span): number | undefined {
-  const id = Number(readText(bytes, token));
-  return Number.isSafeInteger(id) ? id : undefined;
 }
 
 const EMPTY_OBJECT = toBytes('{}');

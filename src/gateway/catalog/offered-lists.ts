@@ -29,8 +29,8 @@ export interface ListFailure {
   readonly method: string;
   /** The method, followed by the server's answer or by the failure of the request. */
   readonly reason: string;
-  /** Whether the answer was a broken or oversized message, which counts as a violation of the protocol. */
-  readonly isBroken: boolean;
+  /** Whether the answer took too much memory. Three such answers within a minute restart the server. */
+  readonly isExcessive: boolean;
 }
 
 interface OfferedListsOptions extends ExposureRules {
@@ -240,8 +240,8 @@ const USED_EVERY_MS = 5_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 300_000;
 
-/** Shortest pause after a broken answer, in milliseconds. Three broken answers within a minute would restart the server. */
-const BROKEN_PAUSE_MS = 60_000;
+/** Shortest pause after an excessive answer, in milliseconds. */
+const EXCESSIVE_PAUSE_MS = 60_000;
 
 /** Some servers offer resources but do not implement `resources/templates/list`. */
 const NOT_IMPLEMENTED: ReceivedList = { entries: [], truncated: undefined, hint: UNOFFERED_LIST.hint };
@@ -317,8 +317,8 @@ class OfferedList {
     const { capability, method } = LISTS[kind];
     const list = source.offers(capability) ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
     if (list?.kind === 'failed' && (list.isUnknown !== true || kind === 'tools')) {
-      const { reason, isBroken = false } = list;
-      this.#failed = { from: source, failure: { kind, method, reason, isBroken } };
+      const { reason, isExcessive = false } = list;
+      this.#failed = { from: source, failure: { kind, method, reason, isExcessive } };
       return reason;
     }
     this.#failed = undefined;
@@ -416,6 +416,6 @@ class OfferedList {
   }
 }
 
-function atLeast(pauseMs: number, { isBroken }: ListFailure): number {
-  return isBroken ? Math.max(pauseMs, BROKEN_PAUSE_MS) : pauseMs;
+function atLeast(pauseMs: number, { isExcessive }: ListFailure): number {
+  return isExcessive ? Math.max(pauseMs, EXCESSIVE_PAUSE_MS) : pauseMs;
 }

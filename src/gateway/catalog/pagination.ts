@@ -25,8 +25,8 @@ export interface ReceivedList {
 
 export type ListOutcome =
   | (ReceivedList & { readonly kind: 'listed' })
-  /** `isUnknown`: the server answered -32601. `isBroken`: its answer violates the protocol. */
-  | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean; readonly isBroken?: boolean };
+  /** `isUnknown`: the server answered -32601. `isExcessive`: its answer took too much memory. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean; readonly isExcessive?: boolean };
 
 /** Limit of one entry in bytes, including its schemas, description and icons. A larger entry is withheld. */
 export const MAX_ENTRY_BYTES = 1024 * 1024;
@@ -41,13 +41,8 @@ export interface PagedMethod {
   readonly token: ListFacts['token'] | 'resultTasks' | 'resultSkills';
 }
 
-/** Failures in which the server's answer was unusable. */
-const BROKEN_ANSWERS: ReadonlySet<RequestFailure> = new Set([
-  'response_malformed',
-  'result_malformed',
-  'response_too_large',
-  'response_dropped',
-]);
+/** Failures in which the server's answer took too much memory. */
+const EXCESSIVE_ANSWERS: ReadonlySet<RequestFailure> = new Set(['response_too_large', 'response_dropped']);
 
 /**
  * Reads all pages of a server's list, in the server's order. See the page server/utilities/pagination of the MCP
@@ -69,8 +64,8 @@ export async function listAllPages(
   for (let page = 1; ; page += 1) {
     const outcome = await source.request(method, cursor === undefined ? undefined : { cursor }, timeouts);
     if (outcome.kind === 'failed') {
-      const isBroken = BROKEN_ANSWERS.has(outcome.reason);
-      return { kind: 'failed', reason: `${method}: ${outcome.reason}`, isBroken };
+      const isExcessive = EXCESSIVE_ANSWERS.has(outcome.reason);
+      return { kind: 'failed', reason: `${method}: ${outcome.reason}`, isExcessive };
     }
     const { response } = outcome;
     const list = response.tokens[token];

@@ -287,6 +287,7 @@ function renderServer(server: ServerReport): string[] {
     trafficRow(server),
     ...callRows(server),
     unfinishedRow(server),
+    repairedRow(server),
     droppedRow(server),
     pausedRow(server),
     sessionRow(server),
@@ -501,7 +502,12 @@ function unfinishedRow({ dropped: { evicted = 0 } }: ServerReport): Row {
   return evicted > 0 && row('unfinished messages dropped', why);
 }
 
-function droppedRow({ dropped: { evicted, ...dropped } }: ServerReport): Row {
+function repairedRow({ dropped: { repaired = 0 } }: ServerReport): Row {
+  const why = 'they had bytes that are not UTF-8, or an id that was missing or null';
+  return repaired > 0 && row('repaired messages', `${repaired}, because ${why}`);
+}
+
+function droppedRow({ dropped: { evicted, repaired, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
 }

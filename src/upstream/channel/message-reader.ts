@@ -63,7 +63,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
       sink: this,
       dropped: this,
       maxLineBytes: options.maxFrameBytes,
-      canBegin: (byte) => byte === OPEN_BRACE || byte === OPEN_BRACKET,
+      canBegin: (byte) => byte === OPEN_BRACE || byte === OPEN_BRACKET || byte === BYTE_ORDER_MARK,
     });
   }
 
@@ -102,14 +102,16 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
   }
 
   line(bytes: Uint8Array, start: number, end: number): void {
-    const { feed, scan, events, isClosed } = this.#options;
+    const { feed, scan, counters, events, isClosed } = this.#options;
     // An earlier line of the same chunk may have closed the connection.
     if (isClosed()) return;
     // Not `withErrorBoundary`, because it would need a closure for each message.
     try {
       if (feed?.messages.isObserved === true)
         feed.messages.passed('s>g', { bytes, span: { start, end }, edits: [] }, feed.connection);
-      if (this.#take(scan(bytes, start, end))) this.#wasUseful = true;
+      const message = scan(bytes, start, end);
+      if (message.bytes.buffer !== bytes.buffer) counters.repaired += 1;
+      if (this.#take(message)) this.#wasUseful = true;
     } catch (error) {
       reportInternalError(error, events.fault);
     }
@@ -121,7 +123,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     this.#logDropped(head, 'memory-limit');
     outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
     // A server that Trunkline does not read cannot finish its line.
-    if (!isPaused()) health.brokenFrame();
+    if (!isPaused()) health.excessiveMessage();
   }
 
   text(head: Uint8Array): void {
@@ -129,7 +131,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     this.#logDropped(head, 'not-json');
   }
 
-  /** Fails the request that a dropped line answers, and counts a protocol violation. */
+  /** Fails the request that a dropped line answers, and counts it as an excessive message. */
   oversized(line: OversizedLine): void {
     const { counters, outgoing, health } = this.#options;
     if (line.isText) return;
@@ -141,7 +143,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     counters.oversized += 1;
     this.#logDropped(line.head, 'too-large');
     outgoing.dropped(line, 'response_too_large');
-    health.brokenFrame();
+    health.excessiveMessage();
   }
 
   #logDropped(head: Uint8Array, reason: JunkReason): void {
@@ -154,7 +156,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
   }
 
   #reject(rejection: Rejection): boolean {
-    const { scan, counters, outgoing, health, events } = this.#options;
+    const { scan, counters, outgoing, events } = this.#options;
     const { reason, bytes, elements = [] } = rejection;
     if (reason === 'blank') return false;
     // An array with objects is a batch. Its messages are taken one by one, so that an error affects only one of them. Any
@@ -170,10 +172,11 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     counters.junk += 1;
     events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer) outgoing.answerMalformed(bytes, rejection.id);
-    if (rejection.isMeant) health.brokenFrame();
-    else this.#strayBytes += bytes.length;
+    this.#strayBytes += bytes.length;
     return false;
   }
 }
 
 const NOTHING = new Uint8Array(0);
+/** The first byte of a byte order mark, which may be before a message. */
+const BYTE_ORDER_MARK = 0xef;

@@ -1,7 +1,7 @@
 import { type OnInternalError, reportInternalError } from '../../errors/internal-error.js';
 import { isNumber, isObject, isString, readText, type Span, valuesAt } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
-import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
+import { AnsweredRequests, CorrelationTable, readId } from '../../jsonrpc/correlation-table.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
@@ -287,15 +287,4 @@ export class PendingRequest implements Due, SentRequest {
   keepProgress(): () => void {
     return this.#owner.keepProgress(this);
   }
-}
-
-/** Reads the id at `token`, if it is a number. `1.0` is 1, as in JSON. The gateway sends no strings as ids. */
-function readId(bytes: Uint8Array, token: Span): number | undefined {
-  let id = 0;
-  for (let position = token.start; position < token.end; position += 1) {
-    const digit = (bytes[position] ?? 0) - 0x30;
-    if (digit < 0 || digit > 9) return isNumber(bytes, token) ? Number(readText(bytes, token)) : undefined;
-    id = id * 10 + digit;
-  }
-  return id;
 }

@@ -5,41 +5,40 @@ import type { UpstreamConnection } from '../port.js';
 export interface HealthEvents {
   /** Several requests in a row timed out, without a sign of life meanwhile. */
   silent(): void;
-  /** The server violates the protocol too often. Called once. */
+  /** The server writes too much that is of no use. Called once. */
   violated(reason: string): void;
 }
 
 /** The number of requests that time out in a row before a server counts as silent. */
 const SILENT_AFTER = 3;
-/** Time for which a protocol violation counts toward the limits, in milliseconds. */
+/** Time for which a message or a byte counts toward the limits, in milliseconds. */
 const WINDOW_MS = 60_000;
-/** Broken frames within the window. */
-const MAX_BROKEN_FRAMES = 3;
+/** Oversized and unfinished messages within the window. */
+const MAX_EXCESSIVE = 3;
 /** Bytes of stray output within the window. */
 const MAX_STRAY_BYTES = 16 * 1024 * 1024;
 /** Stray output is added up in slots of this length, in milliseconds. */
 const SLOT_MS = 1_000;
 
-const TOO_MANY_BROKEN = `it sent ${MAX_BROKEN_FRAMES} broken, oversized or unfinished frames within a minute`;
+const TOO_EXCESSIVE = `it sent ${MAX_EXCESSIVE} oversized or unfinished messages within a minute`;
 const TOO_MUCH_STRAY = 'it wrote more than 16 MiB that is no message to stdout within a minute';
 
 /**
- * Watches whether one server is silent, and how often it violates the protocol.
+ * Watches whether one server is silent, and whether its output takes what other servers need.
  *
  * A sign of life is an answer to a request of Trunkline's, in time or late, or progress of such a request. Logs and other
  * notifications prove nothing, because the thread that writes them may run while the thread that answers requests hangs.
  *
- * A broken frame is a line that was meant as a message and is not a valid one, that exceeds the frame limit, or that was
- * dropped unfinished. Stray output is every other line that is not a message. It has a higher limit, because many servers log
- * to stdout.
+ * An excessive message exceeds the frame limit, or was dropped unfinished. Stray output is every line that is not a message,
+ * be it malformed or a log: only its amount counts, because a server that works may write any of it.
  */
 export class HealthMonitor {
   readonly #clock: Clock;
   readonly #events: HealthEvents;
   /** Requests that timed out since the last sign of life. */
   #timeouts = 0;
-  /** Times of the last broken frames, the oldest first. */
-  #brokenFrames: number[] = [];
+  /** Times of the last excessive messages, the oldest first. */
+  #excessive: number[] = [];
   #stray: { readonly from: number; bytes: number }[] = [];
   #hasEnded = false;
 
@@ -64,10 +63,10 @@ export class HealthMonitor {
     if (this.#timeouts === SILENT_AFTER) this.#events.silent();
   }
 
-  brokenFrame(): void {
+  excessiveMessage(): void {
     const now = this.#clock.now();
-    this.#brokenFrames = [...this.#brokenFrames.filter((at) => now - at < WINDOW_MS), now];
-    if (this.#brokenFrames.length >= MAX_BROKEN_FRAMES) this.#violated(TOO_MANY_BROKEN);
+    this.#excessive = [...this.#excessive.filter((at) => now - at < WINDOW_MS), now];
+    if (this.#excessive.length >= MAX_EXCESSIVE) this.#violated(TOO_EXCESSIVE);
   }
 
   strayOutput(byteLength: number): void {
@@ -80,7 +79,7 @@ export class HealthMonitor {
     if (sum > MAX_STRAY_BYTES) this.#violated(TOO_MUCH_STRAY);
   }
 
-  /** Stops reporting violations, because the connection is closed. */
+  /** Stops reporting, because the connection is closed. */
   end(): void {
     this.#hasEnded = true;
   }

@@ -192,11 +192,10 @@ export class Post {
     const messages = incoming.open(this.id);
     let length = 0;
     const isComplete = await incoming.follow(response, messages, (chunk) => {
-      const hasBom = length === 0 && BOM.every((byte, at) => chunk[at] === byte);
       length += chunk.length;
       // Few bytes may decode to many, of which no more are needed.
       if (length > maxFrameBytes) response.destroy();
-      else copyInto(messages, onOneLine(hasBom ? chunk.subarray(BOM.length) : chunk));
+      else copyInto(messages, onOneLine(chunk));
     });
     if (length > maxFrameBytes) this.#fail('response_too_large', true);
     else if (isComplete) copyInto(messages, NEWLINE);
@@ -358,13 +357,10 @@ function codeOf(answer: ResponseEnvelope | undefined): number | undefined {
 }
 
 const NEWLINE = Uint8Array.of(0x0a);
-const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** JSON over several lines, in place. A newline inside a JSON string is always escaped, so only white space changes. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
-  for (const end of [0x0a, 0x0d]) {
-    for (let at = bytes.indexOf(end); at >= 0; at = bytes.indexOf(end, at + 1)) bytes[at] = 0x20;
-  }
+  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) bytes[at] = 0x20;
   return bytes;
 }
 

@@ -2,6 +2,7 @@ import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js'
 import { isObject, readText, stringAt, toBytes } from '../../json/json-text.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
+import { readId } from '../../jsonrpc/correlation-table.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS, METHODS } from '../../mcp/methods.js';
@@ -98,11 +99,11 @@ export class UpstreamListen {
     const { bytes, method, tokens } = notification;
     const { subscriptionId, requestId } = tokens;
     if (method === METHODS.cancelled && requestId !== undefined) {
-      const stream = this.#streamOf(readText(bytes, requestId));
+      const stream = this.#streamOf(readId(bytes, requestId));
       stream?.sent?.cancel();
       return stream === undefined ? notification : undefined;
     }
-    const stream = subscriptionId && this.#streamOf(readText(bytes, subscriptionId));
+    const stream = subscriptionId && this.#streamOf(readId(bytes, subscriptionId));
     if (method === METHODS.acknowledged) {
       if (stream !== undefined && stream === this.#next) this.#acknowledged(stream, notification);
       return undefined;
@@ -125,8 +126,8 @@ export class UpstreamListen {
     for (const { done } of this.#waiting.splice(0)) done('closed');
   }
 
-  #streamOf(id: string): Stream | undefined {
-    return [this.#next, this.#current].find((stream) => stream?.id === id);
+  #streamOf(id: number | undefined): Stream | undefined {
+    return [this.#next, this.#current].find((stream) => stream?.id === `${id}`);
   }
 
   /** Opens a stream with the present subjects. The current stream stays until the server acknowledges the new one. */

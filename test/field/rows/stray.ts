@@ -1,18 +1,96 @@
-// Messages that answer nothing.
+// Messages that answer nothing, or the wrong request.
+import type { Message } from '../../support/wire.js';
 import type { Row } from '../row.js';
 
+const COUNTED = 'It is counted in the status, and otherwise ignored: the server works.';
+
+/** A server that writes the messages five times before the answer to each call, which is more than three in a minute. */
+function before(quirk: string, messages: (request: Message) => readonly Message[], status?: RegExp): Row {
+  const call = (request: Message, server: { say(...said: unknown[]): void; soundly(request: Message): void }) => {
+    for (let count = 0; count < 5; count += 1) server.say(...messages(request));
+    server.soundly(request);
+  };
+  return { quirk, right: COUNTED, server: { on: { 'tools/call': call } }, ...(status && { status }) };
+}
+
+/** A server whose answers have their ids in another form. */
+function withIds(quirk: string, change: (id: string) => string): Row {
+  return {
+    quirk,
+    right: 'One pending request fits, so it is answered.',
+    server: { line: (line) => line.replace(/"id":(\d+)/, (_, id) => `"id":${change(id)}`) },
+  };
+}
+
+const jsonrpc = '2.0';
+const error = { code: -32601, message: 'Method not found' };
+
 export const STRAY: readonly Row[] = [
+  before('A notification that nobody knows before each answer', () => [{ jsonrpc, method: 'notifications/vendor' }]),
+  before('Results with the id null, as answers to notifications', () => [{ jsonrpc, id: null, result: {} }], /junk 5/),
+  before('Results without an id', () => [{ jsonrpc, result: {} }], /junk 5/),
+  before('Results and errors without a version', () => [{ result: {} }, { error }], /junk 10/),
+  before('Errors with the id null', () => [{ jsonrpc, id: null, error }], /unknown 5/),
+  before('Errors without an id', () => [{ jsonrpc, error }], /unknown 5/),
+  before('Answers to ids that nobody asked', () => [{ jsonrpc, id: 4711, result: {} }], /unknown 5/),
+  before('Answers to ids of another kind', () => [{ jsonrpc, id: 'init', result: {} }], /unknown 5/),
+  before('The answer to the list again', () => [{ jsonrpc, id: 1, result: { tools: [] } }], /duplicate 5/),
+  before('Messages with a method and a result', ({ id }) => [{ jsonrpc, id, method: 'x', result: {} }], /junk 5/),
+  before('Messages with nothing but a version', () => [{ jsonrpc }], /junk 5/),
+  before('Requests whose method is a number', () => [{ jsonrpc, id: 1, method: 7 }], /junk 5/),
+  before('Progress that nobody asked for', () => [
+    { jsonrpc, method: 'notifications/progress', params: { progressToken: 'none', progress: 1 } },
+  ]),
+  before(
+    'Notifications with the id null',
+    () => [{ jsonrpc, id: null, method: 'notifications/tools/list_changed' }],
+    /repaired messages: 5/,
+  ),
   {
-    quirk: 'A notification that nobody knows before each answer',
-    right: 'It is passed on or ignored.',
+    quirk: 'A second answer to each request',
+    right: 'The first one counts, and the second one is counted.',
     server: {
       on: {
         'tools/call': (request, server) => {
-          server.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: {} });
           server.soundly(request);
+          server.answer(request, { content: [{ type: 'text', text: 'the second' }] });
         },
       },
     },
+    status: /duplicate 1/,
+  },
+  withIds('Ids that come back as text', (id) => `"${id}"`),
+  withIds('Ids that come back with a fraction', (id) => `${id}.0`),
+  withIds('Ids that come back as text with a fraction', (id) => `"${id}.0"`),
+  withIds('Ids that come back with an exponent', (id) => `${id}e0`),
+  {
+    quirk: 'The id of an error comes back as text',
+    right: 'The client gets the error.',
+    server: {
+      on: { 'tools/call': ({ id }, server) => server.say({ jsonrpc, id: String(id), error }) },
+    },
+    ask: (client) => client.call().catch(({ message }) => `refused: ${message}`),
+    direct: 'refused: MCP error -32601: Method not found',
+  },
+  {
+    quirk: 'Progress tokens that come back as text',
+    right: 'The client gets the progress.',
+    server: {
+      on: {
+        'tools/call': (request, server) => {
+          const progressToken = String(request.params._meta.progressToken);
+          const params = { progressToken, progress: 1 };
+          server.say({ jsonrpc, method: 'notifications/progress', params });
+          setImmediate(() => server.soundly(request));
+        },
+      },
+    },
+    ask: async (client) => {
+      const seen: number[] = [];
+      const outcome = await client.call('echo', {}, { onprogress: ({ progress }: Message) => seen.push(progress) });
+      return `${outcome}; progress: ${seen.join(' ') || 'none'}`;
+    },
+    direct: 'echo: hello; progress: 1',
   },
   {
     quirk: 'A client whose ids are texts',

@@ -153,13 +153,14 @@ describe('a server whose tools cannot be listed', () => {
     expect(world.gateway.catalogs.prompts.listed.get('a')).toEqual(['a__p']);
   });
 
-  it('is asked again at most once a minute if its answer is broken, because three of them restart it', async () => {
+  it('is asked again at most once a minute if its answer is too large, because three of them restart it', async () => {
     const world = scriptGateway({ servers: { a: { hasBridge: true } } });
     const a = world.server('a');
     const started = a.start();
     const { child } = a;
     child.listsTools = false;
-    const answer = () => child.say(`{"jsonrpc":"2.0","id":${child.received.last.id},"result":{"tools":[,]}}`);
+    const answer = () =>
+      child.say({ jsonrpc: '2.0', id: child.received.last.id, result: { tools: ['x'.repeat(1024 * 1024)] } });
     const pass = async (ms: number) => {
       await flush();
       world.clock.advance(ms);
@@ -168,7 +169,7 @@ describe('a server whose tools cannot be listed', () => {
     await flush();
     answer();
     await started;
-    expect(a.backend.listFailures.map(({ reason }) => reason)).toEqual(['tools/list: response_malformed']);
+    expect(a.backend.listFailures.map(({ reason }) => reason)).toEqual(['tools/list: response_too_large']);
     const client = world.connect().greet();
     await pass(59_999);
     client.call(1, 'a__x');

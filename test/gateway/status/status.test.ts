@@ -64,6 +64,7 @@ describe('the report', () => {
         duplicate: 0,
         unknown: 0,
         junk: 0,
+        repaired: 0,
         blank: 0,
         oversized: 0,
         evicted: 0,

@@ -8,9 +8,9 @@ import { flush, type Message, requestOf } from '../../support/wire.js';
 import { answerTo, bridging, CALL, Listener, progressOf, sendCall } from '../stdio/bridging.js';
 
 const MIB = 1024 * 1024;
-const TOO_MANY = 'it sent 3 broken, oversized or unfinished frames within a minute';
+const TOO_MANY = 'it sent 3 oversized or unfinished messages within a minute';
 
-describe('protocol violations', () => {
+describe('excessive messages', () => {
   function watching() {
     const clock = new FakeClock();
     const reasons: string[] = [];
@@ -21,7 +21,7 @@ describe('protocol violations', () => {
   it('are forgiven twice a minute', () => {
     const { clock, reasons, health } = watching();
     for (let count = 0; count < 6; count += 1) {
-      health.brokenFrame();
+      health.excessiveMessage();
       clock.advance(30_000);
     }
     expect(reasons).toEqual([]);
@@ -29,12 +29,12 @@ describe('protocol violations', () => {
 
   it('are one too many when the third comes within a minute of the first', () => {
     const { clock, reasons, health } = watching();
-    health.brokenFrame();
+    health.excessiveMessage();
     clock.advance(59_998);
-    health.brokenFrame();
+    health.excessiveMessage();
     clock.advance(1);
     expect(reasons).toEqual([]);
-    health.brokenFrame();
+    health.excessiveMessage();
     expect(reasons).toEqual([TOO_MANY]);
   });
 
@@ -51,21 +51,12 @@ describe('protocol violations', () => {
 });
 
 describe('a child', () => {
-  it.each([
-    ['an answer that is cut off', '{"jsonrpc":"2.0","id":1,"result":{'],
-    ['an answer that is no JSON-RPC', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}'],
-    ['a request that is none', '{"jsonrpc":"2.0","method":7}'],
-    ['a message that nests too deep', `{"jsonrpc":"2.0","method":"x","params":${'['.repeat(600)}${']'.repeat(600)}}`],
-    ['a message with bytes that are no UTF-8', Buffer.from('{"jsonrpc":"2.0","method":"\xff"}', 'latin1')],
-    ['an answer without a version', '{"id":1,"result":{}}'],
-    ['a line that is too large', `{"a":"${'x'.repeat(65 * 1024)}`],
-  ])('that writes %s three times is given up', (_, line) => {
-    const { bridge, health } = bridging();
-    const bytes = Buffer.concat([Buffer.from(line), Buffer.from('\n')]);
-    copyInto(bridge, bytes);
-    copyInto(bridge, bytes);
+  it('that writes a line that is too large three times is given up', () => {
+    const { say, health } = bridging();
+    const line = `{"a":"${'x'.repeat(65 * 1024)}`;
+    say(line, line);
     expect(health).toEqual([]);
-    copyInto(bridge, bytes);
+    say(line);
     expect(health).toEqual([TOO_MANY]);
   });
 
@@ -76,6 +67,15 @@ describe('a child', () => {
     ['half of a log in JSON', '{"level":30,'],
     ['an array', '[1,2]'],
     ['nothing', ''],
+    ['an answer that is cut off', '{"jsonrpc":"2.0","id":1,"result":{'],
+    ['an answer that is no JSON-RPC', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}'],
+    ['an answer to a notification', '{"jsonrpc":"2.0","id":null,"result":{}}'],
+    ['an answer without an id', '{"jsonrpc":"2.0","result":{}}'],
+    ['an error without an id', '{"jsonrpc":"2.0","error":{"code":1,"message":"no"}}'],
+    ['an answer that nobody asked for', '{"jsonrpc":"2.0","id":77,"result":{}}'],
+    ['a request that is none', '{"jsonrpc":"2.0","method":7}'],
+    ['a message that nests too deep', `{"jsonrpc":"2.0","method":"x","params":${'['.repeat(600)}${']'.repeat(600)}}`],
+    ['an answer without a version', '{"id":1,"result":{}}'],
   ])('that prints %s again and again is not', (_, line) => {
     const { say, health } = bridging();
     for (let count = 0; count < 1_000; count += 1) say(line);
@@ -104,7 +104,7 @@ describe('a child', () => {
   it('that is given up says nothing more, not even with what stood in the same chunk', () => {
     const { bridge, health, notifications } = bridging({ giveUp: true });
     const { listener } = sendCall(bridge);
-    const broken = '{"jsonrpc":"2.0","method":7}\n';
+    const broken = `{"a":"${'x'.repeat(65 * 1024)}"}\n`;
     const chunk = `${broken.repeat(3)}{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n`;
     copyInto(bridge, Buffer.from(chunk));
     expect(health).toEqual([TOO_MANY]);

@@ -204,7 +204,7 @@ describe('opening a child', () => {
 
   it('takes no other answer for that of initialize', async () => {
     const { handshake, say } = opening();
-    say('Starting up...', answerTo('1', {}), answerTo(2, {}), resultOf({}));
+    say('Starting up...', answerTo('one', {}), answerTo(2, {}), resultOf({}));
     expect((await handshake).kind).toBe('open');
   });
 });
