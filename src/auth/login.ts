@@ -13,6 +13,7 @@ import type { Clock } from '../timing/clock.js';
 import { type AuthChallenge, oauthChallenge } from './challenge.js';
 import {
   authorizationUrl,
+  type Binding,
   type Client,
   checkIssuer,
   clientFor,
@@ -49,6 +50,8 @@ export interface LoginOptions {
   /** Scopes to request instead of the scopes that the server names. */
   readonly scopes?: readonly string[] | undefined;
   readonly clientId?: string | undefined;
+  /** Asks the person whether this authorization server may get these keys of `oauth`. Without it, `issuer` has to name it. */
+  readonly confirmIssuer?: Binding['confirmIssuer'];
 }
 
 /** A login that waits for the person in the browser. */
@@ -177,7 +180,8 @@ interface Plan {
   readonly fetch: ReturnType<typeof createFetch>;
 }
 
-async function prepare({ spec, vault, clock, scopes: wanted, clientId }: LoginOptions): Promise<Plan> {
+async function prepare(options: LoginOptions): Promise<Plan> {
+  const { spec, vault, clock, scopes: wanted, clientId, confirmIssuer } = options;
   const { server, configFile } = spec.login;
   const settings = clientId === undefined ? spec.login : { ...spec.login, clientId };
   const url = new URL(spec.url);
@@ -185,7 +189,7 @@ async function prepare({ spec, vault, clock, scopes: wanted, clientId }: LoginOp
   // A login that cannot be read is replaced.
   const before = await vault.read(id).catch(unreadable(undefined));
   const fetch = loginFetch(clock, { ...spec, login: settings });
-  const found = await discover(url, await probe(url, spec, clock), settings, fetch);
+  const found = await discover(url, await probe(url, spec, clock), settings, fetch, { before, confirmIssuer });
   return { id, settings, found, before, scopes: scopesFor(found, settings, before, wanted), fetch };
 }
 

@@ -313,15 +313,14 @@ export class OAuthAccess implements RemoteAccess {
     asked: AuthChallenge | undefined,
   ): Promise<LoginRecord> {
     const { login } = this.#options.spec;
-    const { checkBinding, clientCredentials, contextOf, discover, scopesFor, openDpop } = await import('./oauth.js');
+    const { clientCredentials, contextOf, discover, scopesFor, openDpop } = await import('./oauth.js');
     const fetch = this.#fetch();
     if (why === 'ahead' && before !== undefined && before.client.client_id === login.clientId)
       return {
         ...before,
         tokens: await clientCredentials(await contextOf(before, login, fetch), before.requestedScopes),
       };
-    const found = await discover(this.#url, asked, login, fetch);
-    checkBinding(found, login, before);
+    const found = await discover(this.#url, asked, login, fetch, { before });
     const scopes = scopesFor(found, login, before);
     const client = {
       client_id: login.clientId ?? '',

@@ -42,14 +42,15 @@ export type Client = LoginRecord['client'];
 /**
  * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the
  * server. A server without such a document (2025-03-26) is its own issuer. An authorization server without metadata has the
- * endpoints `/authorize`, `/token` and `/register`, as official clients assume. Settings replace what documents say. Throws a
- * `LoginError` or a `RequestError`.
+ * endpoints `/authorize`, `/token` and `/register`, as official clients assume. Settings replace what documents say. Sends nothing
+ * to an authorization server that must not get the secrets of the configuration. Throws a `LoginError` or a `RequestError`.
  */
 export async function discover(
   url: URL,
   challenge: AuthChallenge | undefined,
   settings: LoginSettings,
   fetch: FetchLike,
+  binding: Binding = {},
 ): Promise<Discovered> {
   const document = await resourceMetadata(url, challenge?.params.resource_metadata, settings, fetch);
   const named = textOf(document, 'resource');
@@ -62,6 +63,7 @@ export async function discover(
   const servers = document?.authorization_servers;
   const offeredServers = Array.isArray(servers) ? servers.filter((one) => typeof one === 'string') : [];
   const issuer = settings.issuer ?? offeredServers[0] ?? url.origin;
+  await checkBinding(issuer, settings, binding);
   const metadata = await serverMetadata(issuer, settings, fetch);
   if (metadata === undefined && settings.issuer !== undefined) {
     const [first] = buildDiscoveryUrls(issuer);
@@ -233,7 +235,6 @@ export async function clientFor(
   const { issuer, metadata } = found;
   const { clientId, clientSecret, clientMetadataUrl } = settings;
   if (clientId !== undefined) {
-    checkBinding(found, settings, before);
     return {
       client_id: clientId,
       ...(clientSecret && { client_secret: clientSecret }),
@@ -323,17 +324,32 @@ interface ClientRequest {
   readonly isForgotten?: boolean;
 }
 
+/** The stored login, and the question to the person whether an authorization server may get the secrets of the configuration. */
+export interface Binding {
+  readonly before?: Pick<LoginRecord, 'issuer' | 'client'> | undefined;
+  readonly confirmIssuer?: ((issuer: string, keys: readonly string[]) => Promise<boolean>) | undefined;
+}
+
 /**
- * Throws a `LoginError` if the server names another authorization server than before, because the configured client and its
- * secret belong to the earlier one.
+ * Throws a `LoginError` if the configuration has secrets that the authorization server must not get: the server names another one
+ * than before, or neither the configuration nor the person has named it.
  */
-export function checkBinding({ issuer }: Discovered, settings: LoginSettings, before: LoginRecord | undefined): void {
-  const { clientId, server } = settings;
-  if (clientId === undefined || settings.issuer !== undefined || before?.client.client_id !== clientId) return;
-  if (isSameIssuer(before.issuer, issuer)) return;
+async function checkBinding(
+  issuer: string,
+  settings: LoginSettings,
+  { before, confirmIssuer }: Binding,
+): Promise<void> {
+  const { clientId, server, confidential = [] } = settings;
+  if (settings.issuer !== undefined || isSameIssuer(before?.issuer, issuer)) return;
+  if (clientId !== undefined && before?.client.client_id === clientId)
+    throw new LoginError(
+      `the server names another authorization server (${printable(issuer)}) than the one that knows this client (${printable(before.issuer)})`,
+      `if this is right, set \`oauth: { issuer: … }\` of the server ${server}`,
+    );
+  if (confidential.length === 0 || (await confirmIssuer?.(printable(issuer), confidential)) === true) return;
   throw new LoginError(
-    `the server names another authorization server (${printable(issuer)}) than the one that knows this client (${printable(before.issuer)})`,
-    `if this is right, set \`oauth: { issuer: … }\` of the server ${server}`,
+    `the server names the authorization server ${printable(issuer)}, which would get \`${confidential.join('`, `')}\` of the configuration`,
+    `if it is the right one, add \`issuer: ${printable(issuer)}\` to \`oauth\` of the server ${server}`,
   );
 }
 

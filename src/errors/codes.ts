@@ -162,6 +162,10 @@ const CONFIG_CODES = {
     'The value of a variable is still the placeholder of some example.',
     'Put the real value there.',
   ),
+  'TL-LOGIN-ISSUER': warn(
+    'A login has a secret, and no `issuer` says which authorization server may get it, so the server chooses one.',
+    'Add `issuer` to `oauth` of the server. `trunkline auth status` shows that of the stored login.',
+  ),
   'TL-COMMAND-NOT-FOUND': fail(
     'The command of a server does not exist.',
     'Install the program, or write its absolute path as `command`.',

@@ -177,6 +177,8 @@ export interface LoginSettings {
   readonly clientMetadataUrl?: string;
   /** Private key in PEM with which the client authenticates. */
   readonly privateKey?: string;
+  /** The keys of `oauth` with secrets, which only the right authorization server may get. */
+  readonly confidential?: readonly string[];
   readonly scopes?: readonly string[];
   readonly issuer?: string;
   /** The `resource` of requests for tokens; `false` sends none. */

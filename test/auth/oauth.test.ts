@@ -8,7 +8,6 @@ import { FolderVault } from '../../src/auth/folder-vault.js';
 import { beginLogin } from '../../src/auth/login.js';
 import {
   authorizationUrl,
-  checkBinding,
   clientCredentials,
   clientFor,
   discover,
@@ -141,18 +140,34 @@ describe('the authorization server of a server', () => {
     await expect(authorizationUrl(await found, client, request)).rejects.toThrow(reason);
   });
 
-  it('gets the client of the configuration only as long as it is the same one', async () => {
-    const { found, origin } = await discovered({ [METADATA]: ENDPOINTS });
-    const earlier = (issuer: string) =>
-      ({ issuer, client: { client_id: 'c', isRegistered: false } }) as unknown as LoginRecord;
-    const settings = { ...SETTINGS, clientId: 'c', clientSecret: 'secret' };
-    checkBinding(await found, settings, earlier(origin));
-    checkBinding(await found, settings, undefined);
-    checkBinding(await found, { ...settings, issuer: origin }, earlier('https://as.example'));
-    const now = await found;
-    expect(() => checkBinding(now, settings, earlier('https://as.example'))).toThrow(
-      'names another authorization server',
-    );
+  const OTHER = 'names another authorization server';
+  const UNNAMED = /names the authorization server http.*, which would get `clientSecret` of the configuration/;
+  it.each<[string, boolean, { isSecret?: boolean; issuer?: string; before?: string; says?: boolean }, unknown]>([
+    ['is named by the configuration', true, { issuer: 'ORIGIN', before: 'https://as.example' }, undefined],
+    ['has the stored login', true, { before: 'ORIGIN' }, undefined],
+    ['is another one than that of the stored login', false, { before: 'https://as.example', says: true }, OTHER],
+    ['is another one, and the client has no secret', false, { before: 'https://as.example', isSecret: false }, OTHER],
+    ['is named by the server alone', false, {}, UNNAMED],
+    ['is named by the server, and the person says no', false, { says: false }, UNNAMED],
+    ['is named by the server, and the person says yes', true, { says: true }, undefined],
+    ['is named by the server, and there is no secret', true, { isSecret: false }, undefined],
+  ])('that %s is asked for its metadata: %s', async (_, isAsked, { isSecret = true, says, ...named }, fault) => {
+    const { url, fetch, asked, origin } = await site({ [METADATA]: ENDPOINTS });
+    const issuerOf = (text: string | undefined) => text?.replace('ORIGIN', origin);
+    const [issuer, stored] = [issuerOf(named.issuer), issuerOf(named.before)];
+    const before =
+      stored === undefined ? undefined : { issuer: stored, client: { client_id: 'c', isRegistered: false } };
+    const settings = {
+      ...{ ...SETTINGS, clientId: 'c', ...(issuer && { issuer }) },
+      ...(isSecret && { clientSecret: 'secret', confidential: ['clientSecret'] }),
+    };
+    const questions: unknown[] = [];
+    const confirmIssuer = async (...question: unknown[]) => questions.push(question) > 0 && says === true;
+    const found = discover(url, undefined, settings, fetch, { before, ...(says !== undefined && { confirmIssuer }) });
+    if (fault === undefined) await expect(found).resolves.toMatchObject({ issuer: origin });
+    else await expect(found).rejects.toThrow(fault as string);
+    expect(asked.includes(METADATA)).toBe(isAsked);
+    expect(questions).toEqual(says === undefined || fault === OTHER ? [] : [[origin, ['clientSecret']]]);
   });
 
   it('registers a client for its own redirect URI, issuer and scopes', async () => {

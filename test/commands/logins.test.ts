@@ -24,9 +24,11 @@ class LoginPlace {
   readonly server: Protected;
   gateway: GatewayProcess | undefined;
 
-  constructor(server: Protected, oauth?: object) {
+  constructor(server: Protected, oauth?: object, isNamed = false) {
     this.server = server;
-    this.commands.configure({ files: { url: server.url, ...(oauth && { oauth }) } });
+    this.commands.configure({
+      files: { url: server.url, ...(oauth && { oauth: { ...oauth, ...(isNamed && { issuer: server.issuer }) } }) },
+    });
     Object.assign(this.commands.env, { ...this.#env, BROWSER: `"${process.execPath}" "${BROWSER}"` });
   }
 
@@ -87,8 +89,12 @@ class LoginPlace {
   }
 }
 
-async function open(options?: Parameters<typeof startProtected>[0], oauth?: object): Promise<LoginPlace> {
-  const place = new LoginPlace(await startProtected(options), oauth);
+async function open(
+  options?: Parameters<typeof startProtected>[0],
+  oauth?: object,
+  isNamed?: boolean,
+): Promise<LoginPlace> {
+  const place = new LoginPlace(await startProtected(options), oauth, isNamed);
   onTestFinished(() => place.dispose());
   return place;
 }
@@ -185,7 +191,16 @@ describe('a login', () => {
     const place = await open();
     const { page, browse, finished } = await place.elsewhere('--no-browser');
     const { origin } = new URL(page.searchParams.get('redirect_uri') ?? '');
-    for (const path of ['//', '/', '/callback', '/callback?', '/callback?x=1', '/%', '/other?code=1&state=2', '/callback?code=1&state=2'])
+    for (const path of [
+      '//',
+      '/',
+      '/callback',
+      '/callback?',
+      '/callback?x=1',
+      '/%',
+      '/other?code=1&state=2',
+      '/callback?code=1&state=2',
+    ])
       expect((await fetch(`${origin}${path}`)).status).toBe(404);
     expect((await fetch(`${origin}/callback?code=1`, { method: 'POST' })).status).toBe(404);
     await browse();
@@ -236,7 +251,7 @@ describe('a login', () => {
   });
 
   it('of a registered app is revoked as its tokens were asked for', async () => {
-    const place = await open({}, { ...CONFIDENTIAL, scopes: ['mcp:read'] });
+    const place = await open({}, { ...CONFIDENTIAL, scopes: ['mcp:read'] }, true);
     const { commands, server } = place;
     expect(await place.login()).toMatchObject({ code: 0 });
     expect(await commands.run(['call', 'files__read'])).toMatchObject({ code: 0 });
@@ -246,6 +261,15 @@ describe('a login', () => {
     const authorizations = ['/token', '/token/revocation'].map((path) => server.to(path)[0]?.headers.authorization);
     expect(authorizations).toEqual([basic, basic]);
     expect(server.to('/reg')).toHaveLength(0);
+  });
+
+  it('with a secret is refused without a terminal and without `issuer`, and nothing is asked of the authorization server', async () => {
+    const place = await open({}, CONFIDENTIAL);
+    const { code, stderr } = await place.login();
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`add \`issuer: ${place.server.issuer}\` to \`oauth\``)]);
+    expect(place.server.asked.map(({ path }) => path).filter((path) => !/mcp|protected-resource/.test(path))).toEqual(
+      [],
+    );
   });
 
   it('leaves no secret in logs, records, status, caches, commands or files, from its begin to its end', async () => {

@@ -63,6 +63,9 @@ describe('the doctor names', () => {
   reports('TL-VAR-WHITESPACE', /the variable TOKEN of server `a` is in quotes/, () =>
     home.configure({ a: { ...NODE, env: { TOKEN: '"abc"' } } }),
   );
+  reports('TL-LOGIN-ISSUER', /server `a` has `oauth\.clientSecret`, and no `oauth\.issuer`/, () =>
+    home.configure({ a: { url: 'https://203.0.113.7/mcp', oauth: { clientId: 'c', clientSecret: 'hunter22' } } }),
+  );
   reports('TL-SECRET-LITERAL', /^servers\.a\.env\.GITHUB_TOKEN looks like a credential$/, () =>
     home.configure({ a: { ...NODE, env: { GITHUB_TOKEN: 'gho_abcdefghijklmnopqrst0123' } } }),
   );

@@ -111,7 +111,7 @@ export function textsOf({
   oauth = {},
   tools,
 }: CheckedEntry): string[] {
-  const ofRemote = [url, ...Object.values(headers), proxy, caFile, ...Object.values(oauth).flat().map(String)];
+  const ofRemote = [url, ...Object.values(headers), proxy, caFile, ...texts(oauth)];
   const ofProgram = [command, used, cwd, ...args];
   return [...ofProgram, ...Object.values(env), ...ofRemote, ...textsIn(tools)];
 }

@@ -347,9 +347,16 @@ function remoteSpec(
   };
 }
 
+/** Keys of `oauth` that are secrets however they are written. The others are if they refer to one. */
+const SECRET_KEYS: ReadonlySet<string> = new Set(['clientSecret', 'privateKeyFile']);
+
 function loginSettings(
   server: string,
-  {
+  oauth: NonNullable<CheckedEntry['oauth']>,
+  expand: Expand,
+  { file, folder, home }: Pick<Surroundings, 'file' | 'folder' | 'home'>,
+): LoginSettings {
+  const {
     privateKeyFile,
     scopes,
     resource,
@@ -361,10 +368,10 @@ function loginSettings(
     redirectUri,
     grant = 'authorization_code',
     ...texts
-  }: NonNullable<CheckedEntry['oauth']>,
-  expand: Expand,
-  { file, folder, home }: Pick<Surroundings, 'file' | 'folder' | 'home'>,
-): LoginSettings {
+  } = oauth;
+  const confidential = Object.entries(oauth)
+    .filter(([name, value]) => SECRET_KEYS.has(name) || JSON.stringify(value).includes('${secret:'))
+    .map(([name]) => name);
   const expanded = Object.entries(texts).map(
     ([name, value]) => [name, faultsAt(['oauth', name], () => expand(value))] as const,
   );
@@ -384,6 +391,7 @@ function loginSettings(
   };
   return {
     ...{ server, configFile: file, grant },
+    ...(confidential.length > 0 && { confidential }),
     ...Object.fromEntries(expanded),
     ...(scopes && { scopes: faultsAt(['oauth', 'scopes'], () => scopes.map((scope) => expand(scope))) }),
     ...(resource !== undefined && {

@@ -170,7 +170,7 @@ const oauth = z
           'the path of a file',
         ),
         issuer: text(
-          'The URL of the authorization server. Default: the one that the server names.',
+          'The URL of the authorization server. Default: the one that the server names. A new login with a secret needs it, or a yes on the terminal.',
           'the URL of an authorization server',
         ),
         resource: z

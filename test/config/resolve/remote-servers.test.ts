@@ -6,6 +6,7 @@ import { checkFile } from '../../../src/config/file/check-file.js';
 import type { ServerConfig } from '../../../src/config/resolve/config.js';
 import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
 import { KnownSecrets } from '../../../src/observe/redact.js';
+import type { RemoteSpec } from '../../../src/supervision/launcher.js';
 import { folderWith } from '../files.js';
 
 const $ = '$';
@@ -127,6 +128,26 @@ describe('a remote server that cannot be used', () => {
 });
 
 describe('the secrets of a remote server', () => {
+  it.each<[object, string[] | undefined]>([
+    [{ clientId: 'c' }, undefined],
+    [{ headers: { A: `${$}{TEAM}` }, tokenParams: { a: 'b' } }, undefined],
+    [{ clientId: 'c', clientSecret: 'plain' }, ['clientSecret']],
+    [{ clientId: 'c', privateKeyFile: 'key.pem' }, ['privateKeyFile']],
+    [{ headers: { A: `${$}{secret:FIREWALL}` } }, ['headers']],
+    [{ tokenParams: { a: 'b', c: `x ${$}{secret:FIREWALL}` } }, ['tokenParams']],
+  ])('for its authorization server are found in %j', (oauth, confidential) => {
+    const loading = { env: { TEAM: 't' }, secrets: { FIREWALL: 'canary firewall' }, files: { 'key.pem': 'key' } };
+    const server = serverOf({ url: URL, oauth }, loading);
+    expect(server.problem).toBeUndefined();
+    const { login } = server.child as RemoteSpec;
+    expect(login?.confidential).toEqual(confidential);
+    const secrets = new KnownSecrets();
+    secrets.know(secretSourcesOf(server));
+    expect(secrets.redact('canary firewall')).toBe(
+      JSON.stringify(oauth).includes('secret:') ? '[redacted]' : 'canary firewall',
+    );
+  });
+
   it('are the values of its headers, and the keys in its URLs', () => {
     const server = serverOf({
       url: 'https://far.test/s/canary0123456789ABCDEF0123456789/mcp?api_key=canary-query&team=blue-team',

@@ -39,7 +39,7 @@ export async function login({
   }
   const vault = await openVault(config);
   const { scope: scopes, clientId, device = false, browser = true } = options;
-  const chosen = { spec, vault, clock: systemClock, scopes, clientId };
+  const chosen = { spec, vault, clock: systemClock, scopes, clientId, confirmIssuer };
   return await withLoginErrors(name, async () => {
     // With `--json`, stdout has only the result.
     const showPage = isJson ? async (url: string) => tell(url) : print;
@@ -51,6 +51,13 @@ export async function login({
     note(`Logged in at ${name} (${record.issuer})${scope === '' ? '' : `, scope: ${scope}`}.`);
     return EXIT.ok;
   });
+}
+
+async function confirmIssuer(issuer: string, keys: readonly string[]): Promise<boolean> {
+  const { openQuestions } = await import('../../questions.js');
+  const gets = keys.map((key) => `\`oauth.${key}\``).join(' and ');
+  const question = `The server names the authorization server ${issuer}, which gets ${gets}. Is it the right one?`;
+  return (await (await openQuestions())?.confirm(question, { byDefault: false })) === true;
 }
 
 /** Runs the work of a command, and prints the reason if a login fails. */
