@@ -5,6 +5,7 @@ import { judge, type Row, SOUND, type Verdict } from './row.js';
 import { BYTES } from './rows/bytes.js';
 import { ENTRIES } from './rows/entries.js';
 import { FRONT } from './rows/front.js';
+import { HANDSHAKES } from './rows/handshakes.js';
 import { HTTP } from './rows/http.js';
 import { LOGINS } from './rows/logins.js';
 import { REMOTE } from './rows/remote.js';
@@ -15,6 +16,7 @@ const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'entries of lists': ENTRIES,
   'stray messages': STRAY,
   'bytes on stdio': BYTES,
+  handshakes: HANDSHAKES,
   'servers behind a URL': HTTP,
   logins: LOGINS,
   'what clients send over HTTP': FRONT,
