@@ -4,6 +4,7 @@ import { Field } from './legs.js';
 import { judge, type Row, SOUND, type Verdict } from './row.js';
 import { BYTES } from './rows/bytes.js';
 import { ENTRIES } from './rows/entries.js';
+import { EXCHANGES } from './rows/exchanges.js';
 import { FRONT } from './rows/front.js';
 import { HANDSHAKES } from './rows/handshakes.js';
 import { HTTP } from './rows/http.js';
@@ -18,6 +19,7 @@ const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'bytes on stdio': BYTES,
   handshakes: HANDSHAKES,
   'servers behind a URL': HTTP,
+  'exchanges over HTTP': EXCHANGES,
   logins: LOGINS,
   'what clients send over HTTP': FRONT,
   'what servers behind a URL send': REMOTE,
