@@ -98,6 +98,10 @@ export class Cluster implements Placement {
     this.soleServers = new SoleServers({
       ...{ store, self, address, clock },
       addressOf: (name) => this.reachable(name) && this.#members.addressOf(name),
+      // A gateway that has just joined has not asked the others yet.
+      known: async (name) => {
+        if (!this.#members.isKnown(name)) await this.#members.refresh(name);
+      },
       sign: (request) => this.#signer.sign(request),
       hasOthers: () => this.#members.ready.some(({ name }) => name !== self),
       onInternalError: (error) => events.emit({ kind: 'internal.error', error }),

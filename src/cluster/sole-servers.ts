@@ -25,6 +25,8 @@ interface SoleServersOptions extends Omit<LeasesOptions, 'isKept'> {
   readonly address: string;
   /** Returns the host and the port of another gateway; `undefined` if it cannot be reached. */
   readonly addressOf: (gateway: string) => string | undefined;
+  /** Resolves when it is known whether the gateway can be reached. */
+  readonly known: (gateway: string) => Promise<void>;
   readonly sign: RequestSigner['sign'];
   /** Whether another gateway is ready to run servers. */
   readonly hasOthers: () => boolean;
@@ -135,7 +137,7 @@ export class SoleServers {
 
   /** Returns the gateway on which the process runs, or is to run. Waits for a while if the process is about to move. */
   async #place(key: string, isEnded: () => boolean): Promise<string | Failed> {
-    const { self, store, addressOf, hasOthers, clock } = this.#options;
+    const { self, store, addressOf, known, hasOthers, clock } = this.#options;
     const name = leaseOf(key);
     const waitsUntil = clock.now() + MOVE_MS;
     try {
@@ -143,6 +145,7 @@ export class SoleServers {
         const mayWait = clock.now() < waitsUntil;
         const isForOthers = this.#isDraining && mayWait && hasOthers();
         const holder = await (isForOthers ? store.holderOf(name) : this.#leases.take(name));
+        if (holder !== undefined && holder !== self) await known(holder);
         if (isEnded()) return failed('it was stopped');
         const isUnknown = holder === undefined || holder === this.#left.get(key);
         if (isUnknown && mayWait) await this.#sleep(STEP_MS);

@@ -248,12 +248,12 @@ export class Running {
   }
 
   async untilListening(): Promise<void> {
-    await until('it listens', () => this.url !== '' || this.process.exitCode !== null);
+    await until('it listens', () => this.url !== '' || this.process.exitCode !== null, 25_000);
     if (this.url === '') throw new Error(`It ended with ${this.process.exitCode}:\n${this.#stderr}`);
   }
 
   async untilReady(): Promise<void> {
-    await expect.poll(async () => (await this.probe('/readyz')).status, { timeout: 5_000 }).toBe(200);
+    await expect.poll(async () => (await this.probe('/readyz')).status).toBe(200);
   }
 
   async probe(path: string): Promise<{ status: number; text: string }> {
