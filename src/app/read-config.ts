@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { CheckedFile } from '../config/file/check-file.js';
 import { ConfigLocation, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
-import type { Config, Origin } from '../config/resolve/config.js';
-import { secretNamesIn, textsOf, userVariable } from '../config/resolve/references.js';
+import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
+import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
 import { UsageError } from '../errors/usage-error.js';
 import { didYouMean, suggest } from '../json/suggest.js';
@@ -78,11 +78,10 @@ export function requireView({ gateway, file }: Config, view: string | undefined)
  * Logs the warnings of a configuration, and the problems of servers that cannot run. Servers that need a variable of a user
  * have none until a user comes.
  */
-export function logConfig({ warnings, servers, gateway }: Config, logger: Logger): void {
-  const hasVariables = gateway.http.auth?.variables !== undefined;
-  for (const warning of warnings) logger.warn(warning);
-  for (const { key, problem, variables } of servers) {
-    const isForUsers = hasVariables && variables.some((name) => userVariable(name) !== undefined);
-    if (problem !== undefined && !isForUsers) logger.error({ server: key, ...problem });
+export function logConfig(config: Config, logger: Logger): void {
+  for (const warning of config.warnings) logger.warn(warning);
+  for (const server of config.servers) {
+    const { key, problem } = server;
+    if (problem !== undefined && !isPerUser(config, server)) logger.error({ server: key, ...problem });
   }
 }

@@ -165,8 +165,11 @@ export class SupervisedBackends {
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const forgetSecrets = secrets.knowWhile(secretSourcesOf(server));
     // A problem for all clients is in the log already: `logConfig` has logged the problems of the configuration.
-    if (server.problem !== undefined && server !== activeConfig.serverFor(key, undefined))
-      logger.error({ server: id, ...server.problem }, 'this server cannot run for a client, with its variables');
+    if (server.problem !== undefined && server !== activeConfig.serverFor(key, undefined)) {
+      const user = origin?.userName;
+      const whose = user === undefined ? 'a client' : 'a user';
+      logger.error({ server: id, user, ...server.problem }, `this server cannot run for ${whose}, with its variables`);
+    }
     const log = new ChildLog({
       redact: secrets.redact,
       now: () => platform.clock.now(),

@@ -133,8 +133,10 @@ function addTools(program: CliCommand): void {
     .description(
       'Checks the configuration and starts every server, or the named servers, once. Shows the time to ready and the number of listed, quarantined and denied tools. For each server that fails, shows the cause, its last output, and what to do.',
     )
+    .option('--user <NAME>', 'start the servers as this user, with the variables below `gateway.http.auth.variables`')
     .option('--json', 'print the result as JSON')
     .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
+    .example('trunkline check --user ann@example.com')
     .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
     .runs(async () => (await import('./commands/config/check.js')).check);
   program

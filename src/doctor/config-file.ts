@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { disabledByInit } from '../config/edit/edit-config.js';
 import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config/file/config-error.js';
 import { candidateFiles } from '../config/file/find-config.js';
-import type { Config } from '../config/resolve/config.js';
+import { type Config, isPerUser } from '../config/resolve/config.js';
 import type { Code } from '../errors/codes.js';
 import { plural } from '../gateway/status/status-text.js';
 import { type Finding, finding, sentence } from './finding.js';
@@ -39,7 +39,7 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
     const [text = '', ...hint] = warning.split('\n');
     found.push(finding('TL-CONFIG-WARNING', text, [], { remedy: sentence(hint.join(' ').trim()) || undefined }));
   }
-  for (const { key, problem } of servers) {
+  for (const { key, problem } of servers.filter((server) => !isPerUser(config, server))) {
     if (problem === undefined) continue;
     const { hint, message, line, column } = problem;
     const unset = /environment variable \S+ is not set$/.test(message);
@@ -55,7 +55,10 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
   }
   found.push(...checkDisabled(config));
   const off = disabled.length === 0 ? '' : `, and ${disabled.length} disabled: ${disabled.join(', ')}`;
-  const text = `the configuration comes from ${source} and has ${plural(servers.length, 'server')}${off}`;
+  const ofUsers = servers.filter((server) => isPerUser(config, server)).map(({ key }) => key);
+  const tried =
+    ofUsers.length === 0 ? '' : `; \`trunkline check --user NAME\` starts those of users: ${ofUsers.join(', ')}`;
+  const text = `the configuration comes from ${source} and has ${plural(servers.length, 'server')}${off}${tried}`;
   const ok = finding('TL-CONFIG-OK', text, [file]);
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
 }

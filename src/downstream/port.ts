@@ -77,6 +77,7 @@ export interface ClientOrigin {
   readonly folder: string;
   /** The principal of the user whose variables are in `environment`. */
   readonly user?: string | undefined;
+  readonly userName?: string | undefined;
 }
 
 /** One client's session with the gateway. */

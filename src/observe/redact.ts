@@ -286,8 +286,11 @@ const PREFIXED: readonly RegExp[] = [
   /(:\/\/[^\s/:@]{0,256}:)[^\s/@]{1,1024}(?=@)/gi,
 ];
 
-/** A name whose value is a secret. Its quote is escaped where the text is JSON inside of JSON. */
-const NAME = /(?:password|passwd|secret|token|api[_-]?key)\\{0,16}["']?\s{0,8}[=:]\s{0,8}/gi;
+/**
+ * A name whose value is a secret. Its quote is escaped where the text is JSON inside of JSON. The references `${secret:NAME}` and
+ * `${TOKEN:-default}` are no secrets, and messages show them as examples.
+ */
+const NAME = /(?:password|passwd|(?<!\$\{)secret|token|api[_-]?key)\\{0,16}["']?\s{0,8}(?!:-default\})[=:]\s{0,8}/gi;
 /** The name of a header with cookies, also as an element of a list of names and values. */
 const COOKIE = /cookie(?:\\{0,16}["']\s{0,8}[=:,]|\s{0,8}[=:])\s{0,8}/gi;
 

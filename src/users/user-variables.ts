@@ -61,7 +61,7 @@ export class UserVariables {
 
   #changed(user: User, before: ClientOrigin | undefined): ClientOrigin {
     const environment = { ...this.#environment, ...asUserVariables(this.#valuesOf(user)) };
-    const now = { environment, folder: this.#options.workingFolder, user: user.principal };
+    const now = { environment, folder: this.#options.workingFolder, user: user.principal, userName: user.name };
     return before !== undefined && isDeepStrictEqual(before, now) ? before : now;
   }
 

@@ -18,6 +18,8 @@ const secretOf = (name: string) => `value-of-${name}-4711`;
 /** Writes the tokens and the variables of machines, and a configuration for them. Returns the file. */
 function configure(place: Place, names: readonly string[]): string {
   writeFileSync(place.file('machines'), names.map((name) => `${name} ${sha256(tokenOf(name))} ${name}s\n`).join(''));
+  mkdirSync(place.file('variables/users/ann'), { recursive: true });
+  writeFileSync(place.file('variables/users/ann/KEY'), secretOf('ann'));
   for (const name of names.filter((each) => each !== 'eve')) {
     mkdirSync(place.file(`variables/machines/${name}`), { recursive: true });
     writeFileSync(place.file(`variables/machines/${name}/KEY`), `${secretOf(name)}\n`);
@@ -133,6 +135,22 @@ describe('two machines with tokens and variables of their own', () => {
     const { result } = await eve.request('tools/call', { name: 'trunkline__status', arguments: {} });
     expect(result.content[0].text).toContain('the variable KEY of the user is not set');
     await eve.end();
+    const [line = ''] = running.stderr.split('\n').filter((each) => each.includes('"user":"eve"'));
+    expect(line).toContain('the variable KEY of the user is not set');
+  });
+
+  it.each([
+    { args: [], code: 0, says: /^own +per user .*trunkline check --user NAME/ms },
+    { args: ['--user', 'ann'], code: 0, says: /^own +ready/m },
+    { args: ['--user', 'bob'], code: 1, says: /^own +misconfigured .*the variable KEY of the user is not set/ms },
+  ])('have servers that `check $args` tries', async ({ args, code, says }) => {
+    const tried = await place.run(['check', 'own', ...args, '--config', place.file('trunkline.yaml')]);
+    expect(tried).toMatchObject({ code, stdout: expect.stringMatching(says) });
+  });
+
+  it('have servers that `list` shows as those of users', async () => {
+    const { stdout } = await place.run(['list', '--config', place.file('trunkline.yaml')]);
+    expect(stdout).toMatch(/^own +per user/m);
   });
 
   it('are admitted and shut out when the file of tokens changes', async () => {

@@ -139,6 +139,18 @@ describe('the configuration', () => {
     'here',
   ])('takes %s for a value', (value) => expect(isPlaceholder(value)).toBe(false));
 
+  it('accepts a server whose variables only users have, and says how to try it', () => {
+    const servers = { own: { command: 'node', env: { TOKEN: '$' + '{user:TOKEN}' } }, other: { command: 'node' } };
+    const configure = (gateway: object) => home.configure(JSON.stringify({ servers, gateway }));
+    configure({ http: { auth: { tokens: 'machines', variables: 'variables' } } });
+    const [first] = home.checkConfiguration();
+    expect(first).toMatchObject({ code: 'TL-CONFIG-OK' });
+    expect(first?.sentence).toMatch(/2 servers; `trunkline check --user NAME` starts those of users: own$/);
+    // Without the folder, no user can have the variable.
+    configure({ http: { auth: { tokens: 'machines' } } });
+    expect(home.checkConfiguration().map(({ code }) => code)).toContain('TL-SERVER-MISCONFIGURED');
+  });
+
   it('does not take paths, switches and references for credentials', () => {
     const env = {
       KEY_FILE: '/home/me/some/file.pem',

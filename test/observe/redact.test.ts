@@ -168,6 +168,15 @@ describe('a text that looks like a secret', () => {
   });
 
   it.each([
+    `give it a default: \${user:GITHUB_TOKEN:-default}. Only clients`,
+    `give it a default: \${API_KEY:-default}`,
+    `expected \${NAME}, \${secret:NAME} or \${user:NAME}`,
+  ])('is none in the example of a reference: %s', (example) => {
+    expect(redactorOf()(example)).toBe(example);
+  });
+
+  it.each([
+    [`\${API_TOKEN:-${CANARY}}`, '${API_TOKEN:[redacted]'],
     [`Authorization: Bearer ${CANARY}.x`, 'Authorization: Bearer [redacted]'],
     [`password=${CANARY}`, 'password=[redacted]'],
     [`"apiKey": "${CANARY}"`, '"apiKey": "[redacted]"'],

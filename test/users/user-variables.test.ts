@@ -90,7 +90,12 @@ describe('the origin of a user', () => {
   it('has the variables of the process besides, and the user', () => {
     store('users/ann/TOKEN', 'of ann');
     expect(open(['TOKEN']).originOf(userOf('ann'))).toEqual({
-      ...{ environment: { HOME: '/home/ada', 'user:TOKEN': 'of ann' }, folder: '/work', user: 'user ann' },
+      ...{
+        environment: { HOME: '/home/ada', 'user:TOKEN': 'of ann' },
+        folder: '/work',
+        user: 'user ann',
+        userName: 'ann',
+      },
     });
   });
 

@@ -88,11 +88,14 @@ export class ServerFault extends Error {
   readonly hint: string;
   /** Path of the fault within the server's entry; empty for the whole entry. */
   readonly path: readonly PropertyKey[];
+  /** Whether only a variable of a user is missing, which no configuration can have. */
+  readonly isOfUser: boolean;
 
-  constructor(message: string, hint: string, path: readonly PropertyKey[] = []) {
+  constructor(message: string, hint: string, path: readonly PropertyKey[] = [], isOfUser = false) {
     super(message);
     this.hint = hint;
     this.path = path;
+    this.isOfUser = isOfUser;
   }
 }
 
@@ -101,7 +104,7 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof ServerFault ? new ServerFault(error.message, error.hint, path) : error;
+    throw error instanceof ServerFault ? new ServerFault(error.message, error.hint, path, error.isOfUser) : error;
   }
 }
 
@@ -121,17 +124,23 @@ export interface ServerProblem {
   readonly hint: string;
   readonly line: number;
   readonly column: number;
+  /** See `ServerFault`. */
+  readonly isOfUser?: true;
 }
 
 /** Adds line and column to a fault. `positions` begins with the position of the entry; those of its values follow. */
-export function locateFault({ message, hint, path }: ServerFault, positions: readonly PathPosition[]): ServerProblem {
+export function locateFault(
+  { message, hint, path, isOfUser }: ServerFault,
+  positions: readonly PathPosition[],
+): ServerProblem {
   const [entry, ...inside] = positions;
   if (entry === undefined) throw new Error('locateFault needs the position of the entry');
   const whole = [...entry.path, ...path];
   const isAt = (position: PathPosition) =>
     position.path.length === whole.length && whole.every((step, i) => step === position.path[i]);
   const { inDefaults, line, column } = inside.find(isAt) ?? entry;
-  return { message: `${formatPath(inDefaults ?? whole)}: ${message}`, hint, line, column };
+  const located = { message: `${formatPath(inDefaults ?? whole)}: ${message}`, hint, line, column };
+  return isOfUser ? { ...located, isOfUser } : located;
 }
 
 /** Formats a path as in `servers.files.args[0]`. */

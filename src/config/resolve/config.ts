@@ -32,6 +32,7 @@ export interface Origin {
   readonly folder: string;
   /** The principal of the user whose variables are in `environment`. Absent for clients without a user. */
   readonly user?: string | undefined;
+  readonly userName?: string | undefined;
 }
 
 /** One server: its resolved entry, and the settings that need no resolution. */
@@ -89,6 +90,11 @@ export function isInView(
   if (view === undefined || view === '') return true;
   const found = views.find(({ name }) => name === view);
   return found !== undefined && (found.servers === undefined || found.servers.includes(key));
+}
+
+/** Whether the server runs for users only, who have variables, and has no other problem. */
+export function isPerUser({ gateway }: Pick<Config, 'gateway'>, { problem }: Pick<ServerConfig, 'problem'>): boolean {
+  return problem?.isOfUser === true && gateway.http.auth?.variables !== undefined;
 }
 
 /**

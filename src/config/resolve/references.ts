@@ -55,6 +55,8 @@ export function expand(text: string, variables: Variables, readSecret: ReadSecre
       throw new ServerFault(
         `the variable ${ofUser} of the user is not set`,
         `store the value in the user's folder below \`gateway.http.auth.variables\`, or give it a default: \${user:${ofUser}:-default}. Only clients over HTTP have a user`,
+        [],
+        true,
       );
     }
     throw new ServerFault(

@@ -6,6 +6,7 @@ import { readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
+import { currentFolder } from '../../../config/resolve/resolve-config.js';
 import { someOf } from '../../../doctor/finding.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
@@ -35,6 +36,8 @@ export interface Once {
 interface RunOnceOptions extends Pick<ComposeOptions, 'trial'> {
   readonly isReview?: boolean;
   readonly isQuiet?: boolean;
+  /** Starts the servers with the variables of this user. */
+  readonly user?: string | undefined;
 }
 
 /**
@@ -46,11 +49,12 @@ export async function runOnce(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],
   work: (once: Once) => Promise<number>,
-  { isReview = false, isQuiet = false, trial }: RunOnceOptions = {},
+  { isReview = false, isQuiet = false, trial, user }: RunOnceOptions = {},
 ): Promise<number> {
   const log = openQuietLog(settings);
   const platform = createPlatform();
-  const whole = await readConfig(settings);
+  const read = await readConfig(settings);
+  const whole = user === undefined ? read : await asUser(read, user);
   for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   requireView(whole, settings.view);
   const chosen = choose(whole).filter(({ key }) => isInView(whole, key, settings.view));
@@ -85,6 +89,24 @@ export async function runOnce(
     ending.throwIfAborted();
     return await work({ config, composition, client, starts, progressLine, ending });
   });
+}
+
+/** The configuration with the servers that a user gets over HTTP. */
+async function asUser(config: Config, name: string): Promise<Config> {
+  const folder = config.gateway.http.auth?.variables;
+  if (folder === undefined)
+    throw new UsageError(
+      'users have no variables, because `gateway.http.auth.variables` is not set',
+      `set it to a folder with the files \`users/${name}/NAME\`, or leave \`--user\` out`,
+    );
+  const { UserVariables } = await import('../../../users/user-variables.js');
+  const variables = new UserVariables({
+    ...{ folder, environment: process.env, workingFolder: currentFolder(), now: () => performance.now() },
+    names: () => config.servers.flatMap((server) => server.variables),
+    onFault: (file, reason) => tell(`The variable ${file} cannot be used: ${reason}`),
+  });
+  const origin = variables.originOf({ principal: name, name, kind: 'user', groups: [] });
+  return { ...config, servers: config.servers.map((server) => config.serverFor(server.key, origin) ?? server) };
 }
 
 /** Where a command leaves the lists that it reads, so that the first client gets them at once. Absent if they cannot be protected. */

@@ -1,4 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { isPerUser } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';
@@ -10,8 +11,8 @@ import { chooseServers, type Diagnosis, examine, outputOf, runOnce, type TriedSe
 import { remarksOnServer } from '../packages/package-remarks.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
-export async function check({ settings, words, isJson }: Invocation): Promise<number> {
-  return (await tryServers(settings, words, { isJson })).exitCode;
+export async function check({ settings, words, isJson, options }: Invocation<{ user: string }>): Promise<number> {
+  return (await tryServers(settings, words, { isJson, user: options.user })).exitCode;
 }
 
 /**
@@ -21,7 +22,11 @@ export async function check({ settings, words, isJson }: Invocation): Promise<nu
 export async function tryServers(
   settings: GlobalOptions,
   names: readonly string[],
-  { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
+  {
+    isJson,
+    user,
+    emit = printJson,
+  }: { readonly isJson: boolean; readonly user?: string | undefined; readonly emit?: EmitJson },
 ) {
   const sound: string[] = [];
   const open: string[] = [];
@@ -33,13 +38,15 @@ export async function tryServers(
     async (once) => {
       const results = examine(once).map((tried): Result => {
         const packageRemarks = [...remarksOnServer(tried.server, once.config.file), ...remarksOnSandbox(tried)];
-        return { ...tried, packageRemarks, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
+        const isOfUsers = user === undefined && isPerUser(once.config, tried.server);
+        return { ...tried, packageRemarks, isOfUsers, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
       });
       const look = lookOf(process.stdout);
       const rows = results.map((result) => toRow(result, look));
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
       else await print([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
-      for (const { server, report, diagnosis, unlisted } of results) {
+      for (const { server, report, diagnosis, unlisted, isOfUsers } of results) {
+        if (isOfUsers) continue;
         const waitsForLogin =
           report.state === 'blocked' && server.child?.kind === 'remote' && server.child.login !== undefined;
         const isSound = diagnosis === undefined && unlisted === undefined;
@@ -49,6 +56,7 @@ export async function tryServers(
       }
       return broken.length + open.length === 0 ? EXIT.ok : EXIT.failed;
     },
+    { user },
   );
   return { exitCode, sound, open, broken, reasons };
 }
@@ -57,18 +65,20 @@ export interface Result extends TriedServer {
   /** Reasons why the package of the server may not work. */
   readonly packageRemarks: readonly string[];
   readonly readyAfterMs: number | undefined;
+  /** Whether only users can have the server, and it was tried without one. */
+  readonly isOfUsers?: boolean;
 }
 
 const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
 
 /** Entry of one server in the output of `--json`. Unknown values are null. */
-function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: Result) {
+function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs, isOfUsers }: Result) {
   const { server, packageVersion, protocolVersion, tools } = report;
   const fault = diagnosis ?? unlisted;
   const isListed = fault === undefined;
   return {
     server,
-    state: stateOf(report, diagnosis),
+    state: stateOf(report, diagnosis, isOfUsers),
     packageVersion,
     protocolVersion: diagnosis === undefined ? protocolVersion : null,
     readyAfterMs: diagnosis === undefined && readyAfterMs !== undefined ? Math.round(readyAfterMs) : null,
@@ -90,17 +100,18 @@ function remarksOnSandbox({ server, report, diagnosis }: TriedServer): readonly 
   return [...(report.sandbox?.remarks ?? []), ...(diagnosis === undefined ? [] : [look])];
 }
 
-function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined): 'ready' | 'failed' | 'misconfigured' {
+function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined, isOfUsers = false) {
+  if (isOfUsers) return 'per user';
   if (diagnosis === undefined) return 'ready';
   return state === 'misconfigured' ? state : 'failed';
 }
 
 /** Makes the row of one server. Marks the version if it is from `node_modules` and not from the lock file. */
-function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look: Look): Cell[] {
+function toRow({ server: config, report, diagnosis, readyAfterMs, isOfUsers }: Result, look: Look): Cell[] {
   const { server, packageVersion, protocolVersion, tools } = report;
   const isNear = config.package?.found?.location === 'near';
   const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
-  const state = stateCell(stateOf(report, diagnosis), look);
+  const state = stateCell(stateOf(report, diagnosis, isOfUsers), look);
   if (diagnosis !== undefined) return [server, state, version, '-', '-', '-', '-', '-'];
   // If a list fails, its entries are from an earlier run.
   const isKnown = tools.failure === null;
@@ -125,10 +136,12 @@ function causeOf({ report, diagnosis, unlisted }: Result): string {
 function toRemarks(group: readonly Result[]): string[] {
   const [first] = group;
   if (first === undefined) return [];
-  const { report, diagnosis, unlisted } = first;
+  const { report, diagnosis, unlisted, server, isOfUsers } = first;
   const names = group.map((each) => each.report.server).join(', ');
   const onPackages = group.flatMap((each) => each.packageRemarks.map((remark) => `  ${remark}`));
   const fault = diagnosis ?? unlisted;
+  if (isOfUsers)
+    return ['', `${names}: ${server.problem?.message}`, '  To start it as a user, run: trunkline check --user NAME'];
   if (fault !== undefined) {
     const output = outputOf(report).filter((line) => line !== fault.reason);
     return ['', `${names}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackages];

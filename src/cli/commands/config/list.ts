@@ -2,7 +2,7 @@ import { readConfig } from '../../../app/read-config.js';
 import { entriesIn } from '../../../config/edit/edit-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { readConfigText } from '../../../config/file/find-config.js';
-import type { ServerConfig } from '../../../config/resolve/config.js';
+import { type Config, isPerUser, type ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
 import { isRecord } from '../../../json/json-value.js';
@@ -20,7 +20,8 @@ export interface ListedServer {
   readonly server: string;
   /**
    * The state in the running gateway, or else `disabled`, `misconfigured`, `unread` if the gateway has not read the entry yet,
-   * `per session` if each session starts its own process and none runs now, or `not running`.
+   * `per session` if each session starts its own process and none runs now, `per user` if only users have its variables, or
+   * `not running`.
    */
   readonly state: string;
   readonly disabled: boolean;
@@ -39,8 +40,9 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
   const { gateway, report } = await askGateway(settings);
   // The gateway that `--gateway` names may have another configuration.
   const named = settings.gateway === undefined ? settings.config : gateway?.configFile;
-  const { file, servers } = await readConfig({ ...settings, config: named ?? settings.config });
-  const rows = serversIn(file).map((entry) => listed(entry, servers, report));
+  const config = await readConfig({ ...settings, config: named ?? settings.config });
+  const { file } = config;
+  const rows = serversIn(file).map((entry) => listed(entry, config, report));
   if (isJson) {
     const { kind, pid = null, url = null } = gateway ?? {};
     await printJson({ configFile: file, gateway: kind === undefined ? null : { kind, pid, url }, servers: rows });
@@ -72,16 +74,17 @@ async function askGateway(
 
 function listed(
   { server, runs, isDisabled }: ConfiguredServer,
-  servers: readonly ServerConfig[],
+  whole: Config,
   report: StatusReport | undefined,
 ): ListedServer {
   const own = report?.servers.find((each) => each.server === server);
-  const config = servers.find(({ key }) => key === server);
+  const config = whole.servers.find(({ key }) => key === server);
+  const isOfUsers = config !== undefined && isPerUser(whole, config);
   const cached = cachedToolNames(catalogueFolder(), server)?.length;
   const tools = isKnown(own) ? own.tools.exposed.length : cached;
   return {
     server,
-    state: isDisabled ? 'disabled' : (own?.state ?? stateWithout(report, config, server)),
+    state: isDisabled ? 'disabled' : isOfUsers ? 'per user' : (own?.state ?? stateWithout(report, config, server)),
     disabled: isDisabled,
     version: own?.packageVersion ?? config?.package?.found?.version ?? null,
     tools: tools ?? null,
