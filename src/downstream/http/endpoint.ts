@@ -604,9 +604,8 @@ function readBody(
   });
 }
 
-/** Reads the message in a body, after a byte order mark. Removes line breaks first, because servers read one message a line. */
-function readMessage(bytes: Uint8Array, scan: ScanEnvelope): Envelope | Rejection {
-  const body = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+/** Reads the message in a body. Removes line breaks first, because servers read one message a line. */
+function readMessage(body: Uint8Array, scan: ScanEnvelope): Envelope | Rejection {
   const scanned = scan(body);
   if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
   const line = onOneLine(body);
