@@ -110,7 +110,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
   'config/schema': ['json', 'http', 'npm:zod'],
-  'config/file': ['config/schema', 'json', 'files', 'node', 'npm:yaml', 'npm:zod'],
+  'config/file': ['config/schema', 'json', 'errors', 'files', 'node', 'npm:yaml', 'npm:zod'],
   'config/resolve': [
     'config/schema',
     'config/file',
@@ -150,7 +150,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['json', 'errors', 'io', 'io/streams', 'mcp', 'config/file', 'process', 'state', 'hub', 'packages', '.', 'node'],
   ],
   'hub/server': [
-    ...[...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway', 'gateway/status'],
+    ...[...BASE, 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway', 'gateway/status'],
     ...['gateway/registry', 'observe/events', 'config/resolve', 'record', 'hub', '.', 'node'],
   ],
   // What Prometheus reads.
@@ -167,7 +167,17 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   // The programs before us: the files in which they keep their servers, and taking those servers over.
   'clients/files': ['json', 'errors', 'files', 'files/edit', 'node'],
-  'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'sandbox', 'node'],
+  'clients/import': [
+    ...CONFIG,
+    'config/edit',
+    'json',
+    'errors',
+    'files',
+    'clients/files',
+    'observe',
+    'sandbox',
+    'node',
+  ],
   // Messages that passed, kept and played again.
   record: [
     ...[

@@ -1,4 +1,5 @@
 import { errorCode } from '../errors/error-text.js';
+import { systemFault } from '../errors/file-error.js';
 import { UsageError } from '../errors/usage-error.js';
 import { createLogger, type Logger, type RecentLog } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
@@ -36,9 +37,9 @@ export function openLog({ verbosity, logFile }: GlobalOptions, recent?: RecentLo
   try {
     return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
   } catch (cause) {
-    const code = errorCode(cause) ?? 'unknown';
-    const reason = code === 'ENXIO' ? 'it is a pipe that nobody reads, or a socket' : code;
-    const hint = 'name a file in a folder that you may write to with --log-file FILE';
-    throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
+    const { reason, hint } = systemFault(cause);
+    const why = errorCode(cause) === 'ENXIO' ? 'it is a pipe that nobody reads, or a socket' : reason;
+    const next = `${hint}, or name another file with --log-file FILE`;
+    throw new UsageError(`the log file ${logFile} cannot be written: ${why}`, next, { cause });
   }
 }

@@ -1,3 +1,4 @@
+import { explain, fileErrorIn } from '../errors/file-error.js';
 import { END_SIGNALS, type EndSignal, EXIT } from '../errors/usage-error.js';
 import { stopReading } from '../io/streams/read-into.js';
 import type { Logger } from '../observe/logger.js';
@@ -32,9 +33,9 @@ export interface Run {
 /**
  * Runs a command, stops all servers, and resolves with the exit code.
  *
- * The shutdown is the same for every cause: the work is done, a signal came, or an internal error occurred. A second
- * signal kills the remaining servers at once, also during a drain. The end of the work does not count as a first signal,
- * because hosts close stdin and send SIGTERM together.
+ * The shutdown is the same for every cause: the work is done, a signal came, or an internal error or an error of
+ * the system occurred. A second signal kills the remaining servers at once, also during a drain. The end of the work does not
+ * count as a first signal, because hosts close stdin and send SIGTERM together.
  */
 export async function runToEnd(run: Run): Promise<number> {
   const { composition, logger } = run;
@@ -52,8 +53,13 @@ export async function runToEnd(run: Run): Promise<number> {
     };
     const onBug = (error: unknown) => {
       stopReading();
-      logger.fatal({ err: error }, 'internal error: Trunkline shuts down; please report this bug');
-      end('internal error', EXIT.internal);
+      if (fileErrorIn(error) === undefined) {
+        logger.fatal({ err: error }, 'internal error: Trunkline shuts down; please report this bug');
+        end('internal error', EXIT.internal);
+      } else {
+        logger.fatal(`${explain(error)}; Trunkline shuts down`);
+        end('error of the system', EXIT.failed);
+      }
     };
     let signals = 0;
     for (const signal of END_SIGNALS) {

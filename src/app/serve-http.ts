@@ -15,6 +15,7 @@ import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { User } from '../downstream/port.js';
 import { CODES } from '../errors/codes.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
+import { FileError } from '../errors/file-error.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/whole-file.js';
 import { type CountedName, RefusedNames } from '../gateway/status/refused-names.js';
@@ -229,6 +230,7 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings, peerPor
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
+  if (error instanceof FileError) return new UsageError(error.message, error.hint, { cause: error });
   const code = errorCode(error);
   if (error instanceof Error && tls !== undefined && code?.startsWith('ERR_OSSL')) {
     return new UsageError(`cannot use the TLS certificate or key (${error.message})`, PEM_HINT, { cause: error });

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Keychain, systemKeychain } from '../config/resolve/secrets.js';
-import { errorMessage } from '../errors/error-text.js';
+import { fileErrorIn } from '../errors/file-error.js';
 import { type FileWatch, type WatchOptions, watchFiles } from '../files/watch-files.js';
 import {
   createFileSync,
@@ -100,16 +100,18 @@ export class FolderVault implements Vault {
   async #write(id: LoginId, record: LoginRecord): Promise<void> {
     const key = await this.#existingKey(true);
     const file = this.fileOf(id);
-    try {
-      await replaceFile(file, encrypt(key, this.nameOf(id), JSON.stringify(record)), { flush: true });
-    } catch (error) {
-      throw new LoginError(`the login cannot be stored in ${file} (${errorMessage(error)})`);
-    }
+    await replaceFile(file, encrypt(key, this.nameOf(id), JSON.stringify(record)), { flush: true });
   }
 
   async #locked<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    return await withVaultLock(this.#folder, name, signal, work);
+    try {
+      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      return await withVaultLock(this.#folder, name, signal, work);
+    } catch (error) {
+      const fault = fileErrorIn(error);
+      if (fault === undefined) throw error;
+      throw new LoginError(`the login cannot be stored: ${fault.message}`, fault.hint, { cause: fault });
+    }
   }
 
   async #existingKey(mayCreate: boolean): Promise<Buffer> {

@@ -1,5 +1,6 @@
 import { ConfigError } from '../config/file/config-error.js';
-import { EXIT, UsageError } from '../errors/usage-error.js';
+import { explain, FileError, fileErrorIn, systemFault } from '../errors/file-error.js';
+import { EXIT, HintedError, UsageError } from '../errors/usage-error.js';
 import { printableLines } from '../json/printable.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. */
@@ -37,7 +38,7 @@ export async function withGuardedOutput(run: () => Promise<number>): Promise<num
   process.stderr.on('error', () => {});
   const code = await run();
   if (fault === undefined) return code;
-  tell(`trunkline: cannot write to stdout: ${fault.message}`);
+  tell(`trunkline: cannot write to stdout: ${systemFault(fault).reason}`);
   return code === EXIT.ok ? EXIT.failed : code;
 }
 
@@ -91,11 +92,11 @@ export function withoutHome(text: string, home: string): string {
 export async function reportFault(error: unknown): Promise<number> {
   if (error instanceof ConfigError) {
     tell(error.report);
-    return EXIT.usage;
+    return error.cause instanceof FileError ? EXIT.failed : EXIT.usage;
   }
-  if (error instanceof UsageError) {
-    tell(`trunkline: ${error.message}; ${error.hint}`);
-    return EXIT.usage;
+  if (error instanceof HintedError || fileErrorIn(error) !== undefined) {
+    tell(`trunkline: ${explain(error)}`);
+    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
   // The message or the stack can contain secrets. The redactor is in the file of all that serves, which commands do without.
   const { createRedactor } = await import('../observe/redact.js');

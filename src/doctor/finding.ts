@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { CODES, type Code, type Level } from '../errors/codes.js';
 import { errorMessage } from '../errors/error-text.js';
+import { explain } from '../errors/file-error.js';
 
 /** One result of a check. */
 export interface Finding {
@@ -61,7 +62,7 @@ export async function repair(findings: readonly Finding[]): Promise<readonly Fin
       await offered.apply();
       result.push({ ...rest, level: 'ok', remedy: '' }, finding('TL-FIX-DONE', `${found.code}: ${offered.done}`));
     } catch (error) {
-      const evidence = [errorMessage(error)];
+      const evidence = [explain(error)];
       result.push(rest, finding('TL-FIX-FAILED', `${found.code} could not be mended`, evidence));
     }
   }

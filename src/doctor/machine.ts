@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs
 import { readFile, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { satisfies } from 'semver';
-import { errorCode } from '../errors/error-text.js';
+import { systemFault } from '../errors/file-error.js';
 import { plural } from '../gateway/status/status-text.js';
 import { findNpm } from '../packages/npm-client.js';
 import type { Availability } from '../sandbox/availability.js';
@@ -151,8 +151,7 @@ function checkFolder(folder: string, { uid }: Machine): Finding[] {
       return [finding('TL-DIR-UNWRITABLE', `${existing} is a file, where a folder is needed`, evidence)];
     accessSync(existing, constants.W_OK | constants.X_OK);
   } catch (error) {
-    const why = errorCode(error) ?? 'unknown error';
-    return [finding('TL-DIR-UNWRITABLE', `${existing} cannot be written (${why})`, evidence)];
+    return [finding('TL-DIR-UNWRITABLE', `${existing} cannot be written: ${systemFault(error).reason}`, evidence)];
   }
   if (existing !== folder || uid === undefined) return [];
   if (stats.uid !== uid)
@@ -206,7 +205,7 @@ export function checkNetwork(machine: Pick<Machine, 'env' | 'platform'>): Findin
     try {
       accessSync(file, constants.R_OK);
     } catch (error) {
-      const text = `${name} names a file that cannot be read (${errorCode(error) ?? 'unknown error'})`;
+      const text = `${name} names a file that cannot be read: ${systemFault(error).reason}`;
       found.push(finding('TL-CERT-MISSING', text, [file]));
     }
   }

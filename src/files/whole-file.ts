@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
+  copyFileSync,
   fstatSync,
   linkSync,
   mkdirSync,
@@ -13,16 +14,19 @@ import {
   rmSync,
   type Stats,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { systemFault, withFile } from '../errors/file-error.js';
 import { parseJson } from '../json/json-value.js';
 
 /*
  * Writes files completely or not at all: first a draft in the same folder, which a rename or a link then puts in place.
  * Drafts have random names, because gateways in different containers can share a folder and have the same pid. Missing
- * folders are created for the owner alone.
+ * folders are created for the owner alone. If the system refuses, the old content and no draft stay, and a `FileError` with
+ * the name of the file is thrown.
  */
 
 /** Suffix of drafts. A gateway that is killed during a write leaves its draft behind. */
@@ -53,7 +57,7 @@ export async function replaceFile(
   } catch (error) {
     // Only the first error is reported, because removing the draft may fail for the same reason.
     await promises.unlink(draft).catch(() => {});
-    throw error;
+    throw withFile(error, file);
   }
 }
 
@@ -76,6 +80,19 @@ export function createFileSync(file: string, content: string | Uint8Array, optio
   });
 }
 
+/** Copies a file with its content, mode and time of change, in milliseconds since 1970. Its folder must exist. */
+export function copyWhole(from: string, to: string, modifiedMs: number): void {
+  const draft = draftOf(to);
+  try {
+    copyFileSync(from, draft, constants.COPYFILE_EXCL);
+    utimesSync(draft, new Date(), new Date(modifiedMs));
+    renameSync(draft, to);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw withFile(error, to);
+  }
+}
+
 function withDraft<T>(
   file: string,
   content: string | Uint8Array,
@@ -83,12 +100,16 @@ function withDraft<T>(
   publish: (draft: string) => T,
 ): T {
   const draft = draftOf(file);
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   try {
-    writeFileSync(draft, content, { mode, flush, flag: 'wx' });
-    return publish(draft);
-  } finally {
-    rmSync(draft, { force: true });
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    try {
+      writeFileSync(draft, content, { mode, flush, flag: 'wx' });
+      return publish(draft);
+    } finally {
+      rmSync(draft, { force: true });
+    }
+  } catch (error) {
+    throw withFile(error, file);
   }
 }
 
@@ -228,14 +249,14 @@ export function kindOf(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>
 }
 
 function unread(cause: unknown): ReadFile {
-  const code = errorCode(cause) ?? 'unknown';
+  const code = errorCode(cause);
   if (code === 'ENOENT') return { kind: 'absent' };
   // EMLINK is the code of FreeBSD for a symbolic link.
   if (code === 'ELOOP' || code === 'EMLINK')
     return unusable('link', 'it is a symbolic link, not a regular file', cause);
   // The code for a socket, and for a device without hardware.
   if (code === 'ENXIO') return unusable('not-regular', 'it is a socket or a device, not a regular file', cause);
-  return unusable('unreadable', `it cannot be read (${code})`, cause);
+  return unusable('unreadable', `it cannot be read: ${systemFault(cause).reason}`, cause);
 }
 
 /** The path behind all symbolic links; `undefined` if the path is missing or not accessible. */

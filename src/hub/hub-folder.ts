@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { systemFault } from '../errors/file-error.js';
 import { WIRE } from './wire.js';
 
 export interface HubFolderOptions {
@@ -138,7 +139,7 @@ function makePrivate(folder: string): string | undefined {
     if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
     return faultOf(folder);
   } catch (error) {
-    return `the folder ${folder} cannot be created (${errorCode(error) ?? 'unknown error'})`;
+    return `the folder ${folder} cannot be created: ${systemFault(error).reason}`;
   }
 }
 

@@ -122,7 +122,7 @@ export function toText({
   const below = [
     ...(isBug ? [String(error.stack)] : []),
     ...(lines ?? []).map((each) => `| ${readableLine(String(each))}`),
-    ...(hint === undefined ? [] : [String(hint)]),
+    ...[hint ?? error.hint].flatMap((next) => (next === undefined ? [] : [String(next)])),
   ];
   const head = sentence.join(': ') + (more.length === 0 ? '' : ` (${more.join(', ')})`);
   const name = (LEVELS.get(Number(level)) ?? 'info').padEnd(5);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { systemFault } from '../errors/file-error.js';
 import { HintedError } from '../errors/usage-error.js';
 import { readRegularFileSync, realPath, replaceFileSync } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
@@ -97,7 +98,7 @@ function readText(file: string): string | undefined {
   if (found.kind === 'read') return found.bytes.toString();
   const { fault, reason, cause } = found;
   const hint =
-    fault === 'unreadable' ? 'correct its permissions' : 'restore it, or remove it to lock the newest versions';
+    fault === 'unreadable' ? systemFault(cause).hint : 'restore it, or remove it to lock the newest versions';
   throw new LockFileError(`${file} cannot be used: ${reason}`, hint, { cause });
 }
 

@@ -1,7 +1,8 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { ERROR_SIGNS } from '../errors/error-text.js';
-import { realPath } from '../files/whole-file.js';
+import { fileErrorIn } from '../errors/file-error.js';
+import { realPath, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { endGroup } from '../process/end-group.js';
 import { npmEnvironment, serverNode } from '../process/environment.js';
@@ -183,7 +184,7 @@ export function readPublished(stdout: string, name: string): PublishedVersions {
 }
 
 async function writeJson(folder: string, name: string, value: unknown): Promise<void> {
-  await writeFile(join(folder, name), JSON.stringify(value));
+  await replaceFile(join(folder, name), JSON.stringify(value), { mode: 0o666 });
 }
 
 function readResult(folder: string, name: string): LockedPackage {
@@ -293,7 +294,7 @@ function collect(stream: NodeJS.ReadableStream): () => string {
 
 /** The cause of a failure of npm, in one line, and the next step for the user. */
 interface NpmFailure {
-  /** Begins with the error code of npm, such as `E404`, if npm printed one. */
+  /** Has the error code of npm, such as `E404`, if npm printed one. */
   readonly message: string;
   /** The next step. Absent for an unknown cause. */
   readonly hint?: string;
@@ -305,8 +306,14 @@ export function explainNpmFailure(code: number | null, lines: readonly string[])
   const errorCode = said.find((line) => line.startsWith('code '))?.slice('code '.length);
   const cause = CAUSES.find(({ codes }) => errorCode !== undefined && codes.test(errorCode));
   if (cause !== undefined) return { message: `${errorCode}: ${cause.describe(said)}`, hint: cause.hint };
+  const [syscall = 'write', path] = ['syscall', 'path'].map((name) => {
+    return said.find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
+  });
+  const fault = fileErrorIn(Object.assign(new Error(), { code: errorCode, syscall, path }));
+  if (fault !== undefined) return { message: fault.message, hint: fault.hint };
   const first = said.find((line) => !/^(?:code|syscall|errno|path|notarget) /.test(line));
-  const parts = [errorCode, first?.slice(0, MAX_REASON_CHARACTERS)].filter((part) => part !== undefined);
+  const reason = first?.replace(`Error: ${errorCode}: `, '').slice(0, MAX_REASON_CHARACTERS);
+  const parts = [errorCode, reason].filter((part) => part !== undefined);
   return { message: parts.length === 0 ? `npm ended with code ${code}` : parts.join(': ') };
 }
 
@@ -352,11 +359,6 @@ const CAUSES: readonly Cause[] = [
     codes: /^E(?:429|5\d\d)$/,
     describe: () => 'the registry has a problem',
     hint: 'try again later',
-  },
-  {
-    codes: /^ENOSPC$/,
-    describe: () => 'the disk is full',
-    hint: 'free some space',
   },
 ];
 

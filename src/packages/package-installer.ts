@@ -2,13 +2,13 @@ import { EventEmitter, once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { ServerFault } from '../config/file/config-error.js';
 import { isExact, programIn } from '../config/resolve/package-bin.js';
-import { errorMessage } from '../errors/error-text.js';
+import { explain } from '../errors/file-error.js';
 import type { Logger } from '../observe/logger.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { openProcessLock, type ProcessLock } from '../state/process-lock.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
-import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';
+import { type LockedPackage, LockFile } from './lock-file.js';
 import { NpmClient, NpmFault } from './npm-client.js';
 import { lockKey, openStore, type PackagePaths, type PackageStore } from './package-store.js';
 
@@ -161,10 +161,9 @@ class TookTooLong extends Error {
 
 function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
   const lines = error instanceof NpmFault ? error.lines : [];
-  const hint = error instanceof ServerFault || error instanceof LockFileError ? `; ${error.hint}` : '';
-  const reason = errorMessage(error);
+  const reason = error instanceof ServerFault ? `${error.message}; ${error.hint}` : explain(error);
   const hide = hidingVariables(request);
-  return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}${hint}`, lines.map(hide), error);
+  return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}`, lines.map(hide), error);
 }
 
 /** Replaces name and version of a package by the text of the file, if the file has variables there. */

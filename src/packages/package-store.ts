@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { ServerFault } from '../config/file/config-error.js';
 import type { FoundPackage } from '../config/resolve/config.js';
 import type { InstalledPackages } from '../config/resolve/package-bin.js';
-import { errorMessage } from '../errors/error-text.js';
+import { systemFault } from '../errors/file-error.js';
 import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 import type { PackageRequest } from '../supervision/launcher.js';
@@ -208,8 +208,9 @@ function refresh(folder: string): void {
   try {
     refreshCopies(folder);
   } catch (error) {
-    const message = `files that an earlier version of the server has written cannot be copied to ${folder}: ${errorMessage(error)}`;
-    throw new ServerFault(message, 'make room on the disk, or correct the permissions of the folder');
+    const { reason, hint } = systemFault(error);
+    const message = `files that an earlier version of the server has written cannot be copied to ${folder}: ${reason}`;
+    throw new ServerFault(message, hint);
   }
 }
 

@@ -1,16 +1,6 @@
-import {
-  constants,
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  utimesSync,
-} from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
-import { readJsonFile, realPath, replaceFileSync, statOf } from '../files/whole-file.js';
+import { copyWhole, readJsonFile, realPath, replaceFileSync, statOf } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 
 /*
@@ -149,10 +139,6 @@ function copy(from: string, folder: string, path: string, { mtimeMs }: Stats): b
   const to = join(folder, path);
   mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
   if (!isInside(folder, dirname(path))) return false;
-  const draft = `${to}.trunkline.tmp`;
-  rmSync(draft, { force: true });
-  copyFileSync(from, draft, constants.COPYFILE_EXCL);
-  utimesSync(draft, new Date(), mtimeMs / 1_000);
-  renameSync(draft, to);
+  copyWhole(from, to, mtimeMs);
   return true;
 }

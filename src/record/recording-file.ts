@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { errorCode } from '../errors/error-text.js';
+import { withFile } from '../errors/file-error.js';
 import { type Entry, FORMAT, type Header, parseLine } from './format.js';
 import type { LineSink } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
@@ -34,7 +35,7 @@ export async function createRecording(file: string, maxBytes: number, about: Abo
       throw new Error(`${each} is there already and is no recording; name another file, or remove it`);
   }
   const recording = randomUUID();
-  return await RotatedFile.open({
+  const opened = RotatedFile.open({
     file,
     maxFileBytes: Math.floor(maxBytes / PARTS),
     maxFiles: PARTS,
@@ -46,6 +47,9 @@ export async function createRecording(file: string, maxBytes: number, about: Abo
         startedAt: new Date().toISOString(),
         ...about,
       } satisfies Header),
+  });
+  return await opened.catch((error) => {
+    throw withFile(error, file);
   });
 }
 

@@ -45,9 +45,15 @@ export class RotatedFile implements LineSink {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     if (!isShared) await shift(options);
     const opened = new RotatedFile(options, await openAt(options));
-    opened.#length = (await opened.#handle.stat()).size;
-    await opened.#begin();
-    return opened;
+    try {
+      opened.#length = (await opened.#handle.stat()).size;
+      await opened.#begin();
+      return opened;
+    } catch (error) {
+      await opened.close();
+      if (!isShared) await rm(file, { force: true });
+      throw error;
+    }
   }
 
   async write(text: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm, utimes } from 'node:fs/promises';
+import { mkdir, readdir, rm, truncate, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { UsageError } from '../errors/usage-error.js';
@@ -126,7 +126,8 @@ export class ProcessLock {
     timer.unref();
     return async () => {
       clearInterval(timer);
-      await replaceFile(file, RELEASED);
+      // On a full disk, an empty file takes its place, which counts as released, too.
+      await replaceFile(file, RELEASED).catch(() => truncate(file).catch(() => {}));
     };
   }
 }

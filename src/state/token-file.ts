@@ -24,7 +24,7 @@ const MAX_FILE_BYTES = 4_096;
 
 /**
  * Reads the token in the file. If the file does not exist, creates it with a new token, readable by its owner alone. Several
- * processes that call this at the same time get the same token.
+ * processes that call this at the same time get the same token. Rejects with a `TokenFileError` or a `FileError`.
  */
 export async function readOrCreateToken(file: string): Promise<string> {
   const token = await readToken(file);
@@ -41,13 +41,9 @@ export function newToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
-/** Creates the file with the token. An existing file is not changed. */
+/** Creates the file with the token. An existing file is not changed. Throws a `FileError`. */
 export function storeToken(file: string, token: string): void {
-  try {
-    createFileSync(file, `${token}\n`, { flush: true });
-  } catch (cause) {
-    throw new TokenFileError('token-file-unusable', `Cannot create the token file ${file}`, { cause });
-  }
+  createFileSync(file, `${token}\n`, { flush: true });
 }
 
 /** Reads the token in the file; `undefined` if the file does not exist. */

@@ -53,6 +53,16 @@ describe('the vault', () => {
     expect(readFileSync(file, 'latin1')).not.toMatch(/files|example|client|access|refresh|Bearer/);
   });
 
+  it('F380: says which file the system refuses to write, why, and what to do', async () => {
+    writeFileSync(join(folder, 'auth'), '');
+    const refused = await store(open('auth/below')).catch((error: unknown) => error);
+    expect(refused).toMatchObject({
+      name: 'LoginError',
+      message: `the login cannot be stored: ${join(folder, 'auth/below')} cannot be used: a part of its path is a file, not a folder (ENOTDIR)`,
+      hint: 'choose another path, or move that file away',
+    });
+  });
+
   it('knows a configuration by all of its names, and no other server, URL or configuration', async () => {
     await store(open());
     writeFileSync(id().configFile, '');

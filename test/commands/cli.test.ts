@@ -40,7 +40,9 @@ describe('the command line', () => {
     place.configure({ good: 'ok' });
     const { code, stderr } = await place.run(['--log-file', place.folder]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^trunkline: the log file .* cannot be written \(EISDIR\); .*\n$/);
+    expect(stderr).toMatch(
+      /^trunkline: the log file .* cannot be written: it is a folder, not a file \(EISDIR\); .*--log-file FILE\n$/,
+    );
   });
 
   it('writes the log to the given file, and nothing to stderr', async () => {

@@ -74,7 +74,7 @@ describe('in folders that cannot be written, or of another user', () => {
     const hubs = join(place.hubs, 'hubs');
     const client = await place.client({ via, env: { TRUNKLINE_HUB_DIR: hubs } });
     expect(await textOf(client, 'alone')).toBe('alone');
-    expect(await service(client)).toContain(`the folder ${hubs} cannot be created (EACCES)`);
+    expect(await service(client)).toContain(`the folder ${hubs} cannot be created: this user may not do that (EACCES)`);
     const inOthers = await place.client({ via, env: { TRUNKLINE_HUB_DIR: '/' } });
     expect(await textOf(inOthers, 'alone')).toBe('alone');
     expect(await service(inOthers)).toContain('the folder / belongs to another user');

@@ -36,9 +36,6 @@ describe('a command whose output cannot be written', () => {
       ...{ cwd: place.folder, env, encoding: 'utf8', stdio: ['ignore', full, 'pipe'] },
     });
     closeSync(full);
-    expect([status, stderr]).toEqual([
-      1,
-      'trunkline: cannot write to stdout: ENOSPC: no space left on device, write\n',
-    ]);
+    expect([status, stderr]).toEqual([1, 'trunkline: cannot write to stdout: the disk is full (ENOSPC)\n']);
   });
 });

@@ -40,6 +40,14 @@ describe('a disk that is full', () => {
     expect(full.stderr.match(/The log file .*x\.log cannot be written/g)).toHaveLength(1);
     expect(readFileSync(join(full.folder, 'x.log'), 'utf8')).toBe('');
   });
+
+  it('F57: serves without the recording, names its file, and leaves no empty one', async () => {
+    const full = await start({ via: FULL_DISK, args: ['--record', 'RUN/x.jsonl'] });
+    expect(textOf((await full.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');
+    const words = /x\.jsonl cannot be written: it would be larger than a file may be here \(EFBIG\)/;
+    await until('it is told', () => words.test(full.stderr));
+    expect(existsSync(join(full.folder, 'x.jsonl'))).toBe(false);
+  });
 });
 
 describe('a machine without descriptors left', () => {

@@ -90,7 +90,9 @@ describe('the folder of a hub', () => {
   it('is refused with the reason if it cannot be created', () => {
     writeFileSync(join(base, 'file'), '');
     const hubs = join(base, 'file', 'hubs');
-    expect(() => place(hubs)).toThrow(`the folder ${hubs} cannot be created (ENOTDIR)`);
+    expect(() => place(hubs)).toThrow(
+      `the folder ${hubs} cannot be created: a part of its path is a file, not a folder (ENOTDIR)`,
+    );
   });
 });
 

@@ -49,6 +49,9 @@ describe('a record as text', () => {
   it('shows the stack of an internal error, and of another error the message alone', () => {
     const err = { type: 'Error', message: 'EACCES', stack: 'Error: EACCES\n    at x' };
     expect(textOf({ msg: 'cannot be written', err })).toBe('12:00:01 warn  cannot be written: EACCES\n');
+    expect(textOf({ msg: 'cannot be written', err: { ...err, hint: 'make room' } })).toBe(
+      `12:00:01 warn  cannot be written: EACCES\n${' '.repeat(15)}make room\n`,
+    );
     expect(textOf({ level: 50, msg: 'internal error', err })).toMatch(
       /internal error: EACCES\n +Error: EACCES\n +at x\n$/,
     );

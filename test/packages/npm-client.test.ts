@@ -156,13 +156,25 @@ describe('a failure of npm', () => {
     ['SELF_SIGNED_CERT_IN_CHAIN', 'npm does not trust the certificate of the registry', 'NODE_EXTRA_CA_CERTS'],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'npm does not trust the certificate of the registry', 'NODE_EXTRA_CA_CERTS'],
     ['E503', 'the registry has a problem', 'try again later'],
-    ['ENOSPC', 'the disk is full', 'free some space'],
   ])('with the code %s means that %s, and has its own cure', (code, meaning, cure) => {
     const { message, hint } = explain(
       `npm error code ${code}\nnpm error errno ${code}\nnpm error something went wrong`,
     );
     expect(message).toBe(`${code}: ${meaning}`);
     expect(hint).toContain(cure);
+  });
+
+  it.each([
+    ['ENOSPC', 'write', '', 'a file cannot be used: the disk is full (ENOSPC)', 'make room'],
+    ['EACCES', 'mkdir', '/c/_cacache', '/c/_cacache cannot be used: this user may not do that (EACCES)', 'permissions'],
+    ['EROFS', 'open', '/c/x', '/c/x cannot be used: its file system is read-only (EROFS)', 'writable'],
+    ['EACCES', 'spawn sh', 'sh', "EACCES: words, spawn sh 'sh'", undefined],
+  ])('with the code %s at %s of %j is told in the words for files, once', (code, syscall, path, message, hint) => {
+    const where = path === '' ? '' : `npm error path ${path}\n`;
+    const output = `npm error code ${code}\nnpm error syscall ${syscall}\n${where}npm error errno -1\nnpm error Error: ${code}: words, ${syscall} '${path}'`;
+    const failure = explain(output);
+    expect(failure.message).toBe(message);
+    if (hint !== undefined) expect(failure.hint).toContain(hint);
   });
 
   it('of another kind is told in the first words of npm, cut to one short line', () => {

@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, promises, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { RunProcess } from '../../src/process/run-file.js';
 import { type LockOwner, ProcessLock } from '../../src/state/process-lock.js';
 import { folderWith } from '../config/files.js';
@@ -28,6 +28,8 @@ function lockIn(folder: string, options: Options = {}): ProcessLock {
     onTorn: (file, reason) => onTorn(basename(file), reason),
   });
 }
+
+afterEach(() => vi.restoreAllMocks());
 
 /** A lock as somebody else left it. */
 function leave(folder: string, owner: LockOwner, ageMs = 0): void {
@@ -133,6 +135,18 @@ describe('the lock of a process', () => {
     mkdirSync(join(folder, 'lock.7', 'in the way'), { recursive: true });
     expect([await isFree(folder), await isFree(folder)]).toEqual([true, true]);
     expect(readdirSync(folder).sort()).toEqual(['lock.7', 'lock.9']);
+  });
+
+  it('F380: is released although the disk is full, so that a process that goes on holds it no longer', async () => {
+    const folder = folderWith();
+    const release = await lockIn(folder).acquire(NEVER);
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), {
+      code: 'ENOSPC',
+      syscall: 'write',
+    });
+    vi.spyOn(promises, 'writeFile').mockRejectedValueOnce(full);
+    await release();
+    expect(await isFree(folder)).toBe(true);
   });
 
   it('has no number that is too large to count on', async () => {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { explain } from '../../errors/file-error.js';
 import { FileRefusal } from '../../files/edit/parse-text.js';
 import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
@@ -203,8 +204,8 @@ export interface CarriedOut {
   readonly backup: string | undefined;
   /** The client's own program, if it has made the change. */
   readonly program: string | undefined;
-  /** Whether the journal of `undo` has the change. */
-  readonly isRecorded: boolean;
+  /** The reason why the journal of `undo` has not the change, if it has not. */
+  readonly unrecorded: string | undefined;
 }
 
 /** Makes a planned change, with a backup, and records it. Throws a `FileRefusal` if that is impossible. */
@@ -213,11 +214,11 @@ export async function carryOut(change: PlannedChange, options: CarryOutOptions):
   const { journal, run } = options;
   const { backup, program, written } = await makeChange(change, options);
   const record = { run, client: client.client, file: place.file, written: hashOf(written), entries };
-  const isRecorded = await journal.add(backup === undefined ? record : { ...record, backup });
-  return { backup, program, isRecorded };
+  const unrecorded = await journal.add(backup === undefined ? record : { ...record, backup });
+  return { backup, program, unrecorded };
 }
 
-type Made = Omit<CarriedOut, 'isRecorded'> & { readonly written: Uint8Array };
+type Made = Omit<CarriedOut, 'unrecorded'> & { readonly written: Uint8Array };
 
 /** Makes a planned change, with a backup. Throws a `FileRefusal` if that is impossible; then the backup is removed. */
 async function makeChange(
@@ -402,8 +403,8 @@ export class ChangeJournal {
     return isRecord(value) && Array.isArray(value.changes) ? value.changes.filter(isChange) : [];
   }
 
-  /** Returns whether the change is recorded. It is not if the folder is not writable. */
-  async add(change: Change): Promise<boolean> {
+  /** Returns the reason if the change cannot be recorded. */
+  async add(change: Change): Promise<string | undefined> {
     return await this.#write([...(await this.read()), change]);
   }
 
@@ -413,10 +414,9 @@ export class ChangeJournal {
     await this.#write(changes.filter((change) => !isIt(change)));
   }
 
-  async #write(changes: readonly Change[]): Promise<boolean> {
+  async #write(changes: readonly Change[]): Promise<string | undefined> {
     const text = `${JSON.stringify({ changes: changes.slice(-MAX_CHANGES) }, null, 2)}\n`;
-    const write = replaceFile(this.#file, text).then(() => true);
-    return await write.catch(() => false);
+    return await replaceFile(this.#file, text).then(() => undefined, explain);
   }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync, readdirSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { errorCode } from '../../errors/error-text.js';
+import { systemFault } from '../../errors/file-error.js';
 import { FileRefusal } from '../../files/edit/parse-text.js';
 import { readRegularFile, realPath, replaceFile } from '../../files/whole-file.js';
 
@@ -63,7 +64,7 @@ export async function writeClientFile(known: ClientFile, content: Uint8Array): P
   try {
     await replaceFile(file, content, { mode, flush: true });
   } catch (error) {
-    throw new FileRefusal(`it cannot be written (${errorCode(error) ?? 'unknown'})`);
+    throw systemRefusal('it cannot be written', error);
   }
   // The mode of a new file is subject to the umask.
   if (process.platform !== 'win32' && (statSync(file).mode & 0o777) !== mode) chmodSync(file, mode);
@@ -84,6 +85,8 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
         writeFileSync(backup, bytes, { flag: 'wx', mode, flush: true });
       } catch (error) {
         if (errorCode(error) === 'EEXIST') continue;
+        // A full disk leaves an empty or short file.
+        dropBackup(backup);
         throw error;
       }
       if (process.platform !== 'win32') chmodSync(backup, mode);
@@ -91,7 +94,7 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
       return backup;
     }
   } catch (error) {
-    throw new FileRefusal(`its backup cannot be written beside it (${errorCode(error) ?? 'unknown'})`);
+    throw systemRefusal('its backup cannot be written beside it', error);
   }
 }
 
@@ -101,8 +104,13 @@ export async function removeClientFile(known: ClientFile): Promise<void> {
   try {
     unlinkSync(known.file);
   } catch (error) {
-    throw new FileRefusal(`it cannot be removed (${errorCode(error) ?? 'unknown'})`);
+    throw systemRefusal('it cannot be removed', error);
   }
+}
+
+function systemRefusal(problem: string, error: unknown): FileRefusal {
+  const { reason, hint } = systemFault(error);
+  return new FileRefusal(`${problem}: ${reason}; ${hint}`);
 }
 
 /** Removes a backup that is not needed any more. It does no harm if it stays. */
@@ -153,7 +161,7 @@ function exists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    throw new FileRefusal(`its folder cannot be used (${errorCode(error) ?? 'unknown'})`);
+    throw systemRefusal('its folder cannot be used', error);
   }
 }
 

@@ -1,6 +1,7 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path';
 import { expand, type Variables } from '../../config/resolve/references.js';
+import { copyWhole } from '../../files/whole-file.js';
 import { needsOf, type OwnFile } from '../../sandbox/needs.js';
 import { literal, type Run } from './run.js';
 
@@ -58,10 +59,7 @@ export function keepFile(run: Run, key: string, places: KeepingPlaces): KeptFile
 export function copyKeptFile({ file, earlier: [newest] }: KeptFile): string | undefined {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   if (newest === undefined || newest.file === file) return undefined;
-  const draft = `${file}.tmp`;
-  copyFileSync(newest.file, draft);
-  utimesSync(draft, new Date(), new Date(newest.modifiedMs));
-  renameSync(draft, file);
+  copyWhole(newest.file, file, newest.modifiedMs);
   return newest.file;
 }
 

@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
-import { errorCode } from '../../errors/error-text.js';
+import { systemFault } from '../../errors/file-error.js';
 import { type Path, valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
 import { commentBehind } from '../../files/edit/edit-yaml.js';
 import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
@@ -200,10 +200,12 @@ export function saveConfig(open: OpenConfig, edited: string): void {
   }
 }
 
+/** `cause` is the error of the write. */
 export function cannotWrite(file: string, cause: unknown): ConfigError {
+  const { reason, hint } = systemFault(cause);
   const problem = {
-    message: `the file cannot be written (${errorCode(cause) ?? 'unknown'})`,
-    hint: 'check the permissions of the file and of its folder, or name another file with --config FILE',
+    message: `the file cannot be written: ${reason}`,
+    hint: `${hint}, or name another file with --config FILE`,
   };
   return new ConfigError('config-unreadable', file, [problem], { cause });
 }

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
+import { systemFault } from '../../errors/file-error.js';
 import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../files/whole-file.js';
 import { ConfigError } from './config-error.js';
 
@@ -151,8 +152,8 @@ export function readConfigText(file: string): string {
         },
       ]);
     default: {
-      const message = `the file cannot be read: ${reason}; check its path and its permissions`;
-      throw new ConfigError('config-unreadable', file, [{ message }], { cause });
+      const problem = { message: `the file cannot be used: ${reason}`, hint: systemFault(cause).hint };
+      throw new ConfigError('config-unreadable', file, [problem], { cause });
     }
   }
 }

@@ -1,3 +1,4 @@
+import { explain } from '../../errors/file-error.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import type { HubPeer } from './hub-listener.js';
@@ -39,7 +40,7 @@ export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>
       };
       send({ id, result: (await known(params, { emit, signal: closed.signal })) ?? null });
     } catch (error) {
-      send({ id, error: error instanceof Error ? error.message : String(error) });
+      send({ id, error: explain(error) });
     }
   };
   peer.welcome();

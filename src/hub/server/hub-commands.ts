@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/resolve/config.js';
+import { explain } from '../../errors/file-error.js';
 import type { Gateway } from '../../gateway/gateway.js';
 import { listProcesses, reportStatus, type StatusReport } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
@@ -274,7 +275,7 @@ async function record(
   const { recordTo } = await import('../../record/record-to.js');
   let fault: string | undefined;
   const warn = ({ err }: { readonly err?: unknown }) => {
-    fault = String(err);
+    fault = explain(err);
   };
   const context = { composition, logger: { warn } };
   const recorder = await recordTo(file, typeof max === 'number' ? max : undefined, context);

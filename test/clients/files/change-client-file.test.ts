@@ -225,9 +225,9 @@ describe('a file is left alone', () => {
 
   it.skipIf(process.platform === 'win32')('if its folder is a file', async () => {
     home.write('.cursor', '');
-    expect(await plansFor('cursor')).toMatchObject([
-      { kind: 'refused', because: 'its folder cannot be used (ENOTDIR)' },
-    ]);
+    const because =
+      'its folder cannot be used: a part of its path is a file, not a folder (ENOTDIR); choose another path, or move that file away';
+    expect(await plansFor('cursor')).toMatchObject([{ kind: 'refused', because }]);
   });
 
   it('if its owner has made it read-only, although the folder would let it be replaced', async () => {

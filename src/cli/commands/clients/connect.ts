@@ -219,8 +219,8 @@ export async function takeOutOfClients(servers: readonly FoundServer[], run: str
 async function carryOutSilently(plans: readonly Plan[], run?: string): Promise<void> {
   for (const plan of plans) {
     if (!isChange(plan)) throw new FileRefusal(plan.because);
-    const { isRecorded } = await carryOut(plan, context(run));
-    if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
+    const { unrecorded } = await carryOut(plan, context(run));
+    if (unrecorded !== undefined) tell(`undo does not know of this: ${shown(unrecorded)}`);
   }
 }
 
@@ -286,8 +286,7 @@ async function tellReport(
   if (plan.entry !== undefined && own !== undefined) lines.push(`  starts: ${[own.command, ...own.args].join(' ')}`);
   if (done?.program !== undefined) lines.push(`  changed with ${shown(done.program)}`);
   if (done?.backup !== undefined) lines.push(`  backup: ${shown(done.backup)}`);
-  if (done?.isRecorded === false)
-    lines.push(`  undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
+  if (done?.unrecorded !== undefined) lines.push(`  undo does not know of this: ${shown(done.unrecorded)}`);
   if (tellsRestart) lines.push(`  Restart ${title}.`);
   await print(lines.join('\n'));
 }

@@ -13,7 +13,8 @@ import { type PlannedServer, planImport, type Verdict } from '../../../clients/i
 import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
 import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/resolve/env-file.js';
-import { errorCode, errorMessage } from '../../../errors/error-text.js';
+import { errorMessage } from '../../../errors/error-text.js';
+import { systemFault } from '../../../errors/file-error.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { printable } from '../../../json/printable.js';
@@ -247,8 +248,9 @@ function textOf(file: string, from: string): string {
     return readFileSync(file, 'utf8');
   } catch (cause) {
     if (/[\\/.]/.test(from)) {
-      const reason = errorCode(cause) ?? 'unknown';
-      throw new UsageError(`the file ${from} cannot be read (${reason})`, 'correct --from', { cause });
+      throw new UsageError(`the file ${from} cannot be read: ${systemFault(cause).reason}`, 'correct --from', {
+        cause,
+      });
     }
     const names = CLIENTS.map(({ client }) => client);
     const hint = hintFor(from, names, `clients are ${names.join(', ')}`);

@@ -17,7 +17,7 @@ import { runOf } from '../../../clients/import/run.js';
 import { entriesIn, type OpenConfig } from '../../../config/edit/edit-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
-import { errorCode } from '../../../errors/error-text.js';
+import { systemFault } from '../../../errors/file-error.js';
 import { HintedError } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { writtenIn } from '../../../packages/written-files.js';
@@ -45,10 +45,9 @@ export function copyKeptFiles(added: readonly PlannedServer[]): void {
       const copied = copyKeptFile(kept);
       if (copied !== undefined) tell(`${key}: copied ${shown(copied)} to ${shown(kept.file)}.`);
     } catch (cause) {
-      const message = `the file of ${key} cannot be copied to ${kept.file} (${errorCode(cause) ?? 'unknown'})`;
-      throw new HintedError(message, 'nothing was imported; make room or correct the permissions, then try again', {
-        cause,
-      });
+      const { reason, hint } = systemFault(cause);
+      const message = `the file of ${key} cannot be copied to ${shown(kept.file)}, so nothing was imported: ${reason}`;
+      throw new HintedError(message, hint, { cause });
     }
   }
 }

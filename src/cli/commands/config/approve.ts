@@ -1,5 +1,5 @@
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
-import { errorMessage } from '../../../errors/error-text.js';
+import { explain } from '../../../errors/file-error.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
@@ -144,7 +144,7 @@ function store(key: string, approvals: ServerApprovals, tools: readonly Withheld
     approvals.approve(tools);
     return undefined;
   } catch (error) {
-    const problem = `cannot store the decision: ${errorMessage(error)}`;
+    const problem = `cannot store the decision: ${explain(error)}`;
     tell(`trunkline: ${key}: ${problem}`);
     return problem;
   }

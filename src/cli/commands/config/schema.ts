@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { jsonSchemaText } from '../../../config/schema/schema.js';
-import { errorCode } from '../../../errors/error-text.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { replaceFile } from '../../../files/whole-file.js';
 import type { Invocation } from '../../command.js';
 import { note, print } from '../../output.js';
@@ -13,14 +12,7 @@ export async function schema({ options: { out } }: Invocation<{ out: string }>):
     return EXIT.ok;
   }
   const file = resolve(out);
-  try {
-    await replaceFile(file, jsonSchemaText(), { mode: 0o666 });
-  } catch (cause) {
-    const reason = errorCode(cause) ?? 'unknown';
-    throw new UsageError(`the file ${file} cannot be written (${reason})`, 'name a file in a folder that exists', {
-      cause,
-    });
-  }
+  await replaceFile(file, jsonSchemaText(), { mode: 0o666 });
   note(`Wrote ${file}. For completion in your editor, make this the first line of trunkline.yaml:`);
   note(`  # yaml-language-server: $schema=${file}`);
   return EXIT.ok;

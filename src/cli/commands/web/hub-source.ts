@@ -2,6 +2,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { LoginError } from '../../../auth/vault.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
+import { explain, fileErrorIn } from '../../../errors/file-error.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
 import { RequestError } from '../../../http/send-request.js';
@@ -105,7 +106,7 @@ function withRefusals(answers: PageSource['answers']): PageSource['answers'] {
 
 function refusalOf(error: unknown): PageRefusal | undefined {
   if (error instanceof ConfigError) return new PageRefusal(error.code === 'config-changed' ? 409 : 400, error.report);
-  if (error instanceof UsageError) return new PageRefusal(400, `${error.message}; ${error.hint}`);
+  if (error instanceof UsageError || fileErrorIn(error) !== undefined) return new PageRefusal(400, explain(error));
   if (!(error instanceof LoginError || error instanceof RequestError)) return undefined;
   const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
   return new PageRefusal(400, `${error.message}${hint}`);

@@ -44,7 +44,7 @@ describe('servers to import', () => {
 
   it.each([
     ['curser', 'there is no client `curser`, and no such file', 'did you mean `cursor`?'],
-    ['./none.json', 'the file ./none.json cannot be read (ENOENT)', 'correct --from'],
+    ['./none.json', 'the file ./none.json cannot be read: it or its folder does not exist (ENOENT)', 'correct --from'],
     ['~/broken.json', expect.stringMatching(/cannot be imported: .+/), 'name a file with `mcpServers` or the like'],
   ])('from %s are reported as a mistake', async (from, message, hint) => {
     await expect(placesFrom({ 'broken.json': '{ canary' }, from)).rejects.toMatchObject({ message, hint });

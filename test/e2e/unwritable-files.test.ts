@@ -1,0 +1,98 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLI, Workplace } from '../cli/cli-run.js';
+
+const PRELOAD = fileURLToPath(new URL('../fixtures/cli/failing-writes.mjs', import.meta.url));
+const MEMORY = '@modelcontextprotocol/server-memory';
+const OWN = { command: 'node', args: [CLI] };
+
+let place: Workplace;
+beforeEach(() => {
+  place = new Workplace();
+  place.env.XDG_DATA_HOME = join(place.folder, 'data');
+  place.configure({ f: { fixture: 'ok', approval: 'required' }, g: { command: 'node' } });
+  put('.cursor/mcp.json', { mcpServers: { trunkline: OWN } });
+  put('.codeium/windsurf/mcp_config.json', { mcpServers: { x: { command: 'node', args: ['x'] } } });
+  put(`.npm/_npx/1/node_modules/${MEMORY}/dist/memory.jsonl`, {});
+  put('data/trunkline/secrets', { B: 'secret value of B' });
+  put('kept.json', { mcpServers: { m: { command: 'npx', args: ['-y', MEMORY] } } });
+  put('packages.yaml', { servers: { p: { package: 'a@1.0.0' } } });
+});
+afterEach(() => place.dispose());
+
+function put(path: string, content: object): void {
+  mkdirSync(join(place.folder, path, '..'), { recursive: true });
+  writeFileSync(join(place.folder, path), JSON.stringify(content), { mode: 0o600 });
+}
+
+/** The files below the folder, with their contents. Caches, and files of locks, are no data of the user. */
+function contents(): Record<string, string> {
+  const files = readdirSync(place.folder, { recursive: true }).map(String);
+  const own = files.filter((file) => !/trunkline\/(?:code|changes|checked)/.test(file));
+  const regular = own.filter((file) => statSync(join(place.folder, file)).isFile());
+  return Object.fromEntries(regular.map((file) => [file, readFileSync(join(place.folder, file), 'utf8')]));
+}
+
+interface Row {
+  readonly args: readonly string[];
+  /** The end of the path that is named. */
+  readonly file: string;
+  readonly input?: string;
+  /** What has to be done before. */
+  readonly before?: readonly string[];
+}
+
+const CONFIG = ['--config', 'trunkline.yaml'];
+const ROWS: Readonly<Record<string, Row>> = {
+  'add, to a file that is there': { args: ['add', 't', ...CONFIG, '--', 'uvx', 't'], file: '/trunkline.yaml' },
+  'add, to a new file': { args: ['add', 't', '--config', 'new.yaml', '--', 'uvx', 't'], file: '/new.yaml' },
+  'add, with a secret': {
+    args: ['add', 't', ...CONFIG, '--env', 'KEY=secret value', '--', 'uvx', 't'],
+    file: '/trunkline.env',
+  },
+  remove: { args: ['remove', 'g', ...CONFIG], file: '/trunkline.yaml' },
+  disable: { args: ['disable', 'g', ...CONFIG], file: '/trunkline.yaml' },
+  import: { args: ['import', '--from', 'windsurf', '--yes', ...CONFIG], file: '/trunkline.yaml' },
+  'import, with a file of a server': {
+    args: ['import', '--from', 'kept.json', '--yes', ...CONFIG],
+    file: '/memory.jsonl',
+  },
+  connect: { args: ['connect', 'windsurf', ...CONFIG], file: '/mcp_config.json' },
+  disconnect: { args: ['disconnect', 'cursor'], file: '/mcp.json' },
+  undo: { args: ['undo'], before: ['connect', 'windsurf', ...CONFIG], file: '/mcp_config.json' },
+  'secret set': { args: ['secret', 'set', 'A'], input: 'secret value', file: '/secrets' },
+  'secret remove': { args: ['secret', 'remove', 'B'], file: '/secrets' },
+  token: { args: ['token'], file: '/token' },
+  schema: { args: ['schema', '--out', 'schema.json'], file: '/schema.json' },
+  approve: { args: ['approve', 'f', '--yes', ...CONFIG], file: '-f.json' },
+  install: { args: ['install', '--config', 'packages.yaml'], file: '/lock.1' },
+  'serve over HTTP': { args: ['serve', '--http', '0', ...CONFIG], file: '/token' },
+};
+
+const REASONS = {
+  ENOSPC: { reason: 'the disk is full (ENOSPC); make room on the disk', rows: Object.keys(ROWS) },
+  EROFS: {
+    reason: 'its file system is read-only (EROFS); make the file system writable, or choose another folder',
+    rows: ['add, to a new file', 'import, with a file of a server', 'connect', 'secret set', 'approve', 'install'],
+  },
+};
+
+describe.each(Object.entries(REASONS))('where the system refuses to write with %s', (code, { reason, rows }) => {
+  it.each(rows)('F380: %s names the file and the cure, and leaves all as it was', async (name) => {
+    const row = ROWS[name] as Row;
+    if (row.before !== undefined) expect((await place.run(row.before)).code).toBe(0);
+    const before = contents();
+    Object.assign(place.env, { NODE_OPTIONS: `--import=${PRELOAD}`, FAILS_BELOW: place.folder, FAILS_WITH: code });
+    const { code: exit, stdout, stderr } = await place.run(row.args, row.input);
+    // Records of the log are lines of JSON, and the next step may be on a line of its own.
+    const told = stderr.replace(/^\{.*\n/gm, '').replace(/\n {2}/g, '; ');
+    const said = stdout + told;
+    expect(told).toContain(reason);
+    expect(told).toContain(code === 'EROFS' && row.file === '/lock.1' ? '/store' : row.file);
+    expect(said.match(new RegExp(`\\b${code}\\b`, 'g'))).toHaveLength(1);
+    expect(stdout + stderr).not.toMatch(/internal error|permissions|secret value|words of the system|\.tmp/);
+    expect([exit, contents()]).toEqual([row.args[0] === 'serve' ? 2 : 1, before]);
+  });
+});
