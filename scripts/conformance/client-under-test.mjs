@@ -2,10 +2,11 @@
 // scenario, with `alone` or `hub` and the URL of its server as arguments. It runs Trunkline as a client program would, over
 // stdio, and as a person would: it logs in when an answer says so.
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -59,20 +60,18 @@ const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: pr
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-client-role-')));
 const config = join(folder, 'trunkline.yaml');
-const browser = join(folder, 'browser');
 const env = {
   PATH: process.env.PATH,
   HOME: folder,
   XDG_DATA_HOME: join(folder, 'data'),
   TRUNKLINE_HUB_DIR: join(folder, 'hubs'),
-  BROWSER: browser,
 };
 const execute = promisify(execFile);
 try {
   configure(scenario.startsWith('auth/') ? credentials() : undefined);
   // The suite's authorization server asks nothing, and redirects at once.
-  writeFileSync(browser, '#!/usr/bin/env node\nfetch(process.argv[2]).then((page) => page.text());\n');
-  chmodSync(browser, 0o755);
+  const program = fileURLToPath(new URL('../../test/fixtures/cli/browser.mjs', import.meta.url));
+  env.BROWSER = `"${process.execPath}" "${program}"`;
   await Promise.race([run(), giveUp()]);
 } finally {
   if (way === 'hub') await trunkline('stop');

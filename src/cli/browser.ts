@@ -1,8 +1,52 @@
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
-/** Opens a page in the browser of the user. If this fails, the user opens the printed URL. */
-export function openBrowser(url: string): void {
-  const [program = '', ...args] = browserCommand(url);
+/**
+ * Opens a page in the browser of the user. If this fails, the user opens the printed URL. All users of the machine can read
+ * arguments: with the code of a page they would open it first, and with the `state` of a login they would log in the person as
+ * somebody else. So the browser gets a file that only this user can read, which forwards to the page. The file is in the home
+ * folder, because browsers that are installed as snaps see no hidden folder, and have a temporary folder of their own. Returns a
+ * function that removes the file, for when the page is open; a signal that ends the process removes it, too.
+ */
+export function openBrowser(url: string): () => void {
+  // Windows shows arguments to their user alone, and its browsers may not find the files of WSL.
+  if (process.platform === 'win32' || process.env.WSL_DISTRO_NAME !== undefined) {
+    start(browserCommand(url));
+    return () => {};
+  }
+  let folder: string | undefined;
+  const remove = () => {
+    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  };
+  const onSignal = (signal: NodeJS.Signals) => {
+    remove();
+    process.kill(process.pid, signal);
+  };
+  try {
+    folder = mkdtempSync(join(homedir(), 'trunkline-page-'));
+    for (const signal of SIGNALS) process.once(signal, onSignal);
+    const file = join(folder, 'open.html');
+    writeFileSync(file, forwardTo(url), { mode: 0o600 });
+    start(browserCommand(pathToFileURL(file).href));
+  } catch {
+    remove();
+  }
+  return remove;
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+function forwardTo(url: string): string {
+  const text = url.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+  const head = '<meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Trunkline</title>';
+  return `<!doctype html>${head}<meta http-equiv="refresh" content="0; url=${text}">\n`;
+}
+
+function start([program = '', ...args]: readonly string[]): void {
   try {
     const child = spawn(program, args, { detached: true, stdio: 'ignore', windowsHide: true });
     child.on('error', () => {});

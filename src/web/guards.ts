@@ -23,16 +23,22 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 /**
  * Refuses requests that another site caused in the browser of the user, before anything else is known about them. `port` is the
- * port of this server. Files of the page contain nothing secret, so programs other than browsers get them without `Origin`.
+ * port of this server. Files of the page contain nothing secret, so programs other than browsers get them without `Origin`, and a
+ * local file of the user may open the document.
  */
-export function refuseForeign(request: Request, port: number, isFile: boolean): Refusal | undefined {
+export function refuseForeign(
+  request: Request,
+  port: number,
+  isFile: boolean,
+  isFromFile: boolean,
+): Refusal | undefined {
   const { headers, rawHeaders, httpVersion } = request;
   return (
     refuseHttpVersion(httpVersion) ??
     refuseRepeatedHeader(headers, rawHeaders) ??
     refuseTransferEncoding(headers['transfer-encoding'], httpVersion) ??
     refuseHost(headers.host, port) ??
-    refuseOrigin(request, isFile)
+    refuseOrigin(request, isFile, isFromFile)
   );
 }
 
@@ -45,11 +51,11 @@ function refuseHost(host: string | undefined, port: number): Refusal | undefined
 }
 
 /** A browser sends `Origin` with every request but a GET of the same origin, and `Sec-Fetch-Site` with every request. */
-function refuseOrigin({ method, url, headers }: Request, isFile: boolean): Refusal | undefined {
+function refuseOrigin({ method, url, headers }: Request, isFile: boolean, isFromFile: boolean): Refusal | undefined {
   const { host, origin, 'sec-fetch-site': site } = headers;
   const isGet = method === 'GET';
   // Typed or pasted into the browser, or opened by a program.
-  const isNavigation = isGet && url === '/' && site === 'none';
+  const isNavigation = isGet && (isFromFile || (url === '/' && site === 'none'));
   const isOwn = site === undefined || site === 'same-origin' || isNavigation;
   const isNamed = origin === undefined ? isGet && (isFile || site !== undefined) : origin === `http://${host}`;
   if (isOwn && isNamed && method !== 'OPTIONS') return undefined;

@@ -6,7 +6,6 @@ import type { Refusal } from './guards.js';
 export interface Session {
   readonly keyHash: Buffer;
   readonly cookieHash: Buffer;
-  readonly codeHash: Buffer;
   readonly since: number;
   usedAt: number;
   /** Ends what runs for the session, such as its streams. */
@@ -29,6 +28,8 @@ export const SESSION_LIMITS = {
   /** Time after wrong codes voided a code in which further ones void none, so that a local program cannot fill the terminal. */
   quietMs: 10_000,
   sessions: 8,
+  /** Used codes whose second use is noticed. */
+  usedCodes: 64,
   idleMs: 60 * 60_000,
   maxMs: 12 * 60 * 60_000,
 };
@@ -39,6 +40,8 @@ export class Sessions {
   readonly #onNewCode: (code: string, reason: NewUrlReason) => void;
   /** The least recently used first. */
   readonly #sessions = new Set<Session>();
+  /** The sessions that codes have opened, by the hash of the code, also those that have ended. */
+  readonly #opened = new Map<string, Session>();
   /** `undefined` after its use. */
   #code: { readonly hash: Buffer; readonly expiresAt: number; wrong: number } | undefined;
   #quietUntil = Number.NEGATIVE_INFINITY;
@@ -64,7 +67,7 @@ export class Sessions {
       return refusal('The terminal in which `trunkline web` runs shows the URL to open.');
     }
     const hash = sha256(code);
-    const opened = [...this.#sessions].find(({ codeHash }) => timingSafeEqual(codeHash, hash));
+    const opened = this.#opened.get(hash.toString('hex'));
     if (opened !== undefined) {
       this.end(opened);
       this.#renew('used twice');
@@ -81,8 +84,12 @@ export class Sessions {
     const [key, cookie] = [secret(), secret()];
     const [oldest] = this.#sessions;
     if (this.#sessions.size >= SESSION_LIMITS.sessions && oldest !== undefined) this.end(oldest);
-    const hashes = { keyHash: sha256(key), cookieHash: sha256(cookie), codeHash: hash };
-    this.#sessions.add({ ...hashes, since: now, usedAt: now, onEnd: new Set() });
+    const hashes = { keyHash: sha256(key), cookieHash: sha256(cookie) };
+    const session = { ...hashes, since: now, usedAt: now, onEnd: new Set<() => void>() };
+    this.#sessions.add(session);
+    this.#opened.set(hash.toString('hex'), session);
+    const [earliest = ''] = this.#opened.keys();
+    if (this.#opened.size > SESSION_LIMITS.usedCodes) this.#opened.delete(earliest);
     return { key, cookie };
   }
 
@@ -107,7 +114,7 @@ export class Sessions {
   }
 
   end(session: Session): void {
-    this.#sessions.delete(session);
+    if (!this.#sessions.delete(session)) return;
     for (const end of session.onEnd) end();
   }
 

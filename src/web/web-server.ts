@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,6 +24,8 @@ export interface WebOptions {
   readonly loadSource: () => Promise<PageSource>;
   /** Gets another URL to print, and the reason. */
   readonly onNewUrl: (url: string, reason: NewUrlReason) => void;
+  /** Called when a session was opened. */
+  readonly onOpened?: () => void;
   /** Gets errors that are bugs. */
   readonly onFault: (error: unknown) => void;
   readonly limits?: Partial<typeof WEB_LIMITS>;
@@ -107,6 +110,8 @@ export class WebServer {
   readonly #server: Server;
   readonly #files: ReturnType<typeof readPageFiles>;
   readonly #sessions: Sessions;
+  /** Another path of the document, which a local file may open. Other sites do not know it. */
+  readonly #door = `/${randomBytes(16).toString('hex')}`;
   #source: Promise<Loaded> | undefined;
   #streamCount = 0;
 
@@ -143,6 +148,11 @@ export class WebServer {
   /** Makes a URL that opens one session. It voids the one before. */
   newUrl(): string {
     return this.#urlWith(this.#sessions.newCode());
+  }
+
+  /** Returns the form of a URL for a local file that forwards to it, because browsers call such a file another site. */
+  forFile(url: string): string {
+    return new URL(this.#door + new URL(url).hash, url).href;
   }
 
   /** Resolves when the server is closed. */
@@ -186,8 +196,9 @@ export class WebServer {
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '' } = request;
-    const file = method === 'GET' ? this.#files.get(url) : undefined;
-    const foreign = refuseForeign(request, this.port, file !== undefined);
+    const isFromFile = url === this.#door;
+    const file = method === 'GET' ? this.#files.get(isFromFile ? '/' : url) : undefined;
+    const foreign = refuseForeign(request, this.port, file !== undefined, isFromFile);
     if (foreign !== undefined) throw new Refused(foreign);
     if (file !== undefined) {
       const isPacked = /\bgzip\b/.test(String(request.headers['accept-encoding']));
@@ -236,6 +247,7 @@ export class WebServer {
     const { code } = checked(body, { code: optional(isText) });
     const opened = this.#sessions.open(code as string | undefined);
     if ('status' in opened) throw new Refused(opened);
+    this.#options.onOpened?.();
     response.writeHead(200, {
       'Content-Type': 'text/plain; charset=utf-8',
       'Set-Cookie': `${this.#cookieName}=${opened.cookie}; ${COOKIE_RULES}`,

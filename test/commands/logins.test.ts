@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -110,7 +110,13 @@ describe('a login', () => {
   it('comes back to the redirect URI of the entry, with the headers of the entry in every request of it', async () => {
     const redirectUri = 'http://localhost:27896/back';
     const place = await open({}, { redirectUri, headers: { 'X-Firewall': 'yes' } });
+    const log = join(place.data, 'opened');
+    place.commands.env.BROWSER_LOG = log;
     expect(await place.login()).toMatchObject({ code: 0, stderr: expect.stringContaining('Logged in at files') });
+    // Other users can read arguments, and the URL has the `state` of the login.
+    const [argument = '', page] = readFileSync(log, 'utf8').split('\n');
+    expect([argument, page]).toEqual([expect.stringMatching(/^file:[^?]*$/), expect.stringContaining('&state=')]);
+    expect(existsSync(fileURLToPath(argument))).toBe(false);
     expect((await place.record())?.client.redirectUri).toBe(redirectUri);
     const own = place.server.asked.filter(({ path }) => ['/reg', '/token'].includes(path));
     expect(own.map(({ headers }) => headers['x-firewall'])).toEqual(['yes', 'yes']);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -73,12 +73,29 @@ describe('trunkline web', () => {
     expect(existsSync(join(place.folder, 'opened'))).toBe(false);
   });
 
-  it('opens the browser with the URL', async () => {
+  it('opens the browser with a file that only the user can read, and removes it when the page is open', async () => {
     const log = join(place.folder, 'opened');
     const { first } = await web();
-    const opened = () => (existsSync(log) ? readFileSync(log, 'utf8') : '');
-    await until('the browser is open', () => opened().endsWith('\n'));
-    expect(opened()).toBe(`${first.href}\n`);
+    const opened = () => (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []);
+    await until('the browser has the page', () => opened().length === 2);
+    const [argument = '', page = ''] = opened();
+    const code = first.hash.slice(1);
+    expect([argument, page]).toEqual([expect.stringMatching(/^file:/), expect.stringContaining(`#${code}`)]);
+    expect(argument).not.toContain(code);
+    const file = fileURLToPath(argument);
+    expect([file, dirname(file)].map((path) => statSync(path).mode & 0o777)).toEqual([0o600, 0o700]);
+    expect((await open(first, code)).status).toBe(200);
+    expect(existsSync(dirname(file))).toBe(false);
+  });
+
+  it('removes the file also when a signal ends the command before the page is open', async () => {
+    const log = join(place.folder, 'opened');
+    const { process: command, finished } = await web();
+    await until('the browser has the file', () => existsSync(log) && readFileSync(log, 'utf8').includes('\n'));
+    const [file = ''] = readFileSync(log, 'utf8').split('\n');
+    command.kill('SIGINT');
+    await finished;
+    expect([command.signalCode, existsSync(dirname(fileURLToPath(file)))]).toEqual(['SIGINT', false]);
   });
 
   it('prints another URL after six wrong codes, and after a second use of one, with the reason', async () => {

@@ -95,6 +95,22 @@ describe('a request of another site', () => {
     const linked = await place.request('GET', '/', { 'Sec-Fetch-Site': 'cross-site' });
     expect(JSON.parse(linked.text).error).toMatch(/^Paste the address into the browser/);
   });
+
+  it('finds the page from a local file, at a path that no site knows, and nothing else there', async () => {
+    const place = await WebPlace.open();
+    const url = place.server.newUrl();
+    const { pathname, hash } = new URL(place.server.forFile(url));
+    expect([pathname, hash]).toEqual([expect.stringMatching(/^\/[0-9a-f]{32}$/), new URL(url).hash]);
+    const site = { 'Sec-Fetch-Site': 'cross-site' };
+    expect(await place.request('GET', pathname, site)).toMatchObject({
+      status: 200,
+      text: expect.stringContaining('Trunkline'),
+    });
+    expect(await place.request('GET', pathname, { ...site, Origin: 'null' })).toMatchObject({ status: 403 });
+    expect(await place.request('POST', pathname, site)).toMatchObject({ status: 403 });
+    expect(await place.request('GET', `${pathname}0`, site)).toMatchObject({ status: 403 });
+    expect(await (await WebPlace.open()).request('GET', pathname, site)).toMatchObject({ status: 403 });
+  });
 });
 
 describe('a session', () => {
@@ -158,6 +174,16 @@ describe('a session', () => {
     expect(await place.request('GET', '/tools', own)).toMatchObject({ status: 401 });
     expect(place.printed).toEqual([[expect.stringMatching(/#[\w-]{43}$/), 'used twice']]);
     expect(await place.post('/session', { code: codeOf(place.printed[0]?.[0] ?? '') })).toMatchObject({ status: 200 });
+  });
+
+  it('F301: that another program has opened and ended is reported when its code is used again', async () => {
+    const place = await WebPlace.open();
+    const code = codeOf(place.server.newUrl());
+    const { headers, text } = await place.post('/session', { code });
+    const Cookie = headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    await place.request('DELETE', '/session', { ...place.own, Cookie, 'X-Trunkline-Key': text });
+    expect(await place.post('/session', { code })).toMatchObject({ status: 401 });
+    expect(place.printed.map(([, reason]) => reason)).toEqual(['used twice']);
   });
 
   it('is not opened a minute after the URL was printed, and another URL is printed instead', async () => {

@@ -119,12 +119,15 @@ async function loginInBrowser(chosen: LoginOptions, opensBrowser: boolean, showP
     note(
       `The authorization server answered ${pending.refusal} when Trunkline asked for this page. ${aboutRedirect(pending)}`,
     );
-  if (opensBrowser) openBrowser(pending.url);
+  const closeFile = opensBrowser ? openBrowser(pending.url) : undefined;
   const reminder = setTimeout(() => {
     if (pending.refusal === undefined)
       note(`Nothing has come back yet. If the page shows an error: ${aboutRedirect(pending)}`);
   }, REMIND_MS);
-  return await withPastedUrls(pending).finally(() => clearTimeout(reminder));
+  return await withPastedUrls(pending).finally(() => {
+    clearTimeout(reminder);
+    closeFile?.();
+  });
 }
 
 /** Time after which the command says what may be wrong with the page, in milliseconds. */

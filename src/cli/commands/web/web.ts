@@ -3,7 +3,7 @@ import { errorCode } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { OWN_FOLDER } from '../../../version.js';
-import type { NewUrlReason } from '../../../web/sessions.js';
+import { type NewUrlReason, SESSION_LIMITS } from '../../../web/sessions.js';
 import { WebServer } from '../../../web/web-server.js';
 import { openBrowser } from '../../browser.js';
 import type { Invocation } from '../../command.js';
@@ -27,6 +27,7 @@ const REASONS: Readonly<Record<NewUrlReason, string>> = {
 export async function web({ settings, options }: Invocation<WebFlags>): Promise<number> {
   const { open: opensBrowser = true, readOnly: isReadOnly = false } = options;
   const port = readPort(options.port);
+  let onOpened = () => {};
   const server = await listen(port, () =>
     WebServer.open({
       port,
@@ -38,6 +39,7 @@ export async function web({ settings, options }: Invocation<WebFlags>): Promise<
         tell(REASONS[reason]);
         void print(url);
       },
+      onOpened: () => onOpened(),
       onFault: (error) => void reportFault(error),
     }),
   );
@@ -49,7 +51,10 @@ export async function web({ settings, options }: Invocation<WebFlags>): Promise<
   );
   await print(url);
   note('Ctrl-C ends the page.');
-  if (opensBrowser) openBrowser(url);
+  if (opensBrowser) {
+    onOpened = openBrowser(server.forFile(url));
+    systemClock.schedule(SESSION_LIMITS.codeMs, onOpened);
+  }
   // Loads while the browser opens the page. If it fails, the page is told when it asks.
   import('./hub-source.js').catch(() => {});
   await server.closed;
