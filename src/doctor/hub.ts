@@ -83,8 +83,11 @@ async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise
   return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', sockets, { repair })];
 }
 
-const WARNING = 40;
+const [WARNING, ERROR] = [40, 50];
 const MAX_SHOWN = 5;
+
+/** Members of a warning that say why something has failed. Other warnings are notices, for example of a tool that waits for approval. */
+const SIGNS_OF_FAULT = ['err', 'reason', 'cause', 'fault', 'trouble'];
 
 /** Reports failures of the last day, from the log of the hub. */
 export async function checkRecentFaults(logFile: string, now: number): Promise<Finding[]> {
@@ -92,11 +95,11 @@ export async function checkRecentFaults(logFile: string, now: number): Promise<F
   for await (const line of logLines({ file: logFile, maxFiles: MAX_LOG_FILES, isFollowed: false })) {
     const record = parseJson(line);
     if (!isRecord(record) || typeof record.level !== 'number' || record.level < WARNING) continue;
+    if (record.level < ERROR && !SIGNS_OF_FAULT.some((sign) => sign in record)) continue;
     const at = typeof record.time === 'number' ? record.time : Date.parse(String(record.time));
     if (now - at <= RECENT_MS) faults.push(toText(record).split('\n')[0] ?? '');
   }
   if (faults.length === 0) return [];
-  const count = faults.length === 1 ? 'one warning or error' : `${faults.length} warnings and errors`;
-  const text = `the log of the hub has ${count} of the last 24 hours`;
+  const text = `the log of the hub has ${plural(faults.length, 'fault')} of the last 24 hours`;
   return [finding('TL-RECENT-FAULTS', text, faults.slice(-MAX_SHOWN))];
 }

@@ -416,7 +416,7 @@ const CLIENT_CODES = {
   ),
   'TL-TOKEN-MALFORMED': fail('The token file holds no token.', 'Remove the file. `trunkline token` creates a new one.'),
   'TL-RECENT-FAULTS': warn(
-    'The log of the hub has errors of the last 24 hours.',
+    'The log of the hub has faults of the last 24 hours.',
     'Their times tell whether they are from before a repair. See them all: `trunkline logs`.',
   ),
   'TL-FIX-DONE': ok('`--fix` mended something.'),

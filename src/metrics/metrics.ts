@@ -6,6 +6,7 @@ import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { MODERN_CODES } from '../mcp/revisions.js';
 import type { EventSource } from '../observe/events/events.js';
+import type { ChildSnapshot } from '../supervision/transition.js';
 import type { Outcome } from '../upstream/port.js';
 
 /** Effects of a call: the values of the label `outcome`. */
@@ -47,13 +48,15 @@ export class Metrics implements CallObserver, CallObservation {
 
   constructor(gateway: Pick<Gateway, 'exposedName'>, events: EventSource) {
     this.#gateway = gateway;
-    const states = new Map<string, string>();
-    events.subscribe('server.changed', ({ instance, snapshot: { state } }) => {
-      const reason = RESTARTED_FROM[states.get(instance) ?? ''];
+    const earlier = new Map<string, Pick<ChildSnapshot, 'state' | 'restarts'>>();
+    events.subscribe('server.changed', ({ instance, snapshot: { state, restarts } }) => {
+      const before = earlier.get(instance);
+      const reason = RESTARTED_FROM[before?.state ?? ''];
       const server = serverOf(instance);
-      if (state === 'starting' && reason !== undefined) increment(this.restarts, { server, reason });
-      if (state === 'stopped') states.delete(instance);
-      else states.set(instance, state);
+      if (before !== undefined && reason !== undefined && restarts > before.restarts)
+        increment(this.restarts, { server, reason });
+      if (state === 'stopped') earlier.delete(instance);
+      else earlier.set(instance, { state, restarts });
     });
     events.subscribe('http.refused', ({ status }) => this.#refuse('http', String(status)));
     events.subscribe('login.renewed', ({ server, result }) => increment(this.renewals, { server, result }));

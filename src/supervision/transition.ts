@@ -14,8 +14,10 @@ export interface ChildState {
   readonly installFailures: number;
   /** Attempts and sessions in a row that a remote server has ended. They do not count as failures of the child. */
   readonly setbacks: number;
-  /** Launches that replaced an earlier one, after a failure or at an operator's request. */
+  /** Launches that replaced an earlier process or connection, after a failure or at an operator's request. */
   readonly restarts: number;
+  /** Whether the latest launch has not failed for a reason elsewhere, such as the network, before anything ran. */
+  readonly hasRun: boolean;
   readonly lastExit: ExitRecord | undefined;
   /** The latest failure, until the child was stable. */
   readonly lastFailure: FailureRecord | undefined;
@@ -124,6 +126,7 @@ export function initialState(generation = 0): ChildState {
     installFailures: 0,
     setbacks: 0,
     restarts: 0,
+    hasRun: true,
     lastExit: undefined,
     lastFailure: undefined,
     phase: { kind: 'stopped' },
@@ -152,7 +155,7 @@ interface SupervisedChild {
 
 /** The facts about a child at this moment. */
 export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSnapshot {
-  const { phase, installFailures: _, setbacks: __, ...facts } = state;
+  const { phase, installFailures: _, setbacks: __, hasRun: ___, ...facts } = state;
   return {
     ...facts,
     state: phase.kind,
@@ -251,7 +254,7 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       if (phase.kind !== 'starting') return unchanged(state);
       return event.fault === 'server'
         ? fail(state, { reason: event.reason }, context)
-        : failWithoutFault(state, event, event.fault, context);
+        : failWithoutFault({ ...state, hasRun: false }, event, event.fault, context);
     case 'lost':
       return onLost(state, event, context);
     case 'startTimedOut':
@@ -461,15 +464,18 @@ function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[]
 }
 
 function relaunch(state: ChildState, context: TransitionContext): Transition {
-  // A child whose package was missing did not run before, so this is not a restart.
-  const restarts = context.spec.missing === undefined ? state.restarts + 1 : state.restarts;
+  // A child whose package was missing, or that could not be reached, did not run before, so this is not a restart.
+  const isRestart = context.spec.missing === undefined && state.hasRun;
+  const restarts = isRestart ? state.restarts + 1 : state.restarts;
   return launch({ ...state, restarts }, context);
 }
 
 function launch(state: ChildState, { spec, now }: TransitionContext): Transition {
   if (spec.missing !== undefined) return enter(state, { kind: 'installing', since: now }, [{ kind: 'install' }]);
   const generation = state.generation + 1;
-  return enter({ ...state, generation }, { kind: 'starting', spawnedAt: undefined }, [{ kind: 'launch', generation }]);
+  return enter({ ...state, generation, hasRun: true }, { kind: 'starting', spawnedAt: undefined }, [
+    { kind: 'launch', generation },
+  ]);
 }
 
 function endGroup(state: ChildState, next: AfterStop): Transition {

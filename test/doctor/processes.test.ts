@@ -95,21 +95,25 @@ describe('the hub', () => {
     expect(await checkHub(hub(running('2.0.0', CLAUDE)), '2.0.0')).toMatchObject([{ code: 'TL-HUB-OK' }]);
   });
 
-  it('has errors of the last day in its log', async () => {
+  it('has faults of the last day in its log, and notices that are none', async () => {
     const now = Date.UTC(2026, 0, 2);
-    const record = (level: number, time: number, msg: string) => JSON.stringify({ level, time, msg });
+    const record = (level: number, time: number, msg: string, more = {}) =>
+      JSON.stringify({ level, time, msg, ...more });
     const lines = [
       record(50, now - 2 * 86_400_000, 'old'),
       record(30, now, 'fine'),
-      record(40, now - 1_000, 'server parked'),
+      record(40, now - 1_000, 'server parked', { server: 'files', reason: 'exited' }),
+      record(40, now, 'approved the first tools of this server', { server: 'files', tools: ['read'] }),
+      record(40, now, 'timeout is longer than maxTimeout'),
+      record(50, now, 'the configuration has mistakes'),
     ];
     const file = home.write('hub.log', `${lines.join('\n')}\n`);
     const findings = await checkRecentFaults(file, now);
     expect(findings).toMatchObject([
       {
         code: 'TL-RECENT-FAULTS',
-        sentence: 'the log of the hub has one warning or error of the last 24 hours',
-        evidence: [expect.stringMatching(/server parked$/)],
+        sentence: 'the log of the hub has 2 faults of the last 24 hours',
+        evidence: [expect.stringMatching(/server parked/), expect.stringMatching(/has mistakes$/)],
       },
     ]);
     expect(await checkRecentFaults(home.path('none.log'), now)).toEqual([]);

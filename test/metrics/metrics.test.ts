@@ -100,12 +100,16 @@ describe('the counters of calls', () => {
 describe('the counters of events', () => {
   it('tell why a server was started again, and count no first start and no start after idleness', () => {
     const { events, ofSeries } = measuring();
-    const move = (...states: ChildSnapshot['state'][]) => {
+    const move = (restarts: number, ...states: ChildSnapshot['state'][]) => {
       for (const state of states)
-        events.emit({ kind: 'server.changed', instance: 'files~2', snapshot: { state } as ChildSnapshot });
+        events.emit({ kind: 'server.changed', instance: 'files~2', snapshot: { state, restarts } as ChildSnapshot });
     };
-    move('starting', 'ready', 'backoff', 'starting', 'ready', 'stopping', 'idle', 'starting', 'ready');
-    move('stopping', 'starting', 'parked', 'starting');
+    move(0, 'starting', 'ready', 'backoff');
+    move(1, 'starting', 'ready', 'stopping', 'idle', 'starting', 'ready', 'stopping');
+    move(2, 'starting', 'parked');
+    move(3, 'starting');
+    // The server cannot be reached.
+    move(3, 'offline', 'starting', 'offline', 'starting');
     expect(ofSeries('restarts')).toEqual(['files failed 1', 'files requested 1', 'files parked 1']);
   });
 });

@@ -390,6 +390,23 @@ describe('the record of failures', () => {
     expect(transition(stateWith(replacing, { restarts: 2 }), own('groupGone'), context).state.restarts).toBe(3);
     expect(transition(stateWith(backoff('retry-time')), own('retryDue'), context).state.restarts).toBe(1);
   });
+
+  it.each([
+    { fault: 'network', before: 'startFailed', restarts: 0 },
+    { fault: 'trouble', before: 'startFailed', restarts: 0 },
+    { fault: 'host', before: 'startFailed', restarts: 0 },
+    { fault: 'network', before: 'lost', restarts: 1 },
+    { fault: 'server', before: 'startFailed', restarts: 1 },
+  ] as const)('counts $restarts restarts when $before by $fault is followed by the next launch', (row) => {
+    let state = stateWith(row.before === 'lost' ? ready : starting);
+    // The second attempt cannot reach the child either.
+    for (const event of [failedBy(row.before, row.fault), failedBy('startFailed', 'network')]) {
+      state = transition(state, { ...event, generation: state.generation } as ChildEvent, context).state;
+      for (const kind of ['groupGone', 'retryDue'] as const)
+        state = transition(state, { kind, generation: state.generation }, context).state;
+    }
+    expect(state).toMatchObject({ phase: queued, restarts: row.restarts });
+  });
 });
 
 describe('after the last failure of the budget', () => {
