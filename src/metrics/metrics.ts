@@ -6,7 +6,6 @@ import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { MODERN_CODES } from '../mcp/revisions.js';
 import type { EventSource } from '../observe/events/events.js';
-import type { ChildSnapshot } from '../supervision/transition.js';
 import type { Outcome } from '../upstream/port.js';
 
 /** Effects of a call: the values of the label `outcome`. */
@@ -48,7 +47,7 @@ export class Metrics implements CallObserver, CallObservation {
 
   constructor(gateway: Pick<Gateway, 'exposedName'>, events: EventSource) {
     this.#gateway = gateway;
-    const earlier = new Map<string, Pick<ChildSnapshot, 'state' | 'restarts'>>();
+    const earlier = new Map<string, { readonly state: string; readonly restarts: number }>();
     events.subscribe('server.changed', ({ instance, snapshot: { state, restarts } }) => {
       const before = earlier.get(instance);
       const reason = RESTARTED_FROM[before?.state ?? ''];
