@@ -120,6 +120,17 @@ export function readString(bytes: Uint8Array, { start, end }: Span): string {
   return JSON.parse(decoder.decode(bytes.subarray(start, end))) as string;
 }
 
+/**
+ * Returns a key as readers that ignore case compare it. For some of them, such as Go's `encoding/json`, a long s (U+017F) is
+ * an s and the Kelvin sign (U+212A) a k, and for others an i without a dot, or a capital one with a dot, is an i.
+ */
+export function foldKey(key: string): string {
+  return key
+    .toLowerCase()
+    .replace(/\u017f/g, 's')
+    .replace(/\u0131|i\u0307/g, 'i');
+}
+
 /** Returns the bytes at `span` as text. */
 export function readText(bytes: Uint8Array, { start, end }: Span): string {
   return shortText(bytes, start, end) ?? decoder.decode(bytes.subarray(start, end));

@@ -4,6 +4,7 @@ import {
   CLOSE_BRACE,
   COMMA,
   equalsAt,
+  foldKey,
   isNumber,
   isObject,
   isString,
@@ -26,8 +27,9 @@ import {
  *
  * The rules: the line must be valid for `JSON.parse`. A key with escapes counts as its decoded form. A line is rejected
  * if a watched member, or a member on the path to one, is duplicated, because sender and receiver could take different
- * ones; other duplicates are allowed. `jsonrpc` must be "2.0", a request's id a string or a number, and an answer must
- * have either a result or an error.
+ * ones; other duplicates are allowed. For the same reason it is rejected if a key beside a watched member differs from
+ * that member's key in case only: many receivers ignore case. `jsonrpc` must be "2.0", a request's id a string or a number,
+ * and an answer must have either a result or an error.
  *
  * Four common faults are repaired as JSON readers of the field repair them. A message that was repaired has bytes of its own,
  * except for the first: a byte order mark before the line is skipped; bytes that are not UTF-8 become U+FFFD; a notification
@@ -42,6 +44,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   /** The slots of the members that were found, in the order of the message. */
   readonly #slots: number[];
   #foundCount = 0;
+  /** The first key that differs from a watched one in case only. */
+  #lookalike: string | undefined;
   readonly #noTokens: Tokens<Paths>;
   readonly #maxDepth: number;
   readonly #isUtf8: (bytes: Uint8Array) => boolean;
@@ -122,8 +126,10 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     const isIdentified = id !== undefined && isIdToken(bytes, id) && this.#isUtf8(bytes.subarray(id.start, id.end));
     const hasPayload = this.#isPresent(RESULT) || this.#isPresent(ERROR);
     // A whole object without a method can only be an answer. In half a line, the payload decides.
-    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && !this.#isPresent(METHOD);
-    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer };
+    const isWhole = reason === 'not-json-rpc' || reason === 'lookalike-member';
+    const isAnswer = (isWhole || hasPayload) && !this.#isPresent(METHOD);
+    const lookalike = reason === 'lookalike-member' ? this.#lookalike : undefined;
+    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer, lookalike };
   }
 
   #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
@@ -131,6 +137,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     if (version === undefined || !isVersion(bytes, version)) {
       return this.#reject('not-json-rpc', bytes);
     }
+    if (this.#lookalike !== undefined) return this.#reject('lookalike-member', bytes);
     const id = this.#span(ID);
     const method = this.#span(METHOD);
     const result = this.#span(RESULT);
@@ -184,6 +191,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   #clear(): void {
     for (let index = 0; index < this.#foundCount; index += 1) this.#starts[this.#slots[index] ?? 0] = ABSENT;
     this.#foundCount = 0;
+    this.#lookalike = undefined;
   }
 
   /**
@@ -198,9 +206,13 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
       if (member === undefined) {
         const key = position;
         position = skipPlain(bytes, key);
-        if (bytes[position] === BACKSLASH) {
+        if (position > 0 && !isPlain(bytes[position])) {
           position = skipString(bytes, key);
-          member = position < 0 ? undefined : findEscaped(node, bytes, key, position);
+          const name = position < 0 ? '' : (JSON.parse(readText(bytes, { start: key, end: position })) as string);
+          member = node.members.find((each) => each.key === name);
+          if (member === undefined && node.folded.has(foldKey(name))) this.#lookalike ??= name;
+        } else if (looksLike(node, bytes, key, position)) {
+          this.#lookalike ??= readString(bytes, { start: key, end: position });
         }
       } else {
         position += member.quotedKey.length;
@@ -298,10 +310,15 @@ interface WatchNode {
   readonly members: WatchNode[];
   /** The members by the first byte of their keys. */
   readonly byFirst: (WatchNode[] | undefined)[];
+  /** The members by the length of their quoted keys. */
+  readonly byLength: (WatchNode[] | undefined)[];
+  /** The keys of the members as `foldKey` returns them. */
+  readonly folded: Set<string>;
 }
 
 function watchNode(key: string): WatchNode {
-  return { key, quotedKey: toBytes(JSON.stringify(key)), slot: -1, members: [], byFirst: [] };
+  const quotedKey = toBytes(JSON.stringify(key));
+  return { key, quotedKey, slot: -1, members: [], byFirst: [], byLength: [], folded: new Set() };
 }
 
 /**
@@ -317,7 +334,10 @@ function buildTree(paths: readonly (readonly string[])[]): { root: WatchNode; si
         member = watchNode(key);
         node.members.push(member);
         const first = key.charCodeAt(0);
+        const { length } = member.quotedKey;
         node.byFirst[first] = [...(node.byFirst[first] ?? []), member];
+        node.byLength[length] = [...(node.byLength[length] ?? []), member];
+        node.folded.add(foldKey(key));
       }
       node = member;
     }
@@ -349,20 +369,35 @@ function findPlain(node: WatchNode, bytes: Uint8Array, at: number): WatchNode | 
   return undefined;
 }
 
-/** As `skipString`, but returns the position of the first backslash. */
+/** Whether a key of ASCII characters, with its quotes, differs from the key of a member in case only. */
+function looksLike({ byLength }: WatchNode, bytes: Uint8Array, start: number, end: number): boolean {
+  for (const { quotedKey } of byLength[end - start] ?? NO_NODES) {
+    let at = 1;
+    while (at < quotedKey.length && lower(bytes[start + at]) === lower(quotedKey[at])) at += 1;
+    if (at === quotedKey.length) return true;
+  }
+  return false;
+}
+
+const NO_NODES: readonly WatchNode[] = [];
+
+function lower(byte = 0): number {
+  return byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte;
+}
+
+/** As `skipString`, but returns the position of the first backslash, or of the first byte that is not ASCII. */
 function skipPlain(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== QUOTE) return NOT_JSON;
   for (let position = at + 1; ; position += 1) {
     const byte = bytes[position];
     if (byte === undefined || byte < 0x20) return NOT_JSON;
     if (byte === QUOTE) return position + 1;
-    if (byte === BACKSLASH) return position;
+    if (!isPlain(byte)) return position;
   }
 }
 
-function findEscaped(node: WatchNode, bytes: Uint8Array, quote: number, keyEnd: number): WatchNode | undefined {
-  const key = JSON.parse(readText(bytes, { start: quote, end: keyEnd })) as string;
-  return node.members.find((member) => member.key === key);
+function isPlain(byte = 0): boolean {
+  return byte !== BACKSLASH && byte < 0x80;
 }
 
 /**
@@ -413,6 +448,8 @@ export interface Rejection {
   readonly id: Span | undefined;
   /** Whether the line is an answer to a request, as far as it could be read. */
   readonly isAnswer: boolean;
+  /** The key that differs from a watched one in case only, if that is the reason. */
+  readonly lookalike?: string | undefined;
   /** The elements of a batch. Absent if the line is not a batch. */
   readonly elements?: readonly Span[];
 }
@@ -423,6 +460,7 @@ type RejectionReason =
   | 'not-an-object'
   | 'batch'
   | 'duplicate-member'
+  | 'lookalike-member'
   | 'not-json-rpc';
 
 export type Envelope<Paths extends WatchedPaths> =

@@ -1,11 +1,12 @@
 import { canonicalObject } from '../json/edit-members.js';
-import { type Span, toBytes } from '../json/json-text.js';
+import { foldKey, type Span, toBytes } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
 import { hidesCharacters } from '../json/printable.js';
 import type { ListKind } from './methods.js';
 
 /** Result of the check of one list entry. `name` is the name or URI that identifies the entry. */
 export type EntryVerdict =
+  /** The `nullMembers` are those to leave out: optional ones that are null, and lookalikes. */
   | { readonly kind: 'sound'; readonly name: string; readonly nullMembers: readonly string[] }
   | { readonly kind: 'unsound'; readonly name: string | undefined; readonly reason: string };
 
@@ -36,6 +37,7 @@ export function checkEntry(list: ListKind, entry: unknown, isModern = false): En
   if (typeof entry.name === 'string' && hidesCharacters(entry.name)) {
     return { kind: 'unsound', name, reason: 'its name hides characters' };
   }
+  nullMembers.push(...lookalikesIn(entry));
   const { inputSchema, outputSchema } = list === 'tools' ? entry : {};
   const fault = findSchemaFault('inputSchema', inputSchema) ?? findSchemaFault('outputSchema', outputSchema);
   return fault === undefined ? { kind: 'sound', name, nullMembers } : { kind: 'unsound', name, reason: fault };
@@ -95,6 +97,16 @@ const MODERN_TOOLS: Shape = {
     rule[0] === 'outputSchema' ? ['outputSchema', isAnySchema, 'a schema'] : rule,
   ),
 };
+
+const KNOWN: ReadonlySet<string> = new Set(
+  Object.values(SHAPES).flatMap(({ identity, members }) => [identity, ...members.map(([member]) => member)]),
+);
+const FOLDED: ReadonlySet<string> = new Set([...KNOWN].map(foldKey));
+
+/** The keys that differ from a member of entries in case only, because clients that ignore case could take them for it. */
+export function lookalikesIn(entry: object): readonly string[] {
+  return Object.keys(entry).filter((key) => !KNOWN.has(key) && FOLDED.has(foldKey(key)));
+}
 
 function isArgumentList(value: unknown): boolean {
   return Array.isArray(value) && value.every(isArgument);

@@ -12,6 +12,8 @@ const WATCHED = {
   /** Of `tools/call` and `prompts/get`: the exposed name toward the gateway, the original name toward a server. */
   name: ['params', 'name'],
   uri: ['params', 'uri'],
+  /** Of `tools/call` and `prompts/get`. */
+  arguments: ['params', 'arguments'],
   refName: ['params', 'ref', 'name'],
   refUri: ['params', 'ref', 'uri'],
   /** The requested page. */
@@ -120,10 +122,12 @@ export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readon
 }
 
 /** The JSON-RPC error that answers a message which cannot be read. */
-export function rejectionReply({ reason, bytes, id }: jsonrpc.Rejection): SplicedMessage {
+export function rejectionReply({ reason, bytes, id, lookalike }: jsonrpc.Rejection): SplicedMessage {
   const code = reason === 'not-json' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
   const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
-  return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
+  const key =
+    lookalike === undefined ? '' : ` ${JSON.stringify(lookalike)}, which some readers take for a member of MCP`;
+  return errorMessage(token, new RpcError(code, `Refused: ${reason}${key}`));
 }
 
 /** Whether a response is a JSON-RPC error, or the result of a tool with `isError: true`. */

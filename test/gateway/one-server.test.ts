@@ -245,6 +245,16 @@ describe('a client that wants to see one server as it is, and asks for', () => {
     expect(one.answerTo(1)?.result.tools).toHaveLength(1);
   });
 
+  it('tools, gets them without keys that it could take for the name of another one', async () => {
+    const { one, child } = await seeing();
+    child.listsTools = false;
+    one.request(1, 'tools/list');
+    child.reply('tools/list', {
+      tools: [{ name: 'x', Name: 'hidden', InputSchema: {}, inputSchema: { type: 'object' } }],
+    });
+    expect(one.answerTo(1)?.result).toEqual({ tools: [{ name: 'x', inputSchema: { type: 'object' } }] });
+  });
+
   it('tools, gets those that the server lists now, without those that the configuration hides', async () => {
     const { one, child } = await seeing();
     child.listsTools = false;

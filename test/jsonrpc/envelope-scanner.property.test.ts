@@ -41,7 +41,7 @@ describe('a line with any content', () => {
     for (const outcome of ['request', 'notification', 'response', 'not-json', 'not-json-rpc']) {
       expect(seen[outcome], outcome).toBeGreaterThan(18 * SCAN_SEEDS);
     }
-    for (const outcome of ['blank', 'not-an-object', 'batch', 'too-deep', 'duplicate-member']) {
+    for (const outcome of ['blank', 'not-an-object', 'batch', 'too-deep', 'duplicate-member', 'lookalike-member']) {
       expect(seen[outcome], outcome).toBeGreaterThan(SCAN_SEEDS / 1.1);
     }
   }, 30_000);

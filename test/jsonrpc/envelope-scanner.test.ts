@@ -94,6 +94,50 @@ describe('a refused line', () => {
   });
 });
 
+describe('a key that differs from a watched one in case only', () => {
+  const around = (params: string) => `{"jsonrpc":"2.0","method":"m","params":${params},"id":7}`;
+
+  it.each([
+    [around('{"Name":1}'), 'Name'],
+    [around('{"NAME":1,"name":2}'), 'NAME'],
+    [around('{"name":2,"nAme":1,"Name":1}'), 'nAme'],
+    [around('{"\\u004eame":1}'), 'Name'],
+    [around('{"na\\u006dE":1}'), 'namE'],
+    [around('{"_META":{}}'), '_META'],
+    [around('{"_meta":{"progressto\u212aen":1}}'), 'progressto\u212aen'],
+    [around('{"_meta":{"progreſsToken":1}}'), 'progreſsToken'],
+    [around('{"_meta":{"progre\\u017f\\u017fToken":1}}'), 'progreſſToken'],
+    ['{"jsonrpc":"2.0","id":7,"paramſ":{},"method":"m"}', 'paramſ'],
+    ['{"jsonrpc":"2.0","id":7,"Params":{},"method":"m"}', 'Params'],
+    ['{"jsonrpc":"2.0","id":7,"method":"m","Id":8}', 'Id'],
+    ['{"jsonrpc":"2.0","id":7,"method":"m","METHOD":8}', 'METHOD'],
+    ['{"jsonrpc":"2.0","id":7,"result":{},"Jsonrpc":8}', 'Jsonrpc'],
+    ['{"jsonrpc":"2.0","id":7,"result":{},"\\u0052esult":8}', 'Result'],
+    ['{"jsonrpc":"2.0","id":7,"Error":{},"result":{}}', 'Error'],
+    ['{"jsonrpc":"2.0","id":7,"Result":{}}', 'Result'],
+  ])('is refused and named: %s', (line, lookalike) => {
+    const among = Buffer.from(`${line}\n{}`);
+    for (const refused of [scan(line), scanner.scan(among, 0, among.length - 3)]) {
+      expect(refused).toMatchObject({ kind: 'rejected', reason: 'lookalike-member', lookalike });
+      // The id is read wherever it stands, so that the answer reaches its request.
+      expect(refused.kind === 'rejected' && textAt(refused.bytes, refused.id)).toBe('7');
+      expect(refused).toMatchObject({ isAnswer: !line.includes('"method"') });
+    }
+  });
+
+  it.each([
+    around('{"Names":1,"Nam":1,"n\u0430me":1,"\x7fmeta":1,"`meta":1,"":1,"N":1,"nime":1}'),
+    around('{"arguments":{"Name":1,"_META":1}}'),
+    around('[{"Name":1}]'),
+    around('{"other":{"Name":1},"_meta":{"Name":1,"_meta":{"ProgressToken":1}}}'),
+    around('{"na\\u006de":1,"éé":1,"\\u0000":1}'),
+    '{"jsonrpc":"2.0","id":7,"result":{"Id":1,"Name":1,"Params":1}}',
+    '{"jsonrpc":"2.0","id":7,"method":"m","ids":1,"i":1,"résult":1}',
+  ])('is refused nowhere else: %s', (line) => {
+    expect(scan(line).kind).not.toBe('rejected');
+  });
+});
+
 describe('a line that has no end', () => {
   it('is not taken to go on in the next one, which is read as usual', () => {
     const lines = ['{"jsonrpc":"2.0","id":1,"result":', '{"jsonrpc":"2.0","id":2,"result":{}}', '}'];

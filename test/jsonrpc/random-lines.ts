@@ -33,6 +33,7 @@ function randomMessage(random: Seeded): string {
   if (random.chance(0.1)) members.splice(random.below(members.length), 1);
   if (random.chance(0.1)) members.push([random.pick(ROOT_KEYS), randomValue(random, 2)]);
   if (random.chance(0.1)) members.push(random.pick(members));
+  if (random.chance(0.02)) members.push([random.pick(LOOKALIKES), randomValue(random, 2)]);
   return object(random, random.shuffle(members));
 }
 
@@ -159,6 +160,7 @@ function utf8(text: string): string {
 }
 
 const ROOT_KEYS = ['jsonrpc', 'id', 'method', 'params', 'result', 'error', 'extra', '__proto__'];
+const LOOKALIKES = ['Id', 'METHOD', utf8('paramſ'), utf8('reſult'), 'jsonrpC', utf8('ıd')];
 const PARAMS_KEYS = ['name', '_meta'];
 const META_KEYS = ['progressToken', 'io.example/related-task'];
 const RESULT_KEYS = ['nextCursor', 'tools'];

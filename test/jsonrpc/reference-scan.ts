@@ -24,7 +24,10 @@ export function expectedOf(bytes: Uint8Array, watch: WatchedPaths, maxDepth: num
   if (depth > maxDepth) return REJECTED;
   const paths = [...ROOT_MEMBERS.map((name) => [name]), ...Object.values(watch)];
   const guarded = new Set(paths.flatMap((path) => path.map((_, index) => JSON.stringify(path.slice(0, index + 1)))));
-  for (const [path, count] of members) if (count > 1 && guarded.has(path)) return REJECTED;
+  const folded = new Set([...guarded].map(lastFolded));
+  for (const [path, count] of members) {
+    if (guarded.has(path) ? count > 1 : folded.has(lastFolded(path))) return REJECTED;
+  }
   if (value.method === undefined && value.result === undefined && value.error !== undefined && !('id' in value))
     value = { ...value, id: null };
   return { kind: kindOf(value as Record<string, unknown>), value };
@@ -60,6 +63,13 @@ export function findDifference(
   }
   if (answer.kind !== 'response' && answer.method !== at(value, ['method'])?.value) return `method is ${answer.method}`;
   return compare(answer.bytes, answer.span, { value })?.replace(/^/, 'the message ');
+}
+
+/** A path whose last key is as readers see it that ignore case. */
+function lastFolded(path: string): string {
+  const keys = JSON.parse(path) as string[];
+  const fold = (letter: string) => ({ ſ: 's', ı: 'i', '\u212a': 'k', İ: 'i' })[letter] ?? letter.toLowerCase();
+  return JSON.stringify([...keys.slice(0, -1), [...(keys.at(-1) ?? '')].map(fold).join('')]);
 }
 
 interface Span {

@@ -71,6 +71,28 @@ describe('a sound tool', () => {
       });
     },
   );
+
+  it.each([
+    ['tools', 'Name'],
+    ['tools', 'DESCRIPTION'],
+    ['tools', 'InputSchema'],
+    ['tools', 'deſcription'],
+    ['tools', '_META'],
+    ['prompts', 'Arguments'],
+    ['resources', 'Uri'],
+    ['resources', 'MimeType'],
+    ['templates', 'URITEMPLATE'],
+  ] as const)('of %s has no %s, because clients that ignore case take the last one', (list, member) => {
+    const entry = {
+      name: 'n',
+      uri: 'u:u',
+      uriTemplate: 'u:u',
+      inputSchema: { type: 'object' },
+      [member]: 'x',
+      other: 1,
+    };
+    expect(checkEntry(list, entry)).toMatchObject({ kind: 'sound', nullMembers: [member] });
+  });
 });
 
 describe('an unsound tool', () => {

@@ -155,6 +155,7 @@ class InMemoryRequest implements RelayedRequest {
     this.tokens = {
       name: at('name'),
       uri: at('uri'),
+      arguments: at('arguments'),
       refName: at('ref', 'name'),
       refUri: at('ref', 'uri'),
       cursor: at('cursor'),

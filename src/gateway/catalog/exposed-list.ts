@@ -4,7 +4,7 @@ import { isRecord } from '../../json/json-value.js';
 import { hidesCharactersWithin } from '../../json/printable.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { jsonArray } from '../../jsonrpc/message.js';
-import { checkEntry, type EntryVerdict, isOrdinary, toolDefinition } from '../../mcp/entry-check.js';
+import { checkEntry, type EntryVerdict, isOrdinary, lookalikesIn, toolDefinition } from '../../mcp/entry-check.js';
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { isNamed, type ListKind } from '../../mcp/methods.js';
@@ -295,14 +295,21 @@ export function editToolPage(
     const isApproved = verdicts === undefined || (name !== undefined && verdicts.get(name) === 'approved');
     const isRejected = isRemote === true && isModern && readMirroredParams(entry.bytes).fault !== undefined;
     const isShown = isApproved && !isRejected && (name === undefined || policy(name));
-    const shaped = name === undefined ? undefined : shaping?.shapeWhole(name, entry.bytes, known.renamed);
-    const text = shaped ?? entry.bytes;
+    const bytes = withoutLookalikes(entry);
+    const text = (name === undefined ? undefined : shaping?.shapeWhole(name, bytes, known.renamed)) ?? bytes;
     const isOther = isModern && hasHandshake && hasOtherOutput(readEntry({ bytes: text }).value);
     const shown = isOther ? asLegacyTool(text, wholeOf(text)) : text;
     isSame &&= isShown && shown === entry.bytes;
     return isShown ? [shown] : [];
   });
   return isSame ? [] : [{ span: resultTools, text: jsonArray(parts) }];
+}
+
+/** Returns the entry without keys that differ from its members in case only. */
+function withoutLookalikes({ bytes, value }: ReadEntry): Uint8Array {
+  const lookalikes = isRecord(value) ? lookalikesIn(value) : [];
+  if (lookalikes.length === 0) return bytes;
+  return rewriteObject(bytes, wholeOf(bytes), { change: (name) => (lookalikes.includes(name) ? REMOVED : undefined) });
 }
 
 /** Reason why a tool is not approved. `unreadable`: the file with the approvals cannot be read. */

@@ -1,5 +1,6 @@
 import { type ObjectRewrite, REMOVED, rewriteObject } from '../../json/edit-members.js';
 import {
+  foldKey,
   isObject,
   isString,
   readString,
@@ -108,7 +109,7 @@ export class ToolShaping {
   }
 
   /** Returns the edits that put the values of the configuration into a call, or an error if the call cannot be made. */
-  editsOf(original: string, request: Pick<RelayedRequest, 'bytes' | 'params'>): readonly Edit[] | RpcError {
+  editsOf(original: string, request: CallParts): readonly Edit[] | RpcError {
     return this.#params.get(original)?.editsOf(request) ?? NO_EDITS;
   }
 
@@ -194,6 +195,8 @@ function quoted(name: string): string {
 
 const NO_EDITS: readonly Edit[] = [];
 
+type CallParts = Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>;
+
 /** A description that replaces the server's, or that follows it. */
 type Description = string | { readonly append: string };
 
@@ -215,6 +218,9 @@ class ToolParams {
   readonly #optional: ReadonlySet<string>;
   readonly #hidden: ReadonlySet<string>;
   readonly #set: ReadonlyMap<string, Uint8Array>;
+  /** Parameters that are hidden or set, and the same as readers see them that ignore case. */
+  readonly #guarded: ReadonlySet<string>;
+  readonly #guardedFolded: ReadonlySet<string>;
   readonly #default: ReadonlyMap<string, Uint8Array>;
 
   constructor(shapes: ParamShapes) {
@@ -223,6 +229,8 @@ class ToolParams {
     this.#set = toMembers(shapes.set);
     this.#default = toMembers(shapes.default);
     this.#optional = new Set([...this.#hidden, ...this.#set.keys(), ...this.#default.keys()]);
+    this.#guarded = new Set([...this.#hidden, ...this.#set.keys()]);
+    this.#guardedFolded = new Set([...this.#guarded].map(foldKey));
   }
 
   /** Returns the schema as clients see it, and a sentence about each parameter that the schema does not have. */
@@ -250,27 +258,36 @@ class ToolParams {
     return unknown.map((name) => `has no parameter ${JSON.stringify(name)}${hintFor(name, known)}`);
   }
 
-  editsOf({ bytes, params }: Pick<RelayedRequest, 'bytes' | 'params'>): readonly Edit[] | RpcError {
+  editsOf({ bytes, params, tokens: { arguments: args } }: CallParts): readonly Edit[] | RpcError {
+    const lookalike = args && this.#lookalikeIn(bytes, args);
+    if (lookalike !== undefined) {
+      const message = `The configuration decides about a parameter that some servers take ${lookalike} for`;
+      return new RpcError(RPC_CODES.invalidParams, message);
+    }
     if (params === undefined || this.#set.size + this.#default.size === 0) return NO_EDITS;
-    const found: Span[] = [];
-    visitMembers(bytes, params.start, Number.POSITIVE_INFINITY, (key, value) => {
-      if (readString(bytes, key) === 'arguments') found.push(value);
-    });
-    if (found.length === 0) {
+    if (args === undefined) {
       // `params` also has the name of the tool, so a comma must follow an inserted member.
       const at = params.start + 1;
       const text = rewriteObject(NO_ARGUMENTS, WHOLE, this.#rewrite);
       return [{ span: { start: at, end: at }, text: join([ARGUMENTS, text, COMMA]) }];
     }
-    const edits = found.map((span): Edit | undefined => {
-      if (isObject(bytes, span)) return { span, text: rewriteObject(bytes, span, this.#rewrite) };
-      // Some clients send null for no arguments.
-      const isNull = bytes[span.start] === LETTER_N;
-      return isNull ? { span, text: rewriteObject(NO_ARGUMENTS, WHOLE, this.#rewrite) } : undefined;
-    });
-    const sound = edits.filter((edit) => edit !== undefined);
-    if (sound.length === edits.length) return sound;
+    if (isObject(bytes, args)) return [{ span: args, text: rewriteObject(bytes, args, this.#rewrite) }];
+    // Some clients send null for no arguments.
+    const isNull = bytes[args.start] === LETTER_N;
+    if (isNull) return [{ span: args, text: rewriteObject(NO_ARGUMENTS, WHOLE, this.#rewrite) }];
     return new RpcError(RPC_CODES.invalidParams, 'tools/call needs arguments that are an object');
+  }
+
+  /** The first key that differs in case only from a parameter that is set or hidden. As JSON. */
+  #lookalikeIn(bytes: Uint8Array, args: Span): string | undefined {
+    if (this.#guarded.size === 0 || !isObject(bytes, args)) return undefined;
+    let found: string | undefined;
+    visitMembers(bytes, args.start, Number.POSITIVE_INFINITY, (key) => {
+      const name = readString(bytes, key);
+      const isLookalike = !this.#guarded.has(name) && this.#guardedFolded.has(foldKey(name));
+      if (isLookalike) found ??= JSON.stringify(name);
+    });
+    return found;
   }
 
   #describe(param: string, bytes: Uint8Array, property: Span): Uint8Array | undefined {

@@ -139,10 +139,24 @@ describe('a call of a tool whose parameters have values', () => {
     },
   );
 
-  it('F131: has them in each member of that name, because servers differ in which of them they take', () => {
-    expect(called('{"name":"t","arguments":{"a":2},"\\u0061rguments":{"b":3}}', { set: { a: 1 } })).toBe(
-      '{"name":"t","arguments":{"a":1},"\\u0061rguments":{"a":1,"b":3}}',
-    );
+  it.each([
+    [{ set: { owner: 'me' } }, '{"Owner":"you"}', '"Owner"'],
+    [{ set: { owner: 'me' } }, '{"owner":"you","OWNER":"you"}', '"OWNER"'],
+    [{ set: { owner: 'me' } }, '{"\\u004fwner":"you"}', '"Owner"'],
+    [{ set: { task: 1 } }, '{"taſk":2}', '"taſk"'],
+    [{ set: { task: 1 } }, '{"tas\\u212a":2}', '"tas\u212a"'],
+    [{ hide: ['owner'] }, '{"Owner":"you"}', '"Owner"'],
+  ])(
+    'F131: fails with %j if the client sends %s, because servers that ignore case may take the last one',
+    (shapes, args, key) => {
+      const refused = called(`{"name":"t","arguments":${args}}`, shapes);
+      expect(refused).toMatchObject({ code: -32602, message: expect.stringContaining(key) });
+    },
+  );
+
+  it('may have other keys that differ in case only', () => {
+    const params = '{"name":"t","arguments":{"Q":1,"q":2,"owners":3}}';
+    expect(called(params, { hide: ['owner'], default: { q: 1 } })).toBe(params);
   });
 
   it.each(['[]', '"x"', '7', 'true'])('F131: fails if the arguments are %s', (args) => {

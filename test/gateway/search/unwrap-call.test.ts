@@ -57,7 +57,6 @@ describe('a call through trunkline__call_tool', () => {
     `{${OWN},"arguments":{"name":5}}`,
     `{${OWN},"arguments":{"name":"a","name":"b"}}`,
     `{${OWN},"arguments":{"name":"a","arguments":{},"arguments":{}}}`,
-    `{${OWN},"arguments":{"name":"a"},"arguments":{"name":"b"}}`,
     `{${OWN},"arguments":{"name":"trunkline__call_tool","arguments":{"name":"a"}}}`,
     '{"name":"a__b","arguments":{"name":"c"}}',
   ])('stays as it is with the params %s', (params) => {
