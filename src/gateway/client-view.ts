@@ -12,7 +12,7 @@ import type { EventSink } from '../observe/events/events.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catalog/catalog.js';
 import type { ListNaming } from './catalog/offered-lists.js';
-import { answerList } from './catalog/pagination.js';
+import { answerList, asksFirstPage } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
 import { FAILURE_REASONS } from './dispatch/call.js';
 import type { EditAnswer, Handling } from './dispatch/handling.js';
@@ -232,7 +232,7 @@ export class ClientView {
 
   #list(exchange: Exchange, kind: ListKind): void {
     // A request with a cursor continues a list that the client has started to read.
-    const mayWait = exchange.request.tokens.cursor === undefined && !this.lists.isComplete;
+    const mayWait = asksFirstPage(exchange.request) && !this.lists.isComplete;
     if (mayWait && this.#queue.add(exchange)) return;
     const { client } = exchange;
     const isSearched = kind === 'tools' && this.#decisionFor(client).mode === 'search';

@@ -1,7 +1,10 @@
 import { RPC_CODES } from '../jsonrpc/message.js';
 
-/** The revisions in which a session begins with `initialize`, latest first. */
-export const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
+/**
+ * The revisions in which a session begins with `initialize`, latest first. The last is a draft of 2024-11-05, which the official SDK
+ * accepts, and some servers and clients name.
+ */
+export const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'] as const;
 
 export type LegacyRevision = (typeof LEGACY_REVISIONS)[number];
 

@@ -4,8 +4,8 @@ export interface DebounceOptions {
   readonly clock: Clock;
   /** Milliseconds from the first request to its run; 0 if absent. */
   readonly delayMs?: number;
-  /** The least milliseconds from the start of one run to the start of the next. */
-  readonly everyMs: number;
+  /** The least milliseconds from the start of one run to the start of the next. A function is asked before each run. */
+  readonly everyMs: number | (() => number);
   readonly run: () => Promise<void> | void;
 }
 
@@ -37,7 +37,8 @@ export class Debounce {
   #plan(): void {
     const { clock, delayMs = 0, everyMs } = this.#options;
     this.#state = 'planned';
-    const waitMs = Math.max(delayMs, this.#lastStart + everyMs - clock.now());
+    const leastMs = typeof everyMs === 'number' ? everyMs : everyMs();
+    const waitMs = Math.max(delayMs, this.#lastStart + leastMs - clock.now());
     this.#cancel = clock.schedule(waitMs, () => void this.#run());
   }
 

@@ -1,5 +1,6 @@
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { type ClientProfile, declares, type InitializeResult } from '../mcp/handshake.js';
+import { LIST_KINDS, LISTS } from '../mcp/methods.js';
 import type {
   CloseReason,
   DialOutcome,
@@ -110,8 +111,11 @@ export abstract class EraConnection implements Omit<UpstreamConnection, 'send' |
     return this.channel.isClosed;
   }
 
+  /** A server that declares nothing at all may have lists, and official clients ask it for them. */
   offers(capability: string): boolean {
-    return declares(this.capabilities, capability);
+    const isSilent = Object.values(this.capabilities).every((value) => value === null);
+    const isOfLists = LIST_KINDS.some((kind) => LISTS[kind].capability === capability);
+    return declares(this.capabilities, capability) || (isSilent && isOfLists);
   }
 
   close(reason: CloseReason, because?: EndedBecause): void {

@@ -7,8 +7,10 @@ import { ENTRIES } from './rows/entries.js';
 import { EXCHANGES } from './rows/exchanges.js';
 import { FRONT } from './rows/front.js';
 import { HANDSHAKES } from './rows/handshakes.js';
+
 import { HTTP } from './rows/http.js';
 import { LOGINS } from './rows/logins.js';
+import { PAGES } from './rows/pages.js';
 import { REMOTE } from './rows/remote.js';
 import { STRAY } from './rows/stray.js';
 
@@ -18,6 +20,7 @@ const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'stray messages': STRAY,
   'bytes on stdio': BYTES,
   handshakes: HANDSHAKES,
+  'lists and their pages': PAGES,
   'servers behind a URL': HTTP,
   'exchanges over HTTP': EXCHANGES,
   logins: LOGINS,

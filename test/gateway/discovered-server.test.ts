@@ -56,7 +56,7 @@ describe('a client without a handshake that discovers one server', () => {
   });
 
   it('gets the name of the gateway from a server that has none', async () => {
-    const { _meta } = await discovered({ hello: { capabilities: {}, serverInfo: { name: 7 } } });
+    const { _meta } = await discovered({ hello: { capabilities: { logging: {} }, serverInfo: { name: 7 } } });
     expect(_meta[SERVER].name).toBe('trunkline');
   });
 

@@ -244,7 +244,10 @@ export class ClientPipe implements TransportSession, PipeReply {
         this.#messages.passed('c>g', { bytes, span: { start, end }, edits: [] }, this.#connection);
       const message = this.#options.scan(bytes, start, end);
       const line = this.#openReply?.(this, message) ?? this;
-      if (message.kind === 'rejected' && message.reason === 'blank') return;
+      if (message.kind === 'rejected' && message.reason === 'blank') {
+        line.withdraw();
+        return;
+      }
       const openReply = (answers: number, isBatch: boolean) => (isBatch ? new BatchReply(line, answers) : line);
       const refusal = this.#sessions.receive(message, openReply);
       if (refusal !== undefined) line.answer(refusal);

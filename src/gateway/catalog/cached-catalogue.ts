@@ -58,7 +58,8 @@ export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): CachedCata
   const { protocolVersion: revision, capabilities, instructions, serverInfo } = handshake;
   return {
     ...{ revision, capabilities, instructions, serverInfo },
-    offers: (capability) => declares(capabilities, capability),
+    offers: (capability) =>
+      declares(capabilities, capability) || kinds.some((kind) => LISTS[kind].capability === capability),
     request: async (method) => {
       const response = answers.get(method);
       return response === undefined

@@ -1,4 +1,5 @@
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
+import { declares } from '../../mcp/handshake.js';
 import { LISTS, type ListKind } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
@@ -12,7 +13,7 @@ import {
   exposeList,
   UNOFFERED_LIST,
 } from './exposed-list.js';
-import { listAllPages, type RawEntry, type ReceivedList } from './pagination.js';
+import { isSame, listAllPages, type RawEntry, type ReceivedList } from './pagination.js';
 
 /** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
@@ -21,7 +22,7 @@ export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
 export type ListNaming = 'exposed' | 'original';
 
 /** Source of the lists of a server: its connection or its cached catalogue. */
-type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision'>;
+type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision' | 'capabilities'>;
 
 /** The reason why a list of a server could not be read. */
 export interface ListFailure {
@@ -92,6 +93,11 @@ export class OfferedLists {
   /** The lists of the current connection whose latest read failed. */
   get failures(): readonly ListFailure[] {
     return this.#all.flatMap(({ failure }) => failure ?? []);
+  }
+
+  /** Number of announcements in a row after which this list was as before. */
+  unchangedReads(kind: ListKind): number {
+    return this.#lists[kind].unchanged;
   }
 
   /** The offered lists as the current connection sent them; `undefined` if one of them was not read from it. */
@@ -230,8 +236,12 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
 
 export const NO_LISTS: ServerLists = mapKinds(() => EMPTY_LIST);
 
-/** Shortest time between two reads of a list, in milliseconds. Bounds the load from endless announcements. */
+/**
+ * Shortest time between two reads of a list, in milliseconds. Doubles with each announcement of a change that was none, up to the
+ * second number, because some servers announce a change whenever they are asked for a list.
+ */
 const REFRESH_EVERY_MS = 250;
+const MAX_REFRESH_MS = 30_000;
 
 /** Shortest time between a read and another read that only the use of the server causes, in milliseconds. */
 const USED_EVERY_MS = 5_000;
@@ -257,6 +267,8 @@ class OfferedList {
   #exposed: Partial<Record<ListNaming, ExposedList>> = {};
   #failed: { readonly from: ListSource; readonly failure: ListFailure } | undefined;
   readonly #debounce: Debounce;
+  /** Number of announcements in a row after which the list was as before. */
+  unchanged = 0;
   /** Whether the server announced a change since the last read. Without a connection, the next connection reads the list. */
   #isStale = false;
   #isReading = false;
@@ -272,7 +284,7 @@ class OfferedList {
     this.#options = options;
     this.#debounce = new Debounce({
       clock,
-      everyMs: REFRESH_EVERY_MS,
+      everyMs: () => Math.min(REFRESH_EVERY_MS * 2 ** this.unchanged, MAX_REFRESH_MS),
       run: () => withErrorBoundaryAsync(this.#read(), onInternalError),
     });
   }
@@ -316,7 +328,8 @@ class OfferedList {
     const { kind } = this;
     const { capability, method } = LISTS[kind];
     const list = source.offers(capability) ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
-    if (list?.kind === 'failed' && (list.isUnknown !== true || kind === 'tools')) {
+    const isMissing = list?.kind === 'failed' && list.isUnknown === true && !isRequired(this.kind, source);
+    if (list?.kind === 'failed' && !isMissing) {
       const { reason, isExcessive = false } = list;
       this.#failed = { from: source, failure: { kind, method, reason, isExcessive } };
       return reason;
@@ -403,6 +416,7 @@ class OfferedList {
     const { connection: current, timeouts, onRead } = this.#options;
     const connection = current();
     if (connection === undefined) return;
+    const { entries } = this;
     const announced = this.#isStale ? [this.kind] : [];
     this.#isStale = false;
     this.#isReading = true;
@@ -412,8 +426,20 @@ class OfferedList {
     // The next connection reads the list when it starts.
     if (connection !== current()) return;
     this.settled();
-    if (fault === undefined) onRead(announced);
+    if (fault !== undefined) return;
+    if (!isSameList(entries, this.entries)) this.unchanged = 0;
+    else if (announced.length > 0) this.unchanged += 1;
+    onRead(announced);
   }
+}
+
+function isSameList(before: readonly RawEntry[] = [], after: readonly RawEntry[] = []): boolean {
+  return before.length === after.length && before.every(({ bytes }, at) => isSame(bytes, after[at]?.bytes));
+}
+
+/** Whether a server must implement a list. It must list the tools that it declares. */
+function isRequired(kind: ListKind, { capabilities }: ListSource): boolean {
+  return kind === 'tools' && declares(capabilities, kind);
 }
 
 function atLeast(pauseMs: number, { isExcessive }: ListFailure): number {

@@ -1,5 +1,14 @@
 import type { Exchange } from '../../downstream/port.js';
-import { isString, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import {
+  isNumber,
+  isString,
+  readText,
+  type Span,
+  stringAt,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../json/json-text.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import { type CachingHint, mergeCachingHints, type ResponseEnvelope, readCachingHint } from '../../mcp/envelope.js';
 import { LISTS, type ListFacts, type ListKind } from '../../mcp/methods.js';
@@ -96,11 +105,21 @@ export async function listAllPages(
       return { kind: 'listed', entries, truncated, hint: mergeCachingHints(hints) };
     };
     if (excess !== undefined) return listed(excess);
-    if (cursor === undefined) return listed();
+    const { nextCursor } = response.tokens;
+    const isLast = nextCursor === undefined || NO_CURSOR.has(readText(bytes, nextCursor));
+    if (cursor === undefined) return listed(isLast ? undefined : 'the cursor of the next page is no text');
     if (seenCursors.has(cursor)) return listed('the server sent the same cursor twice');
     if (page >= MAX_PAGES) return listed(`more than ${MAX_PAGES} pages`);
     seenCursors.add(cursor);
   }
+}
+
+/** Tokens that mean that there is no cursor. */
+const NO_CURSOR: ReadonlySet<string> = new Set(['null', '""']);
+
+/** Whether a request for a list begins at the first page. Some clients send a cursor that is `null` or empty then. */
+export function asksFirstPage({ bytes, tokens: { cursor } }: Exchange['request']): boolean {
+  return cursor === undefined || NO_CURSOR.has(readText(bytes, cursor));
 }
 
 /** Reduces an entry that is too large to its name and URI, which saves memory. */
@@ -126,13 +145,10 @@ function isList(response: ResponseEnvelope, span: Span): boolean {
   return response.bytes[span.start] === 0x5b;
 }
 
-/**
- * Returns the next cursor. An empty string is a valid cursor; `null`, which some servers send on the last page, is not.
- */
-function readCursor({ bytes, tokens }: ResponseEnvelope): string | undefined {
-  if (tokens.nextCursor === undefined) return undefined;
-  const cursor: unknown = JSON.parse(readText(bytes, tokens.nextCursor));
-  return typeof cursor === 'string' ? cursor : undefined;
+/** Returns the next cursor. Some servers send a number, which counts as its text, or `null` or an empty text on the last page. */
+function readCursor({ bytes, tokens: { nextCursor } }: ResponseEnvelope): string | undefined {
+  if (nextCursor === undefined) return undefined;
+  return isNumber(bytes, nextCursor) ? readText(bytes, nextCursor) : stringAt(bytes, nextCursor) || undefined;
 }
 
 function excerpt(response: ResponseEnvelope, span: Span): string {
@@ -220,9 +236,8 @@ export class PagedList {
 export function answerList(exchange: Exchange, pages: PagedList): void {
   const { bytes, tokens } = exchange.request;
   const { cursor } = tokens;
-  // A cursor that is present but empty or not a string is an invalid cursor, not a missing one.
-  const text = stringAt(bytes, cursor);
-  const page = cursor !== undefined && text === undefined ? undefined : pages.at(text);
+  const text = asksFirstPage(exchange.request) ? undefined : (stringAt(bytes, cursor) ?? '');
+  const page = pages.at(text);
   if (page === undefined) exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
   else exchange.succeed(page);
 }
@@ -248,7 +263,7 @@ function startsOf(entries: readonly Uint8Array[], { maxEntries, maxBytes }: Page
   return starts;
 }
 
-function isSame(entry: Uint8Array, other: Uint8Array | undefined): boolean {
+export function isSame(entry: Uint8Array, other: Uint8Array | undefined): boolean {
   if (entry === other) return true;
   return entry.length === other?.length && entry.every((byte, index) => byte === other[index]);
 }

@@ -10,7 +10,7 @@ import { isShortened, splitExposedName } from '../../mcp/exposed-name.js';
 import { declaredSkills, SKILL_METHODS } from '../../mcp/extensions.js';
 import { METHODS, requestedList } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
+import { hasHandshake, isOlder, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uris.js';
 import type { Catalog, Catalogs, Route, Shadowed } from '../catalog/catalog.js';
 import { editToolPage } from '../catalog/exposed-list.js';
@@ -362,7 +362,7 @@ function replace(span: Span, uri: string): Edit {
 
 /** Whether the server has no completions. The oldest revision has completions, but no capability for them. */
 export function completesNothing({ dispatcher: { connection } }: Backend): boolean {
-  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
+  return connection !== undefined && isOlder(OLDEST, connection.revision) && !connection.offers('completions');
 }
 
 const OLDEST: LegacyRevision = '2024-11-05';

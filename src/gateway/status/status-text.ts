@@ -388,10 +388,13 @@ function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['la
   return `${signal === null ? `exit code ${code}` : `signal ${signal}`}, ${duration(secondsAgo)} ago`;
 }
 
+/** Announcements without a change after which the status tells of them. */
+const MANY_UNCHANGED = 5;
+
 /** Entries that are missing from the lists, and lists that are incomplete. */
 function gapRows(server: ServerReport, max: number): Row[] {
   return listsOf(server)
-    .flatMap(({ quarantined, truncated, failure }) => [
+    .flatMap(({ quarantined, truncated, unchanged = 0, failure }) => [
       failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
       names(
         'not listed',
@@ -399,6 +402,8 @@ function gapRows(server: ServerReport, max: number): Row[] {
         max,
       ),
       truncated !== null && row('list cut short', truncated),
+      unchanged >= MANY_UNCHANGED &&
+        row('list announced as changed', `${unchanged} times without a change, so it is read seldom`),
     ])
     .concat(names('`tools` of the configuration', server.unshaped, max));
 }

@@ -287,6 +287,8 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
+    /** Times in a row that the server announced a change of the list, and the list was as before. */
+    unchanged: backend.lists.unchangedReads(kind),
     /** Reason why the running server does not list these: the method and the server's words. The last known entries stay. */
     failure: failure === undefined ? null : sanitize(failure.reason),
     hiding: withHiddenCharacters.map(sanitize),

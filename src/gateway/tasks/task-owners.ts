@@ -16,7 +16,7 @@ import { isTaskResult } from '../../mcp/extensions.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type Hmac, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
-import { listAllPages } from '../catalog/pagination.js';
+import { asksFirstPage, listAllPages } from '../catalog/pagination.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 
@@ -164,7 +164,7 @@ export class ServerTasks {
   }
 
   async list(exchange: Exchange, backends: Iterable<Backend>): Promise<void> {
-    if (exchange.request.tokens.cursor !== undefined) {
+    if (!asksFirstPage(exchange.request)) {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
       return;
     }

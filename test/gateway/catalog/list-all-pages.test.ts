@@ -37,15 +37,15 @@ describe('listing all pages', () => {
     expect(asked).toEqual([undefined]);
   });
 
-  it('follows cursors, an empty one too, and gives them back as they were meant', async () => {
+  it('follows cursors, numbers too, and gives them back as they were meant', async () => {
     const { asked, list } = child(
       { tools: [1], nextCursor: 'a\n"é' },
-      { tools: [], nextCursor: '' },
+      { tools: [], nextCursor: 0 },
       { tools: [2, 3], nextCursor: '\\u0061' },
       { tools: [4] },
     );
     expect(await texts(list())).toEqual(['1', '2', '3', '4']);
-    expect(asked).toEqual([undefined, { cursor: 'a\n"é' }, { cursor: '' }, { cursor: '\\u0061' }]);
+    expect(asked).toEqual([undefined, { cursor: 'a\n"é' }, { cursor: '0' }, { cursor: '\\u0061' }]);
   });
 
   it.each<[string, Message[], unknown]>([
@@ -87,9 +87,9 @@ describe('listing all pages', () => {
   it.each([
     ['at once', ['a', 'a']],
     ['later', ['a', 'b', 'c', 'a']],
-    ['empty', ['', '']],
+    ['as a number', [7, 7]],
   ])('ends when a cursor comes again: %s', async (_, cursors) => {
-    const { asked, list } = child(...cursors.map((nextCursor, page) => ({ tools: [page], nextCursor })));
+    const { asked, list } = child(...cursors.map((nextCursor: unknown, page) => ({ tools: [page], nextCursor })));
     expect(await texts(list())).toEqual([
       ...cursors.map((_, page) => String(page)),
       'the server sent the same cursor twice',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InMemoryClient } from '../../support/in-memory-client.js';
 import { pageOf, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
-import { flush } from '../../support/wire.js';
+import { flush, type Message } from '../../support/wire.js';
 
 const CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
 
@@ -10,7 +10,9 @@ function lists(child: { received: { messages: { method?: string }[] } }): number
 }
 
 async function running(tools: readonly string[] = ['read']) {
-  const world = scriptGateway({ servers: { a: { tools } } });
+  /** Other answers to lists, by method. */
+  const answers: Record<string, Message> = {};
+  const world = scriptGateway({ servers: { a: { tools, lists: answers } } });
   const server = world.server('a');
   const child = await server.start();
   const names = () => [...(world.gateway.catalogs.tools.listed.get('a') ?? [])];
@@ -18,7 +20,7 @@ async function running(tools: readonly string[] = ['read']) {
     world.clock.advance(ms);
     await flush();
   };
-  return { ...world, server, child, names, advance };
+  return { ...world, server, child, answers, names, advance };
 }
 
 describe('the tools of a backend', () => {
@@ -37,7 +39,8 @@ describe('the tools of a backend', () => {
   });
 
   it('are none for a server that offers none, which is not even asked', async () => {
-    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'], hello: { capabilities: {} } } } });
+    const hello = { capabilities: { logging: {} } };
+    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'], hello } } });
     const child = await server('a').start();
     expect(lists(child)).toBe(0);
     expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
@@ -46,17 +49,39 @@ describe('the tools of a backend', () => {
 
 describe('a backend whose tools change', () => {
   it('F37: reads them anew, at most four times a second however often it is told', async () => {
-    const { child, advance } = await running();
+    const { child, answers, advance } = await running();
     const before = lists(child);
+    answers['tools/list'] = { tools: [{ name: 'first' }] };
     for (let count = 0; count < 10_000; count += 1) child.say(CHANGED);
     await advance(0);
     expect(lists(child)).toBe(before + 1);
     for (let step = 0; step < 30; step += 1) {
+      answers['tools/list'] = { tools: [{ name: `step${step}` }] };
       child.say(CHANGED);
       await advance(100);
     }
     // The first read comes at once, then one each 250 ms of the three seconds.
     expect(lists(child) - before).toBe(1 + 12);
+  });
+
+  it('reads them ever more seldom while they do not change, and as before when they do', async () => {
+    const { server, child, answers, names, advance } = await running();
+    const before = lists(child);
+    const readsIn = async (ms: number) => {
+      const from = lists(child);
+      // The server announces a change whenever it is asked, as some do.
+      for (let at = 0; at < ms; at += 250) {
+        child.say(CHANGED);
+        await advance(250);
+      }
+      return lists(child) - from;
+    };
+    expect([await readsIn(60_000), await readsIn(60_000), await readsIn(60_000)]).toEqual([7, 2, 2]);
+    expect(server.backend.lists.unchangedReads('tools')).toBe(lists(child) - before);
+    answers['tools/list'] = { tools: [{ name: 'other', inputSchema: { type: 'object' } }] };
+    for (let ms = 0; ms < 30_000 && names()[0] !== 'a__other'; ms += 250) await readsIn(250);
+    expect([names(), server.backend.lists.unchangedReads('tools')]).toEqual([['a__other'], 0]);
+    expect(await readsIn(1_000)).toBe(2);
   });
 
   it('has one read in progress and one more after it', async () => {

@@ -21,7 +21,15 @@ export const READY: ProcessFacts = {
 };
 
 /** A list without entries. */
-export const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, failure: null, hiding: [] };
+export const NOTHING = {
+  exposed: [],
+  quarantined: [],
+  denied: [],
+  truncated: null,
+  unchanged: 0,
+  failure: null,
+  hiding: [],
+};
 
 /** A configuration file that is in force. */
 export const SOUND = { file: '/etc/trunkline.yaml', fault: undefined, reloads: 0, needsRestart: [] };

@@ -134,6 +134,7 @@ describe('the report', () => {
       ],
       denied: ['secret'],
       truncated: null,
+      unchanged: 0,
       failure: null,
       hiding: [],
     });

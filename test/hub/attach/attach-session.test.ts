@@ -282,7 +282,7 @@ describe('the lines of a client', () => {
         });
         for (const piece of piecesOf(all, otherCuts)) copyInto(decoder, piece);
         // The hub skips white space before a line, which belongs to the line all the same.
-        expect(lines.map((line) => line.replace(/^[ \t\r]+/, ''))).toEqual(counted);
+        expect(lines.map((line) => line.replaceAll('\r', ' ').replace(/^[ \t]+/, ''))).toEqual(counted);
         const rest = all.subarray(all.lastIndexOf(0x0a) + 1);
         expect(Buffer.concat(reader.unfinished)).toEqual(rest);
       }),

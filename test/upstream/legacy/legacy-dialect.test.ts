@@ -107,16 +107,17 @@ describe('opening a child', () => {
   );
 
   it.each([
-    ['no tools', { capabilities: { prompts: {} } }],
-    ['no capabilities', { capabilities: undefined }],
-    ['capabilities of a wrong shape', { capabilities: [] }],
-    ['tools that are null', { capabilities: { tools: null } }],
-  ])('takes a child with %s for one that offers none', async (_, members) => {
+    ['other capabilities', { capabilities: { prompts: {} } }, false],
+    ['no capabilities', { capabilities: undefined }, true],
+    ['empty capabilities', { capabilities: {} }, true],
+    ['capabilities of a wrong shape', { capabilities: [] }, true],
+    ['capabilities that are null', { capabilities: { tools: null } }, true],
+  ])('decides by %s whether a child may have tools', async (_, members, mayHave) => {
     const { handshake, say } = opening();
     say(resultOf(members));
     const outcome = await handshake;
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
-    expect(outcome.connection.offers('tools')).toBe(false);
+    expect([outcome.connection.offers('tools'), outcome.connection.offers('logging')]).toEqual([mayHave, false]);
   });
 
   it.each([
