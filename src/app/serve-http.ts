@@ -14,7 +14,7 @@ import { type HttpTransport, openHttpTransport } from '../downstream/http/server
 import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { User } from '../downstream/port.js';
 import { CODES } from '../errors/codes.js';
-import { errorCode, errorMessage } from '../errors/error-text.js';
+import { errorCode } from '../errors/error-text.js';
 import { FileError } from '../errors/file-error.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/whole-file.js';
@@ -186,14 +186,7 @@ async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHt
     import('../users/user-variables.js'),
   ]);
   const log = { warn: (text: string) => logger.warn(text), error: (text: string) => logger.error(text) };
-  let users: HttpUsers;
-  try {
-    users = new UserCheck({ ...http, clock, now: Date.now, log });
-  } catch (error) {
-    throw new UsageError(errorMessage(error), 'correct the file, or `gateway.http.auth.tokens` in the configuration', {
-      cause: error,
-    });
-  }
+  const users: HttpUsers = new UserCheck({ ...http, clock, now: Date.now, log });
   const variables = new UserVariables({
     folder: auth.variables,
     names: () => composition.config.servers.flatMap((server) => server.variables),

@@ -588,8 +588,8 @@ function addSetup(program: CliCommand): void {
     .example('trunkline schema > trunkline.schema.json')
     .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
     .runs(async () => (await import('./commands/config/schema.js')).schema);
-  program
-    .command('token')
+  const token = program.command('token');
+  token
     .summary('print the token for HTTP clients')
     .description(
       'Prints the bearer token for clients of `trunkline serve --http`, and creates the token if there is none. The token is stored in a file that only you can read.',
@@ -597,6 +597,38 @@ function addSetup(program: CliCommand): void {
     .option('--json', 'print the token and its file as JSON')
     .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
     .runs(async () => (await import('./commands/serve/token.js')).token);
+  token
+    .command('add')
+    .argument('<NAME>', 'the name of the machine: small letters, digits, `.`, `_` and `-`')
+    .summary('make a token for a machine, such as a CI job')
+    .description(
+      'Makes a token for a program without a person, and prints it once. The file of `gateway.http.auth.tokens` gets its name, its hash and its groups. A running gateway accepts the token within a second. To replace a token, add another one with the same name, and remove the line of the earlier one later.',
+    )
+    .option('--group <GROUP>', 'a group of the machine, for the views of groups; repeatable', collect)
+    .option('--json', 'print the name, the groups, the file and the token as JSON')
+    .example('trunkline token add prometheus', 'trunkline token add ci --group engineering')
+    .runs(async () => (await import('./commands/serve/users.js')).addToken);
+  program
+    .command('user')
+    .summary('store variables of the users of an HTTP gateway')
+    .description(
+      `Users of \`gateway.http.auth\` have variables of their own, to which a configuration refers with \${user:NAME}.`,
+    )
+    .example('trunkline user set ann@example.com GITHUB_TOKEN')
+    .command('set')
+    .argument('<NAME>', 'the user, as the claim `userClaim` names it')
+    .argument('<VARIABLE>', 'the variable, such as GITHUB_TOKEN')
+    .summary('store a variable of a user; asks for its value, or reads it from stdin')
+    .description(
+      `Stores the value of \${user:VARIABLE} for a user, in the folder of \`gateway.http.auth.variables\`. Asks for the value, or reads it from stdin. It applies to the next session of the user.`,
+    )
+    .option('--machine', 'NAME is a machine, as in the file of `gateway.http.auth.tokens`')
+    .option('--json', 'print the name, the variable and the file as JSON')
+    .example(
+      'trunkline user set ann@example.com GITHUB_TOKEN',
+      'trunkline user set ci GITHUB_TOKEN --machine < token.txt',
+    )
+    .runs(async () => (await import('./commands/serve/users.js')).setVariable);
   program
     .command('completion')
     .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))

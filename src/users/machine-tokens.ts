@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { User } from '../downstream/port.js';
+import { UsageError } from '../errors/usage-error.js';
 import { readRegularFileSync, statOf } from '../files/whole-file.js';
 
 interface MachineTokensOptions {
@@ -28,7 +29,7 @@ export class MachineTokens {
   constructor(options: MachineTokensOptions) {
     this.#options = options;
     this.#stamp = stampOf(options.file);
-    this.#machines = readMachines(options.file);
+    this.#machines = machinesIn(readTokenFile(options.file) ?? absent(options.file), options.file);
   }
 
   /** The machine whose token has this SHA-256, in hexadecimal digits. `now` is in milliseconds on the clock. */
@@ -44,7 +45,7 @@ export class MachineTokens {
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
-      this.#machines = readMachines(file);
+      this.#machines = machinesIn(readTokenFile(file) ?? absent(file), file);
     } catch (error) {
       onFault(error instanceof Error ? error.message : String(error));
     }
@@ -56,21 +57,53 @@ function stampOf(file: string): string {
   return stats === undefined ? 'absent' : [stats.ino, stats.size, stats.mtimeMs].join(' ');
 }
 
-/** Reads the file. Symbolic links are allowed, because Kubernetes puts secrets in place by them. */
-function readMachines(file: string): ReadonlyMap<string, User> {
+/**
+ * Reads the text of a token file; `undefined` if there is none. Symbolic links are allowed, because Kubernetes puts secrets in
+ * place by them. Throws a `UsageError` for a file that cannot be used.
+ */
+export function readTokenFile(file: string): string | undefined {
   const found = readRegularFileSync(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true, isGuarded: true });
-  if (found.kind !== 'read') {
-    const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
-    throw new Error(`the file ${file} of \`auth.tokens\` cannot be used: ${reason}`);
+  if (found.kind === 'absent') return undefined;
+  if (found.kind === 'read') return found.bytes.toString();
+  throw unusable(`the file ${file} of \`auth.tokens\` cannot be used: ${found.reason}`);
+}
+
+function absent(file: string): never {
+  throw unusable(`the file ${file} of \`auth.tokens\` does not exist; \`trunkline token add NAME\` makes it`);
+}
+
+function unusable(message: string): UsageError {
+  return new UsageError(message, 'correct the file, or `gateway.http.auth.tokens` in the configuration');
+}
+
+interface NewToken {
+  readonly name: string;
+  /** SHA-256 in hexadecimal digits. */
+  readonly hash: string;
+  readonly groups: readonly string[];
+}
+
+/** Returns the text of a token file with a line for another token. Throws a `UsageError` for a wrong name, group or text. */
+export function withToken(text: string, file: string, { name, hash, groups }: NewToken): string {
+  const line = [name, hash, ...(groups.length === 0 ? [] : [groups.join(',')])].join(' ');
+  if (!LINE.test(line) || name !== name.toLowerCase()) {
+    const hint = 'a name has up to 63 small letters, digits, `.`, `_` and `-`; a group has no space and no comma';
+    throw new UsageError(`\`${[name, ...groups].join(' ')}\` cannot be written into ${file}`, hint);
   }
+  const before = text === '' || text.endsWith('\n') ? text : `${text}\n`;
+  machinesIn(before, file);
+  return `${before}${line}\n`;
+}
+
+function machinesIn(text: string, file: string): ReadonlyMap<string, User> {
   const machines = new Map<string, User>();
-  for (const [at, line] of found.bytes.toString().split('\n').entries()) {
-    const text = line.trim();
-    if (text === '' || text.startsWith('#')) continue;
-    const [, name = '', hash = '', groups] = LINE.exec(text) ?? [];
+  for (const [at, each] of text.split('\n').entries()) {
+    const line = each.trim();
+    if (line === '' || line.startsWith('#')) continue;
+    const [, name = '', hash = '', groups] = LINE.exec(line) ?? [];
     const key = hash.toLowerCase();
     const fault = faultOf(name, machines.get(key)?.name);
-    if (fault !== undefined) throw new Error(`line ${at + 1} of ${file} ${fault}`);
+    if (fault !== undefined) throw unusable(`line ${at + 1} of ${file} ${fault}`);
     machines.set(key, { principal: principalOf(name), name, kind: 'machine', groups: groups?.split(',') ?? [] });
   }
   return machines;

@@ -89,7 +89,7 @@ export class UserVariables {
 }
 
 /** The folder of a user below the folder of all variables; `undefined` if the name is too long for a folder. */
-function folderOf({ name, kind }: Pick<User, 'name' | 'kind'>): readonly string[] | undefined {
+export function folderOf({ name, kind }: Pick<User, 'name' | 'kind'>): readonly string[] | undefined {
   const encoded = folderName(name);
   return encoded.length > MAX_FOLDER_NAME ? undefined : [kind === 'machine' ? 'machines' : 'users', encoded];
 }

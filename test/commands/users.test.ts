@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -164,6 +164,94 @@ describe('two machines with tokens and variables of their own', () => {
   });
 });
 
+describe('the example of docs/users.md', () => {
+  it('starts as it is typed, and admits the machine whose token it has made', async () => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    const page = readFileSync(fileURLToPath(new URL('../../docs/users.md', import.meta.url)), 'utf8');
+    const [, example = '', commands = ''] =
+      /## A complete example\n[\s\S]*?```yaml\n([\s\S]*?)```[\s\S]*?```sh\n([\s\S]*?)```/.exec(page) ?? [];
+    // The folders of the system are those of the test, and the port is a free one.
+    const here = (text: string) => text.replaceAll(/\/(?=(?:etc|var|srv)\/)/g, `${place.folder}/`);
+    const [named = '', ...lines] = here(commands.replace(':7411', ':0')).trim().split('\n');
+    const file = named.replace('export TRUNKLINE_CONFIG=', '');
+    mkdirSync(dirname(file), { recursive: true });
+    // A test installs no package and reaches no server of the internet.
+    const off = here(example).replaceAll(/^ {2}(?:github|notes|files):$/gm, '$&\n    disabled: true');
+    expect(off.match(/disabled/g)).toHaveLength(3);
+    writeFileSync(file, off);
+    const argsOf = (line: string) => line.split(' ').slice(1);
+    const [add = '', set = '', serve = ''] = lines;
+    const env = { TRUNKLINE_CONFIG: file };
+    const run = async (line: string, input = '') => {
+      const running = place.start(argsOf(line), CLI, env);
+      running.process.stdin.end(input);
+      return await running.finished;
+    };
+    const { code, stdout } = await run(add);
+    expect(code).toBe(0);
+    expect(await run(set, 'the value of ann\n')).toMatchObject({ code: 0, stdout: '' });
+    const value = readFileSync(
+      join(place.folder, 'var/lib/trunkline/variables/users/ann@example.com/GITHUB_TOKEN'),
+      'utf8',
+    );
+    expect(value).toBe('the value of ann');
+    const running = place.start(argsOf(serve), CLI, env);
+    await running.untilListening();
+    expect(running.stderr).toContain('; users log in at https://idp.example.com/realms/team');
+    const client = new RawHttpClient(running.url, stdout.trim());
+    await client.initialize();
+    const { tools } = (await client.request('tools/list')).result;
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(['trunkline__status']);
+    await client.end();
+    for (const secret of [stdout.trim(), 'the value of ann']) expect(running.stderr).not.toContain(secret);
+  });
+});
+
+describe('a machine whose token `trunkline token add` makes', () => {
+  it('is admitted by a gateway that runs, with the groups and the variables that commands give it', async () => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    const config = configure(place, ['ann']);
+    const running = await place.serve({ config });
+    const run = async (words: string, input = '') => {
+      const started = place.start([...words.split(' '), '--config', config]);
+      started.process.stdin.end(input);
+      return await started.finished;
+    };
+    const added = await run('token add new --group anns');
+    expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]{43}\n$/) });
+    const token = added.stdout.trim();
+    expect(readFileSync(place.file('machines'), 'utf8')).toContain(`new ${sha256(token)} anns\n`);
+    expect(added.stderr).not.toContain(token);
+    const set = await run('user set new KEY --machine', 'value of new\n');
+    expect(set).toMatchObject({ code: 0, stdout: '', stderr: expect.not.stringContaining('value of new') });
+    expect(statSync(place.file('variables/machines/new/KEY')).mode & 0o777).toBe(0o600);
+    await expect.poll(() => place.statusOf(running, { authorization: `Bearer ${token}` })).toBe(200);
+    const client = new RawHttpClient(running.url, token);
+    await client.initialize();
+    expect((await where(client, 'own')).env.SECRET_KEY).toBe('value of new');
+    await client.end();
+  });
+
+  it.each([
+    ['token add new', {}, 'has no `gateway.http.auth.tokens`; add it'],
+    ['user set ann KEY', { tokens: 'machines' }, 'has no `gateway.http.auth.variables`; add it'],
+    ['token add New', { tokens: 'machines' }, '`New` cannot be written into'],
+    ['user set ann a-b', { tokens: 'machines', variables: 'v' }, '`a-b` is not a name of a variable'],
+    ['user set ann KEY', { tokens: 'machines', variables: 'v' }, 'the value is empty, so nothing was stored'],
+  ])('is not made by a wrong command: %s, with %j', async (words, auth, message) => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    const http = Object.keys(auth).length === 0 ? {} : { auth };
+    const before = [...place.configure({ a: place.lab() }, { http })];
+    const { code, stdout, stderr } = await place.run([...words.split(' '), ...before]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(message);
+    expect(['machines', 'v'].filter((name) => existsSync(place.file(name)))).toEqual([]);
+  });
+});
+
 describe('without users', () => {
   it('nothing that checks tokens is loaded with the HTTP server', () => {
     const built = readFileSync(join(dirname(CLI), 'serve-http.js'), 'utf8');
@@ -182,7 +270,7 @@ describe('the gateway does not start', () => {
       'without the file of tokens',
       { auth: { tokens: 'none' } },
       [],
-      'of `auth.tokens` cannot be used: it does not exist',
+      'of `auth.tokens` does not exist; `trunkline token add NAME` makes it',
     ],
     ['with `--no-auth` for users', { auth: { tokens: 'machines' } }, ['--no-auth'], 'Users have to log in'],
   ])('%s', async (_, http, args, message) => {

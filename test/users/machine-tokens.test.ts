@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MachineTokens } from '../../src/users/machine-tokens.js';
+import { MachineTokens, withToken } from '../../src/users/machine-tokens.js';
 import { sha256 } from '../support/sha256.js';
 
 let folder: string;
@@ -50,6 +50,26 @@ describe('the tokens of machines', () => {
     expect(() => open(`first ${TWO}\n${line}\n`)).toThrow(message.replace('FILE', file));
   });
 
+  it.each([
+    ['', ['a', 'b'], `new ${ONE} a,b\n`],
+    [`ci ${TWO}`, [], `ci ${TWO}\nnew ${ONE}\n`],
+    [`# who\n\nnew ${TWO} a\n`, ['b'], `# who\n\nnew ${TWO} a\nnew ${ONE} b\n`],
+  ])('get a line at the end of the file %j, which stays as it is', (text, groups, after) => {
+    expect(withToken(text, file, { name: 'new', hash: ONE, groups })).toBe(after);
+    expect(open(after).find(ONE, 0)).toMatchObject({ name: 'new', groups });
+  });
+
+  it.each([
+    ['', 'a b', [], '`a b` cannot be written'],
+    ['', '../x', [], '`../x` cannot be written'],
+    ['', `x ${TWO}\ny`, [], 'cannot be written'],
+    ['', 'CI', [], '`CI` cannot be written'],
+    ['', 'ci', ['a,b c'], '`ci a,b c` cannot be written'],
+    ['wrong\n', 'ci', [], 'line 1 of'],
+  ])('get no line in the file %j with the name %j and the groups %j', (text, name, groups, message) => {
+    expect(() => withToken(text, file, { name, hash: ONE, groups })).toThrow(message);
+  });
+
   it('are not read from a file that other users can change', () => {
     writeFileSync(file, `ci ${ONE}\n`);
     chmodSync(file, 0o666);
@@ -70,7 +90,9 @@ describe('the tokens of machines', () => {
     expect([machines.find(ONE, 1_000), machines.find(TWO, 1_000)?.name]).toEqual([undefined, 'robot']);
     rmSync(file);
     expect(machines.find(TWO, 2_000)?.name).toBe('robot');
-    expect(faults).toEqual([`the file ${file} of \`auth.tokens\` cannot be used: it does not exist`]);
+    expect(faults).toEqual([
+      `the file ${file} of \`auth.tokens\` does not exist; \`trunkline token add NAME\` makes it`,
+    ]);
   });
 
   it('stay when a changed file has a mistake, which is reported once', () => {

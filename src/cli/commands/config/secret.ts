@@ -8,7 +8,7 @@ import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { readHidden } from '../../questions.js';
 
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+export const NAME_OF_VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Place of a stored value. */
 type Storage = 'file' | 'keychain';
@@ -57,7 +57,7 @@ export async function useSecrets(
     const note = inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
     return { names, inKeychain, storage: 'file', note: names.length === 0 ? NONE : note };
   }
-  if (action === 'set' && !NAME.test(name))
+  if (action === 'set' && !NAME_OF_VARIABLE.test(name))
     throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
   const value = action === 'set' ? checkedValue(await ask(name)) : '';
   // The new value is stored before the old one is removed, so that no failure loses both.
@@ -111,14 +111,15 @@ const LATER = 'A running Trunkline reads it when the configuration file is saved
 /** Large enough for keys and certificates, which have some kilobytes. */
 const MAX_VALUE_LENGTH = 64 * 1024;
 
-function checkedValue(value: string | undefined): string {
+/** Returns the value. Throws a `UsageError` if there is none. */
+export function checkedValue(value: string | undefined): string {
   if (value === undefined) throw new UsageError('nothing was stored', 'run the command again to store a value');
   if (value === '') throw new UsageError('the value is empty, so nothing was stored', 'write the value to stdin');
   return value;
 }
 
 /** Asks on a terminal; elsewhere, reads stdin without the line break at the end, which `echo` adds. */
-async function readValue(name: string): Promise<string | undefined> {
+export async function readValue(name: string): Promise<string | undefined> {
   const { stdin } = process;
   if (stdin.isTTY) return await readHidden(stdin, process.stderr, `Value of ${name} (not shown): `);
   const decoder = new TextDecoder();
