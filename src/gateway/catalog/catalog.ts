@@ -243,6 +243,7 @@ export class Catalog {
     const translated = new Set<number>();
     const pinned: number[] = [];
     const keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
+    const unlisted: [exposed: string, route: Route][] = [];
 
     for (const { key, list } of parts) {
       const names: string[] = [];
@@ -253,6 +254,10 @@ export class Catalog {
           shadowed.push({ key, exposed, owner: namesake, prefix });
           continue;
         }
+        if (entry === undefined) {
+          unlisted.push([exposed, { key, original, isListed: true }]);
+          continue;
+        }
         const owner = exposed.startsWith(OWN_PREFIX) ? 'trunkline' : routes.get(exposed)?.key;
         if (owner !== undefined) {
           shadowed.push({ key, exposed, owner });
@@ -261,13 +266,19 @@ export class Catalog {
         const route = { key, original, isListed: true, entry };
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
-        if (entry === undefined) continue;
         names.push(exposed);
         if (list.otherOutputs.has(original)) translated.add(entries.length);
         if (list.pinned?.has(original) === true) pinned.push(entries.length);
         entries.push(entry);
       }
       listed.set(key, names);
+    }
+    // An entry that is left out owns only names that no listed one has.
+    const shown = new Set(originals.keys());
+    for (const [exposed, route] of unlisted) {
+      const { original } = route;
+      if (!exposed.startsWith(OWN_PREFIX) && !routes.has(exposed)) routes.set(exposed, route);
+      if (!shown.has(original)) originals.set(original, originals.has(original) ? undefined : route);
     }
     this.entries = [...entries, ...own.map(({ entry }) => entry)];
     this.#translated = translated;
@@ -400,8 +411,11 @@ export class UiAliases {
 
   constructor(servers: readonly UiServer[], before?: UiAliases) {
     this.#keys = new Set(servers.map(({ key }) => key));
-    const listed = servers.flatMap(({ key, resources }) => claimsIn(key, resources));
-    const claims = [...listed, ...servers.flatMap(({ key, tools }) => claimsIn(key, tools))];
+    const listed = servers.flatMap(({ key, resources }) => claimsIn(key, resources, true));
+    const claims = [
+      ...listed,
+      ...servers.flatMap(({ key, resources, tools }) => [...claimsIn(key, tools), ...claimsIn(key, resources, false)]),
+    ];
     this.#claimed = new Set(claims.map(({ uri }) => uri));
     const ownersBefore = before === undefined ? NO_ALIASES : before.#owners;
     for (const { key, uri } of claims) if (ownersBefore.get(uri) === key) this.#owners.set(uri, key);
@@ -450,8 +464,9 @@ export class UiAliases {
 
 const NO_ALIASES: ReadonlyMap<string, string> = new Map();
 
-function claimsIn(key: string, { entries }: ExposedList) {
-  return entries.flatMap(({ ui = [] }) => ui.map(({ uri, alias }) => ({ key, uri, alias })));
+function claimsIn(key: string, { entries }: ExposedList, isListed?: boolean) {
+  const claiming = entries.filter(({ entry }) => isListed === undefined || isListed === (entry !== undefined));
+  return claiming.flatMap(({ ui = [] }) => ui.map(({ uri, alias }) => ({ key, uri, alias })));
 }
 
 function rename(entry: ExposedEntry, aliases: ReadonlyMap<string, string>): ExposedEntry {

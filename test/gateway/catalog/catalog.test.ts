@@ -97,10 +97,17 @@ describe('a name that two claim', () => {
     },
   );
 
-  it('may belong to a withheld tool, which still owns it', () => {
+  it('never belongs to a withheld tool, so that it hides no listed one', () => {
     const catalog = toolsOf([part('a', ['!read'], { prefix: '' }), part('b', ['read'], { prefix: '' })], []);
-    expect(namesIn(catalog)).toEqual([]);
-    expect(catalog.resolve('read')).toMatchObject({ key: 'a', original: 'read' });
+    expect(namesIn(catalog)).toEqual(['read']);
+    expect(catalog.resolve('read')).toMatchObject({ key: 'b', original: 'read' });
+    expect(catalog.shadowed).toEqual([]);
+  });
+
+  it('leads to the listed tool by its original name, and nowhere if two withheld ones have it', () => {
+    const catalog = toolsOf([part('a', ['!read', '!only']), part('b', ['read', '!only'])], []);
+    expect(catalog.resolve('read')).toMatchObject({ key: 'b' });
+    expect(catalog.resolve('only')).toBeUndefined();
   });
 });
 

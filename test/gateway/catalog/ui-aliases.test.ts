@@ -59,13 +59,14 @@ describe('a URI of a user interface that two servers have', () => {
     expect(aliases.resolve(alias('a'))).toEqual({ key: 'a', original: MAIN });
   });
 
-  it('may belong to a server that withholds the resource, but not to one whose tool is denied', () => {
-    const withheld = server('a', [`{"uri":"${MAIN}"}`]);
+  it('belongs to a server that withholds the resource only if no other lists it, and not to one whose tool is denied', () => {
+    const withheld = server('a', [`{"uri":"${MAIN}","name":"\\u200b"}`]);
     const denied = server('a', [], [`{"name":"denied",${SCHEMA},"_meta":{"ui":{"resourceUri":"${MAIN}"}}}`]);
     const second = server('b', [MAIN]);
-    expect(seen(new UiAliases([withheld, second]), second).listed).toEqual([alias('b')]);
+    expect(new UiAliases([withheld]).resolve(MAIN)).toEqual({ key: 'a', original: MAIN });
+    expect(seen(new UiAliases([withheld, second]), second).listed).toEqual([MAIN]);
     expect(seen(new UiAliases([denied, second]), second).listed).toEqual([MAIN]);
-    const aliases = new UiAliases([second, withheld]);
+    const aliases = new UiAliases([withheld, second]);
     expect(aliases.apply('a', withheld.resources).entries).toMatchObject([
       { exposed: alias('a'), original: MAIN, entry: undefined },
     ]);
