@@ -1,102 +1,197 @@
 import { canonicalObject } from '../json/edit-members.js';
 import { foldKey, type Span, toBytes } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
-import { hidesCharacters } from '../json/printable.js';
-import type { ListKind } from './methods.js';
+import { clipText, hidesCharacters } from '../json/printable.js';
+import { isNamed, type ListKind } from './methods.js';
 
 /** Result of the check of one list entry. `name` is the name or URI that identifies the entry. */
 export type EntryVerdict =
-  /** The `nullMembers` are those to leave out: optional ones that are null, and lookalikes. */
-  | { readonly kind: 'sound'; readonly name: string; readonly nullMembers: readonly string[] }
+  | {
+      readonly kind: 'sound';
+      readonly name: string;
+      /** New values of members, without which clients would reject the entry; `undefined` for a key to leave out. */
+      readonly changes: Changes;
+      /** Reason for the changes. `undefined` if there are none, or if only null and lookalikes are left out. */
+      readonly repaired: string | undefined;
+    }
   | { readonly kind: 'unsound'; readonly name: string | undefined; readonly reason: string };
 
 /**
- * Checks whether clients will probably accept an entry, because some clients drop the whole list over one entry that
- * they reject. One reason is an optional member that is null. A name with hidden characters is rejected too, because it
- * is misleading.
+ * Judges an entry as the official SDKs of both generations do, because a client drops the whole list over one entry that
+ * it rejects. A malformed part that no client could have used is left out or replaced. An entry without such a repair is
+ * unsound. A name with hidden characters is rejected too, because it is misleading.
  *
  * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. From revision 2026-07-28
  * on (`isModern`), the output of a tool need not be an object.
  */
 export function checkEntry(list: ListKind, entry: unknown, isModern = false): EntryVerdict {
-  const { identity, required, members } = isModern && list === 'tools' ? MODERN_TOOLS : SHAPES[list];
+  const { identity, members } = isModern && list === 'tools' ? MODERN_TOOLS : SHAPES[list];
   if (!isRecord(entry)) return { kind: 'unsound', name: undefined, reason: 'is not an object' };
   const name = entry[identity];
   if (typeof name !== 'string' || name === '') {
     return { kind: 'unsound', name: undefined, reason: `has no ${identity}` };
   }
-  if (hidesCharacters(name)) return { kind: 'unsound', name, reason: `its ${identity} hides characters` };
-  const nullMembers: string[] = [];
-  for (const [member, isRight, expected] of members) {
-    const value = entry[member];
-    const isOptional = !required.includes(member);
-    if (isOptional && value === null) nullMembers.push(member);
-    if (isOptional && (value === undefined || value === null)) continue;
-    if (!isRight(value)) return { kind: 'unsound', name, reason: `${member} is not ${expected}` };
+  const unsound = (reason: string): EntryVerdict => ({ kind: 'unsound', name, reason });
+  if (hidesCharacters(name)) return unsound(`its ${identity} hides characters`);
+  const faults: string[] = [];
+  const { changes, isLost } = mendMembers(entry, members, (fault) => {
+    faults.push(clipText(fault.slice(1), MAX_FAULT_BYTES, '…'));
+  });
+  if (isLost) return unsound(faults.at(-1) ?? '');
+  if (!isNamed(list) && !isText(entry.name)) {
+    faults.push('name is not a string');
+    changes.set('name', isText(entry.title) ? entry.title : name);
   }
-  if (typeof entry.name === 'string' && hidesCharacters(entry.name)) {
-    return { kind: 'unsound', name, reason: 'its name hides characters' };
-  }
-  nullMembers.push(...lookalikesIn(entry));
-  const { inputSchema, outputSchema } = list === 'tools' ? entry : {};
+  if (isText(entry.name) && hidesCharacters(entry.name)) return unsound('its name hides characters');
+  for (const key of lookalikesIn(entry)) changes.set(key, undefined);
+  const { inputSchema, outputSchema } = list === 'tools' ? changed(entry, changes) : {};
   const fault = findSchemaFault('inputSchema', inputSchema) ?? findSchemaFault('outputSchema', outputSchema);
-  return fault === undefined ? { kind: 'sound', name, nullMembers } : { kind: 'unsound', name, reason: fault };
+  if (fault !== undefined) return unsound(fault);
+  const more = faults.length > 1 ? `, and ${faults.length - 1} more` : '';
+  return { kind: 'sound', name, changes, repaired: faults.length === 0 ? undefined : `${faults[0]}${more}` };
 }
 
-type MemberRule = readonly [member: string, isRight: (value: unknown) => boolean, expected: string];
+/** Limit of the text about one fault, which has names of the server. */
+const MAX_FAULT_BYTES = 200;
+
+type Changes = ReadonlyMap<string, unknown>;
+
+/** Receives a fault: the path of a value, such as `.icons[0]`, and the words that follow it. */
+type Say = (fault: string) => void;
+
+/**
+ * Returns a sound value as it is, a malformed one as clients accept it, `undefined` if it has to be left out, or `LOST` if the
+ * object that has it is of no use without it.
+ */
+type Mend = (value: unknown, say: Say) => unknown;
+
+const LOST = Symbol('lost');
+
+type Rule = readonly [member: string, mend: Mend, need?: 'required'];
+
+function mendMembers(value: Readonly<Record<string, unknown>>, rules: readonly Rule[], say: Say) {
+  const changes = new Map<string, unknown>();
+  let isLost = false;
+  for (const [member, mend, need] of rules) {
+    const before = value[member];
+    if (need === undefined && (before === undefined || before === null)) {
+      if (before === null) changes.set(member, undefined);
+      continue;
+    }
+    const after = mend(before, (fault) => say(`.${member}${fault}`));
+    isLost ||= after === LOST || (after === undefined && need !== undefined);
+    if (after !== before) changes.set(member, after);
+  }
+  return { changes, isLost };
+}
+
+function changed(value: Readonly<Record<string, unknown>>, changes: Changes): Readonly<Record<string, unknown>> {
+  if (changes.size === 0) return value;
+  const members = Object.entries({ ...value, ...Object.fromEntries(changes) });
+  return Object.fromEntries(members.filter(([, each]) => each !== undefined));
+}
+
+function object(...rules: readonly Rule[]): Mend {
+  return (value, say) => {
+    if (!isRecord(value)) return void say(' is not an object');
+    const { changes, isLost } = mendMembers(value, rules, say);
+    return isLost ? undefined : changed(value, changes);
+  };
+}
+
+/** A list without its malformed elements; `undefined` if no other is left. */
+function list(mend: Mend): Mend {
+  return (value, say) => {
+    if (!Array.isArray(value)) return void say(' is not a list');
+    const mended = value.map((each, index) => mend(each, (fault) => say(`[${index}]${fault}`)));
+    const kept = mended.filter((each) => each !== undefined);
+    if (kept.length === 0 && value.length > 0) return undefined;
+    return kept.length === value.length && kept.every((each, index) => each === value[index]) ? value : kept;
+  };
+}
+
+function is(isRight: (value: unknown) => boolean, expected: string): Mend {
+  return (value, say) => (isRight(value) ? value : void say(` is not ${expected}`));
+}
+
+function oneOf(...texts: readonly string[]): Mend {
+  const names = texts.map((each) => `"${each}"`).join(' or ');
+  return is((value) => isText(value) && texts.includes(value), names);
+}
+
+/** A list in which a client needs each element. */
+function wholeList(mend: Mend): Mend {
+  return (value, say) => {
+    const mended = list(mend)(value, say);
+    return Array.isArray(mended) && mended.length === (value as unknown[]).length ? mended : LOST;
+  };
+}
+
+const text = is(isText, 'a string');
+const flag = is((value) => typeof value === 'boolean', 'true or false');
+const anyObject = object();
 
 interface Shape {
   /** The member that identifies an entry. */
   readonly identity: string;
-  readonly required: readonly string[];
-  readonly members: readonly MemberRule[];
+  readonly members: readonly Rule[];
 }
 
-const COMMON: readonly MemberRule[] = [
-  ['title', isText, 'a string'],
-  ['description', isText, 'a string'],
-  ['icons', Array.isArray, 'a list'],
-  ['_meta', isRecord, 'an object'],
+const COMMON: readonly Rule[] = [
+  ['title', text],
+  ['description', text],
+  [
+    'icons',
+    list(
+      object(['src', text, 'required'], ['mimeType', text], ['sizes', list(text)], ['theme', oneOf('light', 'dark')]),
+    ),
+  ],
+  ['_meta', anyObject],
 ];
 
-const RESOURCE_MEMBERS: readonly MemberRule[] = [
+const RESOURCE_MEMBERS: readonly Rule[] = [
   ...COMMON,
-  ['name', isText, 'a string'],
-  ['mimeType', isText, 'a string'],
-  ['annotations', isRecord, 'an object'],
+  ['mimeType', text],
+  [
+    'annotations',
+    object(
+      ['audience', list(oneOf('user', 'assistant'))],
+      ['priority', is((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1')],
+      ['lastModified', is(isMoment, 'a time with date and offset')],
+    ),
+  ],
+];
+
+const TOOL_MEMBERS: readonly Rule[] = [
+  ...COMMON,
+  ['inputSchema', mendInputSchema, 'required'],
+  [
+    'annotations',
+    object(
+      ['title', text],
+      ...['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'].map((hint) => [hint, flag] as const),
+    ),
+  ],
+  ['execution', object(['taskSupport', oneOf('required', 'optional', 'forbidden')])],
 ];
 
 const SHAPES: Readonly<Record<ListKind, Shape>> = {
-  tools: {
-    identity: 'name',
-    required: ['inputSchema'],
-    members: [
-      ...COMMON,
-      ['inputSchema', isObjectSchema, 'a schema of type "object"'],
-      ['outputSchema', isObjectSchema, 'a schema of type "object"'],
-      ['annotations', isRecord, 'an object'],
-      ['execution', isRecord, 'an object'],
-    ],
-  },
+  tools: { identity: 'name', members: [...TOOL_MEMBERS, ['outputSchema', mendOutputSchema]] },
   prompts: {
     identity: 'name',
-    required: [],
-    members: [...COMMON, ['arguments', isArgumentList, 'a list of named ones']],
+    members: [
+      ...COMMON,
+      ['arguments', wholeList(object(['name', text, 'required'], ['description', text], ['required', flag]))],
+    ],
   },
   resources: {
     identity: 'uri',
-    required: ['name'],
-    members: [...RESOURCE_MEMBERS, ['size', (value) => typeof value === 'number', 'a number']],
+    members: [...RESOURCE_MEMBERS, ['size', is(Number.isFinite, 'a number')]],
   },
-  templates: { identity: 'uriTemplate', required: ['name'], members: RESOURCE_MEMBERS },
+  templates: { identity: 'uriTemplate', members: RESOURCE_MEMBERS },
 };
 
-const MODERN_TOOLS: Shape = {
-  ...SHAPES.tools,
-  members: SHAPES.tools.members.map((rule) =>
-    rule[0] === 'outputSchema' ? ['outputSchema', isAnySchema, 'a schema'] : rule,
-  ),
-};
+const MODERN_TOOLS: Shape = { identity: 'name', members: [...TOOL_MEMBERS, ['outputSchema', mendAnySchema]] };
 
 const KNOWN: ReadonlySet<string> = new Set(
   Object.values(SHAPES).flatMap(({ identity, members }) => [identity, ...members.map(([member]) => member)]),
@@ -108,31 +203,91 @@ export function lookalikesIn(entry: object): readonly string[] {
   return Object.keys(entry).filter((key) => !KNOWN.has(key) && FOLDED.has(foldKey(key)));
 }
 
-function isArgumentList(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isArgument);
-}
-
-function isArgument(value: unknown): boolean {
-  if (!isRecord(value) || !isText(value.name)) return false;
-  const isTextOrAbsent = (member: unknown) => member === undefined || isText(member);
-  const isFlagOrAbsent = value.required === undefined || typeof value.required === 'boolean';
-  return isTextOrAbsent(value.title) && isTextOrAbsent(value.description) && isFlagOrAbsent;
-}
-
-function isText(value: unknown): boolean {
+function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-function isObjectSchema(value: unknown): boolean {
-  if (!isRecord(value) || value.type !== 'object') return false;
-  const { properties, required } = value;
-  const hasProperties = properties === undefined || isRecord(properties);
-  const hasRequired = required === undefined || (Array.isArray(required) && required.every(isText));
-  return hasProperties && hasRequired;
+/** Whether a value is a time such as `2025-01-12T15:00:58Z`, on a day that exists. */
+function isMoment(value: unknown): boolean {
+  const [, year = 0, month = 0, day = 0] = (isText(value) && MOMENT.exec(value)?.map(Number)) || [];
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = month === 2 ? 28 + Number(isLeap) : 31 - Number([4, 6, 9, 11].includes(month));
+  return month >= 1 && month <= 12 && day >= 1 && day <= days;
 }
 
-function isAnySchema(value: unknown): boolean {
-  return isRecord(value) && (value.type !== 'object' || isObjectSchema(value));
+const MOMENT =
+  /^(\d{4})-(\d{2})-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+
+/** Arguments are always an object. An empty list stands for an empty object, because PHP writes it so. */
+function mendInputSchema(value: unknown, say: Say): unknown {
+  const schema = Array.isArray(value) && value.length === 0 ? {} : value;
+  return mendObjectSchema(schema, say);
+}
+
+/** In revisions with a handshake, the output of a tool is an object, if it is not null. */
+function mendOutputSchema(value: unknown, say: Say): unknown {
+  if (!isRecord(value)) return void say(' is not an object');
+  return mendObjectSchema(value, say, ['object', 'null']);
+}
+
+/** Gives a schema the type "object" if it has no type, or "object" and others that are `allowed`, by default any. */
+function mendObjectSchema(schema: unknown, say: Say, allowed?: readonly unknown[]): unknown {
+  const types = isRecord(schema) ? [schema.type ?? 'object'].flat() : [];
+  if (!types.includes('object') || types.some((type) => allowed?.includes(type) === false)) {
+    say(' is not a schema of type "object"');
+    return LOST;
+  }
+  const mended = OBJECT_SCHEMA(schema, say);
+  if (isRecord(schema) && schema.type === 'object') return mended;
+  say(' has no type "object"');
+  return { ...(mended as object), type: 'object' };
+}
+
+/** A schema of any type. Clients with a handshake get it within a property. */
+function mendAnySchema(value: unknown, say: Say): unknown {
+  if (!isRecord(value) || value.type === 'object') return mendOutputSchema(value, say);
+  return mendNumbers(object(['$schema', text])(value, say), say);
+}
+
+const OBJECT_SCHEMA = object(['$schema', text], ['properties', mendProperties], ['required', list(text)]);
+
+/** The official SDK of the first generation wants objects; that of the second one wants finite numbers. */
+function mendProperties(value: unknown, say: Say): unknown {
+  if (!isRecord(value)) return void say(' is not an object');
+  const changes = new Map<string, unknown>();
+  for (const [name, schema] of Object.entries(value)) {
+    // The SDKs skip a property of this name.
+    if (name === '__proto__') continue;
+    const mended = mendProperty(schema, (fault) => say(`.${name}${fault}`));
+    if (mended !== schema) changes.set(name, mended);
+  }
+  return changed(value, changes);
+}
+
+function mendProperty(schema: unknown, say: Say): unknown {
+  if (typeof schema === 'object' && schema !== null) return mendNumbers(schema, say);
+  say(' is not an object');
+  return schema === false ? { not: {} } : {};
+}
+
+function mendNumbers(value: unknown, say: Say): unknown {
+  if (!hasInfinite(value)) return value;
+  say(' has a number that is too large');
+  return withFinite(value);
+}
+
+function hasInfinite(value: unknown): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasInfinite);
+}
+
+/** Replaces each number that is too large for JavaScript by the largest one. */
+function withFinite(value: unknown): unknown {
+  if (typeof value === 'number') return Math.min(Math.max(value, -Number.MAX_VALUE), Number.MAX_VALUE);
+  if (Array.isArray(value)) return value.map(withFinite);
+  return isRecord(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withFinite(each)]))
+    : value;
 }
 
 /** Limit of a schema in bytes. A larger one is of no use to a model; the largest real one has about half of this size. */

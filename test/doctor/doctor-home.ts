@@ -151,7 +151,16 @@ export class DoctorHome extends ClientHome {
   }
 }
 
-const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, unchanged: 0, failure: null, hiding: [] };
+const NOTHING = {
+  exposed: [],
+  quarantined: [],
+  repaired: [],
+  denied: [],
+  truncated: null,
+  unchanged: 0,
+  failure: null,
+  hiding: [],
+};
 
 /** The report about a server `s` that is well, except for these members. */
 export function reportOf(members: Partial<ServerReport> = {}): ServerReport {

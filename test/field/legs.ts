@@ -313,11 +313,19 @@ export class Field {
         return [key, { url: `${listening.origin}/mcp`, prefix: '', ...row.entry }];
       }),
     );
-    const views = this.#rows.map((_, index) => [keyOf(index), { servers: [keyOf(index)] }]);
+    const earlier = this.#rows.flatMap(({ before }, index) => {
+      if (before === undefined) return [];
+      plays.set(earlierThan(keyOf(index)), before);
+      return [[earlierThan(keyOf(index)), { command: process.execPath, prefix: '' }]];
+    });
+    const views = this.#rows.map(({ before }, index) => {
+      const key = keyOf(index);
+      return [key, { servers: before === undefined ? [key] : [earlierThan(key), key] }];
+    });
     const file = join(this.#folder, 'trunkline.yaml');
     // All servers start at once, which may take longer on a busy machine than a client usually waits for the first list.
     const gateway = { startupWait: '30s' };
-    const config = { gateway, servers: Object.fromEntries(servers), views: Object.fromEntries(views) };
+    const config = { gateway, servers: Object.fromEntries([...earlier, ...servers]), views: Object.fromEntries(views) };
     writeFileSync(file, JSON.stringify(config));
     const environment = { ...process.env, HOME: this.#folder };
     const loaded = loadAnyConfig(file, { env: environment, nodePath: process.execPath });
@@ -435,6 +443,10 @@ async function asked(ask: (client: FrontClient) => Promise<string>, url: URL): P
 
 function keyOf(index: number): string {
   return `row${index + 1}`;
+}
+
+function earlierThan(key: string): string {
+  return `before-${key}`;
 }
 
 async function ask(row: Row, pipes: Pipes, isOver: () => Promise<void>): Promise<string> {

@@ -20,6 +20,8 @@ export interface Row {
   readonly right: string;
   /** The server on stdio. A row without server and URL has a sound one. */
   readonly server?: Play;
+  /** Another server on stdio, which comes before this one in the configuration. Directly, the client has this one alone. */
+  readonly before?: Play;
   /** The server behind a URL. */
   readonly http?: HttpPlay;
   /** The server behind a URL that wants a login. */

@@ -37,7 +37,7 @@ describe('a sound tool', () => {
     ['has a schema as deep as allowed', { inputSchema: deepSchema(32) }],
     ['has a schema of almost 64 KiB', { inputSchema: { ...schema, description: 'x'.repeat(65_000) } }],
   ])('%s', (_, members) => {
-    expect(checkEntry('tools', tool(members))).toEqual({ kind: 'sound', name: 'read', nullMembers: [] });
+    expect(checkEntry('tools', tool(members))).toEqual(sound('read'));
   });
 
   it.each(SPREADS)('has a schema with a thousand subschemas, %s', (_, spread) => {
@@ -58,17 +58,13 @@ describe('a sound tool', () => {
   it('may have members and properties called like those of every object', () => {
     const text =
       '{"name":"t","__proto__":{"title":1},"constructor":null,"inputSchema":{"type":"object","properties":{"__proto__":{},"constructor":{}},"required":["__proto__"]}}';
-    expect(checkEntry('tools', JSON.parse(text))).toEqual({ kind: 'sound', name: 't', nullMembers: [] });
+    expect(checkEntry('tools', JSON.parse(text))).toEqual(sound('t'));
   });
 
   it.each(['title', 'description', 'outputSchema', 'annotations', 'icons', 'execution', '_meta'])(
     'may have a %s that is null, which is to be left out',
     (member) => {
-      expect(checkEntry('tools', tool({ [member]: null }))).toEqual({
-        kind: 'sound',
-        name: 'read',
-        nullMembers: [member],
-      });
+      expect(checkEntry('tools', tool({ [member]: null }))).toEqual(sound('read', { [member]: undefined }));
     },
   );
 
@@ -91,7 +87,7 @@ describe('a sound tool', () => {
       [member]: 'x',
       other: 1,
     };
-    expect(checkEntry(list, entry)).toMatchObject({ kind: 'sound', nullMembers: [member] });
+    expect(checkEntry(list, entry)).toMatchObject({ kind: 'sound', changes: new Map([[member, undefined]]) });
   });
 });
 
@@ -111,22 +107,10 @@ describe('an unsound tool', () => {
   it.each([
     [{ inputSchema: undefined }, 'inputSchema is not a schema of type "object"'],
     [{ inputSchema: null }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: {} }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: [] }, 'inputSchema is not a schema of type "object"'],
     [{ inputSchema: true }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: { type: ['object'] } }, 'inputSchema is not a schema of type "object"'],
     [{ inputSchema: { type: 'array' } }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: { ...schema, properties: [] } }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: { ...schema, properties: null } }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: { ...schema, required: true } }, 'inputSchema is not a schema of type "object"'],
-    [{ inputSchema: { ...schema, required: [1] } }, 'inputSchema is not a schema of type "object"'],
     [{ outputSchema: { type: 'array' } }, 'outputSchema is not a schema of type "object"'],
-    [{ title: 1 }, 'title is not a string'],
-    [{ description: {} }, 'description is not a string'],
-    [{ annotations: [] }, 'annotations is not an object'],
-    [{ icons: {} }, 'icons is not a list'],
-    [{ execution: 'sync' }, 'execution is not an object'],
-    [{ _meta: 0 }, '_meta is not an object'],
+    [{ outputSchema: { type: ['object', 'array'] } }, 'outputSchema is not a schema of type "object"'],
   ])('with %j: %s', (members, reason) => {
     expect(checkEntry('tools', tool(members))).toEqual({ kind: 'unsound', name: 'read', reason });
   });
@@ -177,7 +161,7 @@ describe('a sound entry of another list', () => {
     ['templates', { uriTemplate: 'p', name: 'n' }],
     ['templates', { uriTemplate: 'p', name: 'n', mimeType: 'x', annotations: {}, title: '', size: 'any' }],
   ] as const)('of %s is %j', (list, entry) => {
-    expect(checkEntry(list, entry)).toEqual({ kind: 'sound', name: 'p', nullMembers: [] });
+    expect(checkEntry(list, entry)).toEqual(sound('p'));
   });
 
   it.each([
@@ -194,11 +178,8 @@ describe('a sound entry of another list', () => {
     ],
   ] as const)('of %s may have members that are null, which are to be left out', (list, entry, members) => {
     const nulls = Object.fromEntries(members.map((member) => [member, null]));
-    expect(checkEntry(list, { ...entry, ...nulls, 'x-vendor': null })).toEqual({
-      kind: 'sound',
-      name: 'p',
-      nullMembers: members,
-    });
+    const changes = Object.fromEntries(members.map((member) => [member, undefined]));
+    expect(checkEntry(list, { ...entry, ...nulls, 'x-vendor': null })).toEqual(sound('p', changes));
   });
 
   it.each(['resources', 'templates'] as const)('of %s goes by its URI, whatever its name', (list) => {
@@ -225,26 +206,149 @@ describe('an unsound entry of another list', () => {
   });
 
   it.each([
-    ['prompts', { title: 1 }, 'title is not a string'],
-    ['prompts', { arguments: {} }, 'arguments is not a list of named ones'],
-    ['prompts', { arguments: ['a'] }, 'arguments is not a list of named ones'],
-    ['prompts', { arguments: [{ name: 'a' }, {}] }, 'arguments is not a list of named ones'],
-    ['prompts', { arguments: [{ name: null }] }, 'arguments is not a list of named ones'],
-    ['prompts', { icons: {} }, 'icons is not a list'],
-    ['resources', { name: undefined }, 'name is not a string'],
-    ['resources', { name: null }, 'name is not a string'],
-    ['resources', { size: '7' }, 'size is not a number'],
-    ['resources', { mimeType: [] }, 'mimeType is not a string'],
-    ['resources', { annotations: [] }, 'annotations is not an object'],
-    ['resources', { _meta: 0 }, '_meta is not an object'],
-    ['templates', { name: null }, 'name is not a string'],
-    ['templates', { description: 7 }, 'description is not a string'],
-    ['templates', { annotations: 'x' }, 'annotations is not an object'],
-  ] as const)('of %s with %j: %s', (list, members, reason) => {
-    const entry = { name: 'p', ...(list === 'resources' ? { uri: 'p' } : { uriTemplate: 'p' }), ...members };
-    expect(checkEntry(list, entry)).toEqual({ kind: 'unsound', name: 'p', reason });
+    [{}, 'arguments is not a list'],
+    [['a'], 'arguments[0] is not an object'],
+    [[{ name: 'a' }, {}], 'arguments[1].name is not a string'],
+    [[{ name: null }], 'arguments[0].name is not a string'],
+  ])('of prompts with the arguments %j: %s', (args, reason) => {
+    expect(checkEntry('prompts', { name: 'p', arguments: args })).toEqual({ kind: 'unsound', name: 'p', reason });
   });
 });
+
+describe('a malformed part of a tool', () => {
+  const within = (members: object) => ({ inputSchema: { ...schema, ...members } });
+  it.each([
+    [{ title: 1 }, { title: undefined }, 'title is not a string'],
+    [{ description: {} }, { description: undefined }, 'description is not a string'],
+    [{ annotations: [] }, { annotations: undefined }, 'annotations is not an object'],
+    [{ icons: {} }, { icons: undefined }, 'icons is not a list'],
+    [{ execution: 'sync' }, { execution: undefined }, 'execution is not an object'],
+    [{ _meta: 0 }, { _meta: undefined }, '_meta is not an object'],
+    [{ outputSchema: true }, { outputSchema: undefined }, 'outputSchema is not an object'],
+    [{ outputSchema: { a: 1 } }, { outputSchema: { a: 1, ...schema } }, 'outputSchema has no type "object"'],
+    [{ outputSchema: { type: ['object', 'null'] } }, { outputSchema: schema }, 'outputSchema has no type "object"'],
+    [{ inputSchema: {} }, { inputSchema: schema }, 'inputSchema has no type "object"'],
+    [{ inputSchema: [] }, { inputSchema: schema }, 'inputSchema has no type "object"'],
+    [{ inputSchema: { type: ['object', 'array'] } }, { inputSchema: schema }, 'inputSchema has no type "object"'],
+    [within({ properties: [] }), { inputSchema: schema }, 'inputSchema.properties is not an object'],
+    [within({ required: true }), { inputSchema: schema }, 'inputSchema.required is not a list'],
+    [within({ required: [1] }), { inputSchema: schema }, 'inputSchema.required[0] is not a string'],
+    [within({ required: ['a', 1] }), within({ required: ['a'] }), 'inputSchema.required[1] is not a string'],
+    [within({ $schema: 7 }), { inputSchema: schema }, 'inputSchema.$schema is not a string'],
+    [
+      within({ properties: { a: 'string' } }),
+      within({ properties: { a: {} } }),
+      'inputSchema.properties.a is not an object',
+    ],
+    [
+      within({ properties: { a: false } }),
+      within({ properties: { a: { not: {} } } }),
+      'inputSchema.properties.a is not an object',
+    ],
+    [
+      within({ properties: { a: { items: [{ maximum: Number.POSITIVE_INFINITY, minimum: -1 }] } } }),
+      within({ properties: { a: { items: [{ maximum: Number.MAX_VALUE, minimum: -1 }] } } }),
+      'inputSchema.properties.a has a number that is too large',
+    ],
+    [
+      { icons: [{ src: 'a', sizes: 'any', x: 1 }, { src: 7 }] },
+      { icons: [{ src: 'a', x: 1 }] },
+      'icons[0].sizes is not a list, and 1 more',
+    ],
+    [
+      { annotations: { title: 7, readOnlyHint: true, idempotentHint: null, x: null } },
+      { annotations: { readOnlyHint: true, x: null } },
+      'annotations.title is not a string',
+    ],
+  ])('is left out or replaced: %j becomes %j, because %s', (members, changes, reason) => {
+    expect(checkEntry('tools', tool(members))).toEqual(sound('read', changes, reason));
+  });
+
+  it('is said in few words, however long its path is', () => {
+    const verdict = checkEntry('tools', tool(within({ properties: { ['x'.repeat(5_000)]: 1 } })));
+    expect(verdict).toMatchObject({ repaired: expect.stringMatching(/^inputSchema\.properties\.x{100,180}…$/) });
+  });
+
+  it('that is null is left out without a word, at any depth', () => {
+    const members = { icons: [{ src: 'a', mimeType: null }], inputSchema: { ...schema, properties: null } };
+    expect(checkEntry('tools', tool(members))).toEqual(sound('read', { icons: [{ src: 'a' }], inputSchema: schema }));
+  });
+
+  it('may be the output of a modern server only if it is no schema', () => {
+    for (const outputSchema of [{ type: 'array' }, { anyOf: [] }, { type: null }])
+      expect(checkEntry('tools', tool({ outputSchema }), true)).toEqual(sound('read'));
+    expect(checkEntry('tools', tool({ outputSchema: { type: 'array', $schema: 1 } }), true)).toMatchObject({
+      changes: new Map([['outputSchema', { type: 'array' }]]),
+    });
+  });
+});
+
+describe('a malformed part of an entry of another list', () => {
+  const annotated = (annotations: object) => ({ annotations });
+  it.each([
+    ['prompts', { title: 1 }, { title: undefined }, 'title is not a string'],
+    ['prompts', { icons: {} }, { icons: undefined }, 'icons is not a list'],
+    [
+      'prompts',
+      { arguments: [{ name: 'a', required: 1, description: 2, title: 3 }] },
+      { arguments: [{ name: 'a', title: 3 }] },
+      'arguments[0].description is not a string, and 1 more',
+    ],
+    ['resources', { name: undefined }, { name: 'p' }, 'name is not a string'],
+    ['resources', { name: 7, title: 't' }, { name: 't' }, 'name is not a string'],
+    ['resources', { size: '7' }, { size: undefined }, 'size is not a number'],
+    ['resources', { size: Number.POSITIVE_INFINITY }, { size: undefined }, 'size is not a number'],
+    ['resources', { mimeType: [] }, { mimeType: undefined }, 'mimeType is not a string'],
+    ['resources', annotated([]), { annotations: undefined }, 'annotations is not an object'],
+    [
+      'resources',
+      annotated({ audience: ['all', 'user'] }),
+      annotated({ audience: ['user'] }),
+      'annotations.audience[0] is not "user" or "assistant"',
+    ],
+    [
+      'resources',
+      annotated({ audience: ['all'] }),
+      annotated({}),
+      'annotations.audience[0] is not "user" or "assistant"',
+    ],
+    ['resources', annotated({ priority: 1.1 }), annotated({}), 'annotations.priority is not a number from 0 to 1'],
+    ['resources', { _meta: 0 }, { _meta: undefined }, '_meta is not an object'],
+    ['templates', { name: null }, { name: 'p' }, 'name is not a string'],
+    ['templates', { description: 7 }, { description: undefined }, 'description is not a string'],
+    ['templates', annotated('x' as never), { annotations: undefined }, 'annotations is not an object'],
+  ] as const)('of %s is left out or replaced: %j becomes %j, because %s', (list, members, changes, reason) => {
+    const entry = { name: 'p', ...(list === 'resources' ? { uri: 'p' } : { uriTemplate: 'p' }), ...members };
+    expect(checkEntry(list, entry)).toEqual(sound('p', changes, reason));
+  });
+
+  it.each([
+    ['2024-02-29T23:59:59Z', true],
+    ['2024-02-29T23:59:59.123456789+14:00', true],
+    ['0000-02-29T00:00:00-23:59', true],
+    ...['2023-02-29T00:00:00Z', '2024-04-31T00:00:00Z', '2024-13-01T00:00:00Z', '2024-00-01T00:00:00Z'].map(no),
+    ...['2024-01-01', '2024-01-01T00:00:00', '2024-01-01T00:00Z', '2024-01-01 00:00:00Z', '2024-01-01T24:00:00Z'].map(
+      no,
+    ),
+    ...['2024-01-01T00:00:60Z', '2024-01-01T00:00:00+24:00', '2024-01-01T00:00:00.Z', '2024-01-01T00:00:00z', ''].map(
+      no,
+    ),
+  ] as const)('is no time of the last change: %s is one: %s', (lastModified, isOne) => {
+    const entry = { uri: 'p', name: 'n', annotations: { lastModified } };
+    const changes = isOne ? {} : { annotations: {} };
+    const reason = isOne ? undefined : 'annotations.lastModified is not a time with date and offset';
+    expect(checkEntry('resources', entry)).toEqual(sound('p', changes, reason));
+  });
+});
+
+function no(value: string): readonly [string, boolean] {
+  return [value, false];
+}
+
+/** The verdict on an entry that is sound, or becomes so by changes. */
+function sound(name: string, changes: object = {}, repaired?: string) {
+  return { kind: 'sound', name, changes: new Map(Object.entries(changes)), repaired };
+}
 
 function fullTool(): Record<string, unknown> {
   return {

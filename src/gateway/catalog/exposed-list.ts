@@ -36,8 +36,8 @@ export interface ExposedEntry {
   readonly ui?: readonly UiReference[];
 }
 
-/** An unlisted entry. Clients can still use it by its exposed name, unless it lacks a name or approval. */
-interface WithheldEntry {
+/** An entry with the reason why it is not listed, or not as the server sent it. */
+export interface EntryRemark {
   readonly name: string;
   readonly reason: string;
 }
@@ -45,7 +45,10 @@ interface WithheldEntry {
 /** Entries of one server for a merged list. Made once for each list that the server sends. */
 export interface ExposedList {
   readonly entries: readonly ExposedEntry[];
-  readonly withheld: readonly WithheldEntry[];
+  /** Unlisted entries. Clients can still use them by their exposed names, unless they lack a name or approval. */
+  readonly withheld: readonly EntryRemark[];
+  /** Entries that are listed without their malformed parts, or with other values for these. */
+  readonly repaired: readonly EntryRemark[];
   /** Original names that the tool policy of the configuration denies. */
   readonly denied: readonly string[];
   /** Reason why the list was cut short; `undefined` if it is complete. */
@@ -75,6 +78,7 @@ export interface ExposedList {
 export const EMPTY_LIST: ExposedList = {
   entries: [],
   withheld: [],
+  repaired: [],
   denied: [],
   truncated: undefined,
   withHiddenCharacters: [],
@@ -108,23 +112,23 @@ export interface ExposureRules {
 export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRules): ExposedList {
   const { key, prefix, policy, approvals, sha256 } = rules;
   const isTools = kind === 'tools';
-  const listed = list.entries.map(readEntry);
+  const listed = list.entries.map((raw) => judge(kind, readEntry(raw), list.isModern));
+  const owners = ownersOf(listed);
   const shaping = isTools ? rules.shaping?.begin(listed.flatMap(nameOf), policy) : undefined;
-  const verdicts = isTools ? approvals?.judge(definitionsOf(listed, policy)) : undefined;
+  const verdicts = isTools ? approvals?.judge(definitionsOf([...owners.values()], policy)) : undefined;
   const entries: ExposedEntry[] = [];
-  const withheld: WithheldEntry[] = [];
+  const withheld: EntryRemark[] = [];
+  const repaired: EntryRemark[] = [];
   const denied: string[] = [];
   const withHiddenCharacters: string[] = [];
   const taskOnly = new Set<string>();
   const repeatable = new Set<string>();
   const otherOutputs = new Set<string>();
   const mirrored = new Map<string, readonly MirroredParam[]>();
-  const seen = new Set<string>();
 
-  listed.forEach(({ bytes, isTooLarge, text, value }, index) => {
+  listed.forEach((each, index) => {
+    const { text, value, verdict } = each;
     const ordinaryText = isOrdinary(text) ? text : undefined;
-    const checked = checkEntry(kind, value, list.isModern);
-    const verdict = isTooLarge === true ? { kind: 'unsound' as const, name: checked.name, reason: TOO_LARGE } : checked;
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
@@ -134,11 +138,10 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
       denied.push(name);
       return;
     }
-    if (seen.has(name)) {
-      withheld.push({ name, reason: 'the server lists this name twice; only the first entry is used' });
+    if (owners.get(name) !== each) {
+      withheld.push({ name, reason: verdict.kind === 'unsound' ? verdict.reason : LISTED_TWICE });
       return;
     }
-    seen.add(name);
     const shown = shaping?.names.get(name) ?? name;
     const exposed = isNamed(kind) && prefix !== undefined ? exposedName(key, prefix, shown, sha256) : shown;
     const add = (entry: Uint8Array | undefined) => {
@@ -155,6 +158,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
     if (isTools && isTaskOnly(value)) taskOnly.add(name);
     if (isTools && isRepeatable(value)) repeatable.add(name);
     if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
+    const bytes = verdict.kind === 'sound' ? withChanges(each.bytes, verdict.changes) : each.bytes;
     const { params = [], fault } = isTools && verdict.kind === 'sound' ? readMirroredParams(bytes) : {};
     if (params.length > 0) mirrored.set(name, params);
     const isRejected = fault !== undefined && rules.isRemote === true && list.isModern === true;
@@ -163,27 +167,22 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
       add(undefined);
       return;
     }
+    if (verdict.repaired !== undefined) repaired.push({ name, reason: verdict.repaired });
     if (ordinaryText === undefined && hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const isRenamed = (isNamed(kind) && prefix !== undefined) || shown !== name;
-    const shaped = shaping?.shape(name, bytes);
-    add(
-      rename(
-        shaped ?? bytes,
-        isRenamed ? exposed : undefined,
-        verdict,
-        shaped === undefined ? ordinaryText : undefined,
-      ),
-    );
+    const shaped = shaping?.shape(name, bytes) ?? bytes;
+    add(isRenamed ? rename(shaped, name, exposed, shaped === each.bytes ? ordinaryText : undefined) : shaped);
   });
   const { truncated, hint } = list;
   return {
-    ...{ entries, withheld, denied, truncated, hint, withHiddenCharacters, verdicts },
+    ...{ entries, withheld, repaired, denied, truncated, hint, withHiddenCharacters, verdicts },
     ...{ taskOnly, repeatable, otherOutputs, mirrored },
     ...(shaping && { renamed: shaping.names, unshaped: shaping.end(), pinned: shaping.pinned }),
   };
 }
 
 const TOO_LARGE = `is larger than ${MAX_ENTRY_BYTES} bytes`;
+const LISTED_TWICE = 'the server lists this name twice; only the first entry is used';
 
 /** An entry, its text and its value. */
 interface ReadEntry extends RawEntry {
@@ -194,6 +193,28 @@ interface ReadEntry extends RawEntry {
 function readEntry(raw: RawEntry): ReadEntry {
   const text = readText(raw.bytes, wholeOf(raw.bytes));
   return { ...raw, text, value: JSON.parse(text) };
+}
+
+interface JudgedEntry extends ReadEntry {
+  readonly verdict: EntryVerdict;
+}
+
+function judge(kind: ListKind, entry: ReadEntry, isModern: boolean | undefined): JudgedEntry {
+  const verdict = checkEntry(kind, entry.value, isModern);
+  if (entry.isTooLarge !== true) return { ...entry, verdict };
+  return { ...entry, verdict: { kind: 'unsound', name: verdict.name, reason: TOO_LARGE } };
+}
+
+/** Returns the entry of each name: the first sound one, or the first one if none is sound. */
+function ownersOf(entries: readonly JudgedEntry[]): ReadonlyMap<string, JudgedEntry> {
+  const owners = new Map<string, JudgedEntry>();
+  for (const entry of entries) {
+    const { kind, name } = entry.verdict;
+    const before = name === undefined ? undefined : owners.get(name)?.verdict.kind;
+    if (name !== undefined && (before === undefined || (before === 'unsound' && kind === 'sound')))
+      owners.set(name, entry);
+  }
+  return owners;
 }
 
 function wholeOf({ length }: Uint8Array): Span {
@@ -241,24 +262,31 @@ function findUiReferences(
   return spans.map((span) => toReference(name, span));
 }
 
-/** Returns a sound entry with its exposed name and without null members. Needs no scan if the name is the first member. */
-function rename(
-  bytes: Uint8Array,
-  exposed: string | undefined,
-  { name, nullMembers }: Extract<EntryVerdict, { kind: 'sound' }>,
-  ordinaryText: string | undefined,
-): Uint8Array {
-  if (nullMembers.length === 0) {
-    if (exposed === undefined) return bytes;
-    const old = `"${name}"`;
-    const isFirst = ordinaryText?.startsWith(BEFORE_NAME + old) && !ordinaryText.includes('"name"', BEFORE_NAME.length);
-    const edit = { span: { start: BEFORE_NAME.length, end: BEFORE_NAME.length + old.length }, text: quoted(exposed) };
-    if (isFirst) return exposed === name ? bytes : splice({ bytes, span: wholeOf(bytes), edits: [edit] });
-  }
-  const change = (member: string, value: Span) => {
-    if (nullMembers.includes(member)) return REMOVED;
-    return member === 'name' && exposed !== undefined && !readsAs(bytes, value, exposed) ? quoted(exposed) : undefined;
-  };
+/** Returns the entry with new values of members. A value that is `undefined` removes its member. */
+function withChanges(bytes: Uint8Array, changes: ReadonlyMap<string, unknown>): Uint8Array {
+  if (changes.size === 0) return bytes;
+  return rewriteObject(bytes, wholeOf(bytes), {
+    change: (member) => {
+      const value = changes.get(member);
+      if (value === undefined) return changes.has(member) ? REMOVED : undefined;
+      return toBytes(JSON.stringify(value));
+    },
+    insert: (names) =>
+      [...changes].flatMap(([member, value]) => {
+        const isThere = value === undefined || names.has(member);
+        return isThere ? [] : [toBytes(`${JSON.stringify(member)}:${JSON.stringify(value)}`)];
+      }),
+  });
+}
+
+/** Returns a sound entry with its exposed name. Needs no scan if the name is the first member. */
+function rename(bytes: Uint8Array, name: string, exposed: string, ordinaryText: string | undefined): Uint8Array {
+  const old = `"${name}"`;
+  const isFirst = ordinaryText?.startsWith(BEFORE_NAME + old) && !ordinaryText.includes('"name"', BEFORE_NAME.length);
+  const edit = { span: { start: BEFORE_NAME.length, end: BEFORE_NAME.length + old.length }, text: quoted(exposed) };
+  if (isFirst) return exposed === name ? bytes : splice({ bytes, span: wholeOf(bytes), edits: [edit] });
+  const change = (member: string, value: Span) =>
+    member === 'name' && !readsAs(bytes, value, exposed) ? quoted(exposed) : undefined;
   return rewriteObject(bytes, wholeOf(bytes), { change });
 }
 

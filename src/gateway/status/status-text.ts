@@ -394,18 +394,19 @@ const MANY_UNCHANGED = 5;
 /** Entries that are missing from the lists, and lists that are incomplete. */
 function gapRows(server: ServerReport, max: number): Row[] {
   return listsOf(server)
-    .flatMap(({ quarantined, truncated, unchanged = 0, failure }) => [
+    .flatMap(({ quarantined, repaired, truncated, unchanged = 0, failure }) => [
       failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
-      names(
-        'not listed',
-        quarantined.map(({ name, reason }) => `${name} (${reason})`),
-        max,
-      ),
+      names('not listed', quarantined.map(remarkOn), max),
+      names('listed without a malformed part', repaired.map(remarkOn), max),
       truncated !== null && row('list cut short', truncated),
       unchanged >= MANY_UNCHANGED &&
         row('list announced as changed', `${unchanged} times without a change, so it is read seldom`),
     ])
     .concat(names('`tools` of the configuration', server.unshaped, max));
+}
+
+function remarkOn({ name, reason }: ListReport['quarantined'][number]): string {
+  return `${name} (${reason})`;
 }
 
 function hiddenTextRow(server: ServerReport, max: number): Row {
@@ -660,9 +661,10 @@ function overviewOfServer(report: ServerReport) {
   };
 }
 
-function overviewOfList({ quarantined, denied, hiding, truncated, failure }: ListReport) {
+function overviewOfList({ quarantined, repaired, denied, hiding, truncated, failure }: ListReport) {
   return differing({
     quarantined: quarantined.length,
+    repaired: repaired.length,
     denied: denied.length,
     hiding: hiding.length,
     truncated,

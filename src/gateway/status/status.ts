@@ -6,6 +6,7 @@ import type { ListKind } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { EraSource } from '../../upstream/server-era.js';
 import type { Shadowed } from '../catalog/catalog.js';
+import type { EntryRemark } from '../catalog/exposed-list.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 import { CODE_OF, type CountedName } from './refused-names.js';
@@ -271,20 +272,23 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
   const { catalogs } = facts;
   const sanitize = sanitizerFor(facts);
   const { key, listFailures } = backend;
-  const { withheld, denied, truncated, withHiddenCharacters } = backend.listsAs('exposed')[kind];
+  const { withheld, repaired, denied, truncated, withHiddenCharacters } = backend.listsAs('exposed')[kind];
   const failure = listFailures.find((each) => each.kind === kind);
   const skills = kind === 'resources' ? reportSkills(facts, key) : [];
   const isSkill = new Set(skills.map(({ name }) => name));
   const shadowed = catalogs[kind].shadowed.filter(
     (entry) => entry.key === key && !isSkill.has(sanitize(entry.exposed)),
   );
+  const sanitized = ({ name, reason }: EntryRemark) => ({ name: sanitize(name), reason: sanitize(reason) });
   return {
     exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
     quarantined: [
-      ...withheld.map(({ name, reason }) => ({ name: sanitize(name), reason: sanitize(reason) })),
+      ...withheld.map(sanitized),
       ...shadowed.map((entry) => ({ name: sanitize(entry.exposed), reason: explainShadowed(entry, kind) })),
       ...skills,
     ],
+    /** Entries that are listed without their malformed parts. */
+    repaired: repaired.map(sanitized),
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
     /** Times in a row that the server announced a change of the list, and the list was as before. */

@@ -17,7 +17,7 @@ const SCHEMA = '"inputSchema":{"type":"object"}';
 describe('an exposed tool', () => {
   it.each([
     `{"name":"read",${SCHEMA}}`,
-    `{ "inputSchema" : { "type":"object" , "properties":{"n":{"maximum":9007199254740993,"minimum":-0,"x":1e400}} },\t"name": "read" }`,
+    `{ "inputSchema" : { "type":"object" , "properties":{"n":{"maximum":9007199254740993,"minimum":-0,"x":1e300}} },\t"name": "read" }`,
     `{"name":"re\\u0061d","description":"\\u00e9 é \\ud83d\\ude00 \\"name\\":\\"x\\"",${SCHEMA},"x-vendor":null,"x-vendor":1.0}`,
     `{"annotations":{"name":"other","title":"x"},"n\\u0061me":"read","inputSchema":{"type":"object","name":"inner"}}`,
     `{"name":"read","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"name":{}}},"__proto__":{"name":"x"}}`,
@@ -112,6 +112,26 @@ describe('a tool that some client would choke on', () => {
     ]);
   });
 
+  it('is the first of two with one name, of which the second is sound', () => {
+    const { tools, entries, withheld } = expose(['{"name":"a"}', `{"name":"a","x":2,${SCHEMA}}`, '{"name":"a"}']);
+    expect([tools.length, entries]).toEqual([1, [`{"name":"k__a","x":2,${SCHEMA}}`]]);
+    const reason = 'inputSchema is not a schema of type "object"';
+    expect(withheld).toEqual([
+      { name: 'a', reason },
+      { name: 'a', reason },
+    ]);
+  });
+
+  it('loses only its malformed parts, and is told of', () => {
+    const { entries, repaired } = expose([
+      '{"x" : 1.0, "name":"a","icons":7,"inputSchema":{ "properties":{"p":{"maximum":1.0}} } ,"\\u0061nnotations":[]}',
+    ]);
+    expect(entries).toEqual([
+      '{"x" : 1.0, "name":"k__a","inputSchema":{"properties":{"p":{"maximum":1}},"type":"object"}}',
+    ]);
+    expect(repaired).toEqual([{ name: 'a', reason: 'icons is not a list, and 2 more' }]);
+  });
+
   it('is the second of two with one name', () => {
     const { tools, entries, withheld } = expose([`{"name":"a","x":1,${SCHEMA}}`, `{"name":"a","x":2,${SCHEMA}}`]);
     expect(tools).toHaveLength(1);
@@ -201,9 +221,19 @@ describe.each([
     ]);
   });
 
-  it('is withheld without a name, and still belongs to its server', () => {
-    const { tools, withheld } = expose([`{"${member}":"x:1"}`], { kind });
+  it('is listed with its title or URI if it has no name', () => {
+    const texts = [`{"${member}":"x:1", "x":1.0}`, `{"${member}":"x:2","name":7,"title":"t"}`];
+    const { entries, repaired } = expose(texts, { kind });
+    expect(entries).toEqual([
+      `{"name":"x:1","${member}":"x:1", "x":1.0}`,
+      `{"${member}":"x:2","name":"t","title":"t"}`,
+    ]);
+    expect(repaired.map(({ name }) => name)).toEqual(['x:1', 'x:2']);
+  });
+
+  it('is withheld with a name that hides characters, and still belongs to its server', () => {
+    const { tools, withheld } = expose([`{"${member}":"x:1","name":"\\u200b"}`], { kind });
     expect(tools).toEqual([{ exposed: 'x:1', original: 'x:1', entry: undefined }]);
-    expect(withheld).toEqual([{ name: 'x:1', reason: 'name is not a string' }]);
+    expect(withheld).toEqual([{ name: 'x:1', reason: 'its name hides characters' }]);
   });
 });

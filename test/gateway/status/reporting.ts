@@ -24,6 +24,7 @@ export const READY: ProcessFacts = {
 export const NOTHING = {
   exposed: [],
   quarantined: [],
+  repaired: [],
   denied: [],
   truncated: null,
   unchanged: 0,

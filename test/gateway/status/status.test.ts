@@ -132,6 +132,7 @@ describe('the report', () => {
         { name: 'bad\\u{1b}[31m', reason: 'its name hides characters' },
         { name: 'ok', reason: 'the server lists this name twice; only the first entry is used' },
       ],
+      repaired: [],
       denied: ['secret'],
       truncated: null,
       unchanged: 0,
@@ -287,8 +288,8 @@ describe('a list besides that of the tools', () => {
     });
   });
 
-  it('and is unsound or shadowed is shown as quarantined', async () => {
-    const bad = { resources: [{ uri: 'x://1' }, { uri: 'x://2', name: 'two' }] };
+  it('and is unsound or shadowed is shown as quarantined, and without a malformed part as repaired', async () => {
+    const bad = { resources: [{ uri: 'x://1', name: '\u200b' }, { uri: 'x://2', name: 'two' }, { uri: 'x://3' }] };
     const servers = {
       a: { ...script, lists: { ...script.lists, 'resources/list': bad } },
       b: offering({ resources: ['x://2'] }),
@@ -298,7 +299,12 @@ describe('a list besides that of the tools', () => {
     const facts = ['a', 'b'].map((key) => factsOf(world.server(key).backend));
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
     expect(report.servers.map(({ resources }) => resources)).toEqual([
-      { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
+      {
+        ...NOTHING,
+        exposed: ['x://2', 'x://3'],
+        quarantined: [{ name: 'x://1', reason: 'its name hides characters' }],
+        repaired: [{ name: 'x://3', reason: 'name is not a string' }],
+      },
       { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'server "a" has this name already' }] },
     ]);
     const shadowedSkills = [{ key: 'b', exposed: 'x://2', owner: 'a' }];

@@ -157,6 +157,7 @@ function remarksOnLists(report: ServerReport): string[] {
   const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
   const remarks = failures.map((failure) => `a list of it cannot be read: ${failure}`);
   remarks.push(...tools.quarantined.map(({ name, reason }) => `quarantined ${name}: ${reason}`));
+  remarks.push(...tools.repaired.map(({ name, reason }) => `listed ${name} without a malformed part: ${reason}`));
   if (report.approval !== null && report.advice !== '') remarks.push(report.advice);
   if (tools.truncated !== null) remarks.push(`its list of tools is incomplete: ${tools.truncated}`);
   remarks.push(...report.unshaped.map((warning) => `\`tools\` of the configuration: ${warning}`));

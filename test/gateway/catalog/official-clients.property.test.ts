@@ -1,0 +1,235 @@
+import { Client as ModernClient } from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
+import { LISTS, type ListKind } from '../../../src/mcp/methods.js';
+import { asLegacyTool, hasOtherOutput } from '../../../src/mcp/older-revisions.js';
+import { repetitions } from '../../support/repetitions.js';
+import { sha256 } from '../../support/sha256.js';
+import { bytesOf, type Message } from '../../support/wire.js';
+
+/** A client of an official SDK that is connected to nothing, and gets each list from the test. */
+class ListReader {
+  readonly client: Client;
+  readonly hasHandshake: boolean;
+  #list: Message = {};
+
+  constructor(client: unknown, hasHandshake: boolean) {
+    this.client = client as Client;
+    this.hasHandshake = hasHandshake;
+  }
+
+  async connect(): Promise<void> {
+    const transport: Message = { start: async () => {}, close: async () => {} };
+    transport.send = async ({ id, method }: Message) => {
+      const result = this.#resultOf(method);
+      if (id !== undefined) queueMicrotask(() => transport.onmessage({ jsonrpc: '2.0', id, result }));
+    };
+    await this.client.connect(transport as never);
+  }
+
+  /** Whether the client accepts a list with this entry. */
+  async accepts(kind: ListKind, text: string): Promise<boolean> {
+    this.#list = { [LISTS[kind].member]: [JSON.parse(text)] };
+    const client: Message = this.client;
+    const asked: Readonly<Record<ListKind, () => Promise<unknown>>> = {
+      // Without the validators that clients of the first generation make of output schemas.
+      tools: () =>
+        this.client instanceof Client
+          ? client.request({ method: 'tools/list' }, ListToolsResultSchema)
+          : client.listTools(),
+      prompts: () => client.listPrompts(),
+      resources: () => client.listResources(),
+      templates: () => client.listResourceTemplates(),
+    };
+    return await asked[kind]().then(
+      () => true,
+      () => false,
+    );
+  }
+
+  #resultOf(method: string): Message {
+    const capabilities = { tools: {}, prompts: {}, resources: {} };
+    const serverInfo = { name: 'server', version: '1' };
+    const complete = this.hasHandshake ? {} : { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+    if (method === 'initialize') return { protocolVersion: '2025-11-25', capabilities, serverInfo };
+    if (method === 'server/discover') return { ...complete, supportedVersions: ['2026-07-28'], capabilities };
+    return { ...complete, ...this.#list };
+  }
+}
+
+const ABOUT = { name: 'test', version: '1' };
+const READERS = [
+  new ListReader(new Client(ABOUT), true),
+  new ListReader(new ModernClient(ABOUT, { versionNegotiation: { mode: 'legacy' } }), true),
+  new ListReader(new ModernClient(ABOUT, { versionNegotiation: { mode: { pin: '2026-07-28' } } }), false),
+];
+
+/** Whether every client accepts the entry as it gets it from a server of this era. */
+async function isAccepted(kind: ListKind, text: string, isModern: boolean): Promise<boolean> {
+  const isOther = kind === 'tools' && isModern && hasOtherOutput(JSON.parse(text));
+  const bytes = bytesOf(text);
+  const wrapped = isOther ? Buffer.from(asLegacyTool(bytes, { start: 0, end: bytes.length })).toString() : text;
+  for (const reader of READERS) {
+    if (!(await reader.accepts(kind, isOther && reader.hasHandshake ? wrapped : text))) return false;
+  }
+  return true;
+}
+
+/** The only entry of a list, as clients get it. */
+function shown(kind: ListKind, text: string, isModern: boolean) {
+  const list = { entries: [{ bytes: bytesOf(text) }], truncated: undefined, isModern };
+  const rules = { key: 'k', prefix: undefined, policy: () => true, sha256 };
+  const { entries, withheld, repaired } = exposeList(kind, list, rules);
+  const entry = entries[0]?.entry;
+  return {
+    text: entry && Buffer.from(entry).toString(),
+    reasons: [...withheld, ...repaired].map(({ reason }) => reason),
+  };
+}
+
+const ICON = { src: 'x:', mimeType: 'image/png', sizes: ['48x48', 'any'], theme: 'dark' };
+const COMMON = {
+  title: 't',
+  description: 'd',
+  icons: [ICON, { src: 'y:' }],
+  _meta: { a: { b: [1] } },
+  'x-vendor': null,
+};
+const SCHEMA = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  type: 'object',
+  properties: {
+    a: { type: 'string', enum: ['x', 'y'], description: 'a' },
+    b: { type: 'object', properties: { c: { type: 'integer', minimum: 1 } }, required: ['c'] },
+    d: { type: 'array', items: { anyOf: [{ type: 'string' }, { $ref: '#/properties/a' }] } },
+    constructor: {},
+    e: [],
+  },
+  required: ['a', 'b'],
+  additionalProperties: false,
+};
+const ABOUT_RESOURCE = {
+  ...COMMON,
+  name: 'n',
+  mimeType: 'text/plain',
+  annotations: {
+    audience: ['user', 'assistant'],
+    priority: 0.5,
+    lastModified: '2024-02-29T23:59:59.5+14:00',
+    'x-y': 1,
+  },
+};
+const SOUND: Readonly<Record<ListKind, Message>> = {
+  tools: {
+    ...COMMON,
+    name: 'n',
+    inputSchema: SCHEMA,
+    outputSchema: SCHEMA,
+    annotations: { title: 't', readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    execution: { taskSupport: 'optional' },
+  },
+  prompts: {
+    ...COMMON,
+    name: 'n',
+    arguments: [{ name: 'a', title: 't', description: 'd', required: true }, { name: 'b' }],
+  },
+  resources: { ...ABOUT_RESOURCE, uri: 'x:a', size: 7 },
+  templates: { ...ABOUT_RESOURCE, uriTemplate: 'x:{a}' },
+};
+
+/** Values that stand where others should; the last ones are sound at some places. */
+const JUNK = fc.constantFrom<unknown>(
+  ...[
+    null,
+    true,
+    false,
+    0,
+    1.5,
+    -1,
+    Number.POSITIVE_INFINITY,
+    '',
+    'x',
+    'object',
+    [],
+    {},
+    [null],
+    ['x'],
+    [1],
+    [{}],
+    { a: null },
+  ],
+  ...[{ type: 'object' }, { type: 'array' }, { type: ['object', 'null'] }, { type: null }, { properties: { a: true } }],
+  ...[
+    'user',
+    'light',
+    'required',
+    '2023-02-29T00:00:00Z',
+    '2024-06-30T24:00:00Z',
+    '2024-06-30',
+    '2024-06-30T10:00:00Z',
+  ],
+  ...[{ deep: [{ n: Number.NEGATIVE_INFINITY }] }, { $schema: 7, type: 'object', properties: [], required: ['a', 2] }],
+  ...[{ src: 7 }, { name: 'a', required: 'yes' }, { audience: ['user', 'system'] }, { taskSupport: 'never' }],
+);
+
+type Path = readonly (string | number)[];
+
+/** The paths to all values within a value. */
+function pathsIn(value: unknown): Path[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, each]) => [[key], ...pathsIn(each).map((path) => [key, ...path])]);
+}
+
+/** Returns the value with another one at a path; without it if that is `undefined`. */
+function withValue(value: unknown, [key = '', ...rest]: Path, other: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  const inner = rest.length === 0 ? other : withValue(Reflect.get(copy, key), rest, other);
+  if (inner === undefined && !Array.isArray(copy)) Reflect.deleteProperty(copy, key);
+  else Reflect.set(copy, key, inner ?? null);
+  return copy;
+}
+
+/** JSON with numbers that are too large for JavaScript. */
+function jsonOf(value: unknown): string {
+  const replaced = JSON.stringify(value, (_, each) => (Math.abs(each) === Infinity ? `${each}` : each));
+  return replaced.replaceAll('"Infinity"', '1e400').replaceAll('"-Infinity"', '-1e400');
+}
+
+/** A sound entry with some members less and up to three other values somewhere within it. */
+function entryOf(kind: ListKind): fc.Arbitrary<string> {
+  const sound = SOUND[kind];
+  const identity = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' }[kind];
+  const paths = pathsIn(sound).filter(([first]) => first !== identity);
+  const members = fc.subarray(Object.keys(sound).filter((member) => member !== identity));
+  const changes = fc.array(fc.tuple(fc.constantFrom(...paths), fc.option(JUNK, { nil: undefined })), { maxLength: 3 });
+  return fc.tuple(members, changes).map(([kept, changed]) => {
+    const some = Object.fromEntries(Object.entries(sound).filter(([key]) => key === identity || kept.includes(key)));
+    return jsonOf(changed.reduce<unknown>((entry, [path, value]) => withValue(entry, path, value), some));
+  });
+}
+
+beforeAll(async () => {
+  for (const reader of READERS) await reader.connect();
+});
+
+describe.each(['tools', 'prompts', 'resources', 'templates'] as const)('an entry of %s', (kind) => {
+  it.each([false, true])(
+    'reaches clients unchanged if the official SDKs accept it, and in a form that they accept otherwise (modern server: %s)',
+    async (isModern) => {
+      await fc.assert(
+        fc.asyncProperty(entryOf(kind), async (text) => {
+          const { text: entry, reasons } = shown(kind, text, isModern);
+          if (await isAccepted(kind, text, isModern)) expect(entry).toBe(text);
+          else if (entry !== undefined) expect([entry, await isAccepted(kind, entry, isModern)]).toEqual([entry, true]);
+          else expect(reasons).toHaveLength(1);
+        }),
+        { numRuns: repetitions({ short: 300, full: 5_000 }) },
+      );
+    },
+    600_000,
+  );
+});
