@@ -75,24 +75,59 @@ export type Cell = string | { readonly text: string; readonly format: Format | u
 const MIN_WIDTH = 6;
 const GAP = 2;
 
-/** Aligns columns, two spaces apart. On a terminal, the widest columns are cut so that each row fits on one line. */
-export function table(rows: readonly (readonly Cell[])[], look: Look = PLAIN): string {
+/**
+ * Aligns columns, two spaces apart. On a terminal, the text of the widest columns wraps at spaces so that each row fits. No word is
+ * cut, because a person types names, packages and versions, or consents to them; a row of long words is wider than the terminal.
+ * The columns from `cutFrom` on are cut instead of wrapped.
+ */
+export function table(
+  rows: readonly (readonly Cell[])[],
+  look: Look = PLAIN,
+  cutFrom = Number.POSITIVE_INFINITY,
+): string {
   const texts = rows.map((row) => row.map((cell) => toText(cell, look)));
-  const natural = (texts[0] ?? []).map((_, column) => Math.max(...texts.map((row) => stringWidth(row[column] ?? ''))));
-  const widths = narrowed(natural, look.width);
+  const columns = texts[0]?.map((_, column) => texts.map((row) => row[column] ?? '')) ?? [];
+  const natural = columns.map(widthOf);
+  const least = columns.map((column, at) =>
+    at >= cutFrom ? MIN_WIDTH : widthOf(column.flatMap((text) => text.split(' '))),
+  );
+  const widths = narrowed(natural, least, look.width);
+  const linesOf = (text: string, column: number) => {
+    const width = widths[column] ?? 0;
+    if (stringWidth(text) <= width) return [text];
+    return column >= cutFrom ? [cliTruncate(text, width)] : wrapped(text, width);
+  };
   return rows
-    .map((row, at) => {
+    .flatMap((row, at) => {
       const head: Format | undefined = at === 0 ? 'bold' : undefined;
-      const cells = row.map((cell, column) => {
-        const [text, width] = [texts[at]?.[column] ?? '', widths[column] ?? 0];
-        const shown = stringWidth(text) > width ? cliTruncate(text, width) : text;
-        const isLast = column === row.length - 1;
-        const padding = isLast ? '' : ' '.repeat(width - stringWidth(shown));
-        return paint(look, typeof cell === 'string' ? head : cell.format, shown) + padding;
+      const cells = row.map((_, column) => linesOf(texts[at]?.[column] ?? '', column));
+      const height = Math.max(...cells.map(({ length }) => length));
+      return Array.from({ length: height }, (_, line) => {
+        const parts = row.map((cell, column) => {
+          const shown = cells[column]?.[line] ?? '';
+          const padding = ' '.repeat(column === row.length - 1 ? 0 : (widths[column] ?? 0) - stringWidth(shown));
+          return paint(look, typeof cell === 'string' ? head : cell.format, shown) + padding;
+        });
+        return parts.join(' '.repeat(GAP)).trimEnd();
       });
-      return cells.join(' '.repeat(GAP)).trimEnd();
     })
     .join('\n');
+}
+
+function widthOf(texts: readonly string[]): number {
+  return Math.max(0, ...texts.map((text) => stringWidth(text)));
+}
+
+/** The text in lines of at most this width, without a cut in a word. */
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    const longer = `${last} ${word}`;
+    if (last !== undefined && stringWidth(longer) <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 /** A file or a pipe gets the text of a server as it is. */
@@ -101,16 +136,22 @@ function toText(cell: Cell, { width }: Look): string {
   return width === undefined ? text : printable(text);
 }
 
-/** Cuts the widest columns, which are those of descriptions and paths, until the row fits. */
-function narrowed(widths: readonly number[], available: number | undefined): readonly number[] {
+/** Narrows the widest columns, which are those of descriptions, until the row fits or none can be narrower. */
+function narrowed(
+  widths: readonly number[],
+  least: readonly number[],
+  available: number | undefined,
+): readonly number[] {
   if (available === undefined) return widths;
-  const cut = [...widths];
-  let excess = cut.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - available;
-  for (let widest = Math.max(...cut); excess > 0 && widest > MIN_WIDTH; widest = Math.max(...cut)) {
-    cut[cut.lastIndexOf(widest)] = widest - 1;
-    excess -= 1;
+  const narrow = [...widths];
+  let excess = narrow.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - available;
+  for (; excess > 0; excess -= 1) {
+    const widest = Math.max(...narrow.filter((width, column) => width > (least[column] ?? 0)));
+    const at = narrow.findLastIndex((width, column) => width === widest && width > (least[column] ?? 0));
+    if (at === -1) break;
+    narrow[at] = widest - 1;
   }
-  return cut;
+  return narrow;
 }
 
 /** A line on a terminal that is overwritten with each update and cleared at the end. Does nothing without a terminal. */

@@ -62,17 +62,34 @@ describe('a table', () => {
     ).toBe('A    LONG  C\naaa  b');
   });
 
-  it('is as wide as the terminal at most: the widest columns are cut', () => {
-    expect(table(TOOLS, { width: 60, isColored: false }).split('\n')).toEqual([
+  it('cuts the columns that may be cut, such as descriptions, so that each row fits on one line', () => {
+    expect(table(TOOLS, { width: 60, isColored: false }, 2).split('\n')).toEqual([
       'TOOL                   SERVER  DESCRIPTION',
       'files__read_text_file  files   Reads a file as text and ret…',
       'files__write           files   Writes.',
     ]);
   });
 
-  it('keeps a few columns of each cell in a terminal that is too narrow', () => {
-    const widest = table(TOOLS, { width: 10, isColored: false }).split('\n')[1];
+  it('keeps a few columns of each cell of a screen in a terminal that is too narrow', () => {
+    const widest = table(TOOLS, { width: 10, isColored: false }, 0).split('\n')[1];
     expect(widest).toBe('files…  files   Reads…');
+  });
+
+  it.each([60, 80, 120])('keeps every word whole at %i columns, and wraps sentences', (width) => {
+    const [name, version] = ['@modelcontextprotocol/server-filesystem', '2026.8.31'];
+    const result = 'installed, but its author marks this version as deprecated in favor of another package';
+    const rows = [
+      ['SERVER', 'PACKAGE', 'VERSION', 'RESULT'],
+      ['a-server-with-24-letters', name, version, result],
+      ['b', 'b', '1.0.0', 'installed'],
+    ];
+    const lines = table(rows, { width, isColored: false }).split('\n');
+    const words = (text: string) => text.split(' ').filter((word) => word !== '');
+    expect(words(lines.join(' ')).sort()).toEqual(words(rows.flat().join(' ')).sort());
+    expect(lines.at(1)).toMatch(`a-server-with-24-letters  ${name}  ${version}  installed,`);
+    // The names alone are wider than 80 columns.
+    const longest = 'a-server-with-24-letters'.length + name.length + version.length + 'deprecated'.length + 6;
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(Math.max(width, longest));
   });
 
   it('has a bold head and colored cells where colors are wanted, in the same columns', () => {

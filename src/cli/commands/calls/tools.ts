@@ -110,7 +110,7 @@ function describeSizes(rows: readonly ToolRow[], sum: number, advice: readonly T
   ]);
   const total = `${plural(rows.length, 'tool')}, about ${plural(sum, 'token')} (a token is about four bytes).`;
   const lines = advice.map(({ text, server, yaml }) => `${text}\n  in the entry of ${server}:  ${yaml}`);
-  const parts = [table([['TOKENS', 'TOOL', 'SERVER', 'DESCRIPTION'], ...cells], look), total];
+  const parts = [table([['TOKENS', 'TOOL', 'SERVER', 'DESCRIPTION'], ...cells], look, 3), total];
   return [...parts, ...(lines.length === 0 ? [] : [`To save tokens:\n${lines.join('\n')}`])].join('\n\n');
 }
 
@@ -182,5 +182,5 @@ function describe(result: ListToolsResult, servers: readonly ServerReport[], wit
   const sections = [[['TOOL', 'SERVER', 'DESCRIPTION'], ...listed]];
   if (quarantined.length > 0) sections.push([['QUARANTINED', 'SERVER', 'REASON'], ...quarantined]);
   const look = lookOf(process.stdout);
-  return sections.map((rows) => table(rows, look)).join('\n\n');
+  return sections.map((rows) => table(rows, look, 2)).join('\n\n');
 }

@@ -182,7 +182,7 @@ function titleOf({ hub, servers, clients }: WatchState): string {
 function serverLines({ servers, chosen }: WatchState, height: number, look: Look): string[] {
   const rows = servers.map((server) => serverRow(server, server.key === chosen, look));
   const head = ['', 'SERVER', 'STATE', 'CALLS/S', 'P50', 'MEMORY', 'LAST ERROR'];
-  const [title = '', ...lines] = table([head, ...rows], look).split('\n');
+  const [title = '', ...lines] = table([head, ...rows], look, 0).split('\n');
   const visible = Math.max(height - 1, 1);
   const at = servers.findIndex(({ key }) => key === chosen);
   const first = Math.min(Math.max(at - Math.floor(visible / 2), 0), Math.max(lines.length - visible, 0));
@@ -209,7 +209,7 @@ function clientTable({ clients }: WatchState, look: Look): string[] {
     name ?? '(has not introduced itself)',
     ...[version ?? UNKNOWN, String(pid), duration(uptimeSeconds), String(inFlight)],
   ]);
-  return table([['CLIENT', 'VERSION', 'PID', 'ATTACHED FOR', 'IN FLIGHT'], ...rows], look).split('\n');
+  return table([['CLIENT', 'VERSION', 'PID', 'ATTACHED FOR', 'IN FLIGHT'], ...rows], look, 0).split('\n');
 }
 
 /** Returns a heading and the last output of the chosen server, or nothing if the log is not shown. */
