@@ -141,6 +141,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'config/resolve',
       'state',
       'observe',
+      'sandbox',
     ],
     ...['node', 'npm:semver'],
   ],

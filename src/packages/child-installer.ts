@@ -113,8 +113,8 @@ export class ChildInstaller implements Installer {
   }
 }
 
-function keyOf({ name, version, bin, installScripts }: PackageRequest): string {
-  return JSON.stringify([name, version, bin, installScripts]);
+function keyOf({ name, version, bin, installScripts, foreignDependencies, isConfined }: PackageRequest): string {
+  return JSON.stringify([name, version, bin, installScripts, foreignDependencies, isConfined]);
 }
 
 function withProgram({ missing: _, ...spec }: ChildSpec, program: string): ChildSpec {

@@ -1,13 +1,14 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
+import { devNull, homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { ERROR_SIGNS } from '../errors/error-text.js';
 import { fileErrorIn } from '../errors/file-error.js';
-import { realPath, replaceFile } from '../files/whole-file.js';
+import { readTextFile, realPath, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { endGroup } from '../process/end-group.js';
-import { npmEnvironment, serverNode } from '../process/environment.js';
+import { environmentOf, networkVariables, npmEnvironment, serverNode } from '../process/environment.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
-import { spawnChild } from '../process/spawn-child.js';
+import { type SpawnRequest, spawnChild } from '../process/spawn-child.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import type { LockedPackage } from './lock-file.js';
@@ -68,39 +69,42 @@ export class NpmClient {
     const { stdout } = await this.#run(
       ['view', name, 'dist-tags', 'versions', 'engines', '--json'],
       folder,
-      env,
+      { env, foreignDependencies: false, isConfined: false },
       signal,
     );
     return readPublished(stdout, name);
   }
 
   /** Resolves the versions of a package and its dependencies without installing them. */
-  async resolve(folder: string, { name, version, env }: PackageRequest, signal: AbortSignal): Promise<LockedPackage> {
+  async resolve(folder: string, request: PackageRequest, signal: AbortSignal): Promise<LockedPackage> {
+    const { name, version } = request;
     await writeJson(folder, 'package.json', PACKAGE);
     const args = ['install', specOf(name, version), '--package-lock-only', SCRIPTS_OFF, ...OPTIONS];
-    await this.#run(args, folder, env, signal);
-    return readResult(folder, name);
+    await this.#run(args, folder, request, signal);
+    return permitted(readResult(folder, name), request);
   }
 
   /** Installs the locked versions, or else the newest accepted versions, into an empty folder. */
   async install(
     folder: string,
-    { name, version, installScripts, env }: PackageRequest,
+    request: PackageRequest,
     locked: LockedPackage | undefined,
     signal: AbortSignal,
   ): Promise<LockedPackage> {
+    const { name, version, installScripts } = request;
     const scripts = installScripts ? SCRIPTS_ON : SCRIPTS_OFF;
     if (locked === undefined) {
       await writeJson(folder, 'package.json', PACKAGE);
-      await this.#run(['install', specOf(name, version), scripts, ...OPTIONS], folder, env, signal);
+      await this.#run(['install', specOf(name, version), scripts, ...OPTIONS], folder, request, signal);
     } else {
+      permitted(locked, request);
       const dependencies = { [name]: locked.version };
       const packages = { '': { dependencies }, ...locked.tree };
       await writeJson(folder, 'package.json', { ...PACKAGE, dependencies });
       await writeJson(folder, 'package-lock.json', { lockfileVersion: 3, requires: true, packages });
-      await this.#run(['ci', scripts, ...OPTIONS], folder, env, signal);
+      await this.#run(['ci', scripts, ...OPTIONS], folder, request, signal);
     }
-    const installed = readResult(folder, name);
+    const installed = permitted(readResult(folder, name), request);
     if (locked !== undefined && installed.integrity !== locked.integrity) {
       throw new NpmFault({
         message: `EINTEGRITY: ${locked.integrity} is locked, ${installed.integrity} was installed`,
@@ -113,7 +117,11 @@ export class NpmClient {
   async #run(
     args: readonly string[],
     cwd: string,
-    declared: PackageRequest['env'],
+    {
+      env: declared,
+      foreignDependencies,
+      isConfined,
+    }: Pick<PackageRequest, 'env' | 'foreignDependencies' | 'isConfined'>,
     signal: AbortSignal,
   ): Promise<NpmResult> {
     const { clock, orphanGuard } = this.#options;
@@ -126,17 +134,22 @@ export class NpmClient {
         hint: 'install Node.js, which brings npm, then restart Trunkline',
       });
     }
-    const result = await runNpm({
+    const run = {
       npm,
       nodePath: node.path,
-      args: [...args, ...ALWAYS, '--prefix', cwd],
+      args: [...args, ...ALWAYS, ...(foreignDependencies ? [] : REGISTRY_ALONE), '--prefix', cwd],
       cwd,
-      env: args.includes(SCRIPTS_ON) ? { ...environment, ...ALL_SCRIPTS } : environment,
+      env: {
+        ...environment,
+        ...(args.includes(SCRIPTS_ON) && ALL_SCRIPTS),
+        ...gitOf(environment, foreignDependencies),
+      },
       clock,
       signal,
-      onBegun: (pgid) => orphanGuard.add(pgid),
-      onGone: (pgid) => orphanGuard.remove(pgid),
-    });
+      onBegun: (pgid: number) => orphanGuard.add(pgid),
+      onGone: (pgid: number) => orphanGuard.remove(pgid),
+    };
+    const result = isConfined ? await runConfined(run, declared) : await runNpm(run);
     signal.throwIfAborted();
     if (result.code !== 0) throw new NpmFault(explainNpmFailure(result.code, result.lines), result.lines);
     return result;
@@ -147,6 +160,8 @@ const PACKAGE = { private: true };
 
 /** Overrides user settings that would change the effect of these commands. */
 const ALWAYS = ['--global=false', '--dry-run=false', '--loglevel=error', '--no-progress', '--no-update-notifier'];
+/** Refuses dependencies from elsewhere than from the registry. Versions of npm before 11 ignore these, so the result is checked, too. */
+const REGISTRY_ALONE = ['git', 'remote', 'file', 'directory'].map((kind) => `--allow-${kind}=none`);
 const OPTIONS = [
   '--omit=dev',
   '--save-exact',
@@ -163,6 +178,29 @@ const SCRIPTS_OFF = '--ignore-scripts';
 const SCRIPTS_ON = '--ignore-scripts=false';
 /** Setting without which newer versions of npm run no install scripts. Older versions ignore the setting. */
 const ALL_SCRIPTS = { npm_config_dangerously_allow_all_scripts: 'true' };
+
+/**
+ * The git that npm runs. A repository can name another one in its `.npmrc`, and a variable outweighs the file, so there is always one:
+ * a file that cannot exist, unless dependencies may come from repositories.
+ */
+function gitOf(environment: Readonly<Record<string, string | undefined>>, isAllowed: boolean) {
+  const { npm_config_git: own = 'git' } = environment;
+  return { NPM_CONFIG_GIT: undefined, npm_config_git: isAllowed ? own : join(devNull, 'git') };
+}
+
+/** Returns a tree whose packages all come from the registry, unless others are allowed. Throws an `NpmFault`. */
+function permitted(locked: LockedPackage, { foreignDependencies }: PackageRequest): LockedPackage {
+  // npm notes the origin of a package only if it is not the registry.
+  const foreign = Object.entries(locked.tree).find(
+    ([, entry]) => isRecord(entry) && (entry.resolved !== undefined || entry.link === true),
+  );
+  if (foreign === undefined || foreignDependencies) return locked;
+  const name = foreign[0].slice(foreign[0].lastIndexOf('node_modules/') + 'node_modules/'.length);
+  throw new NpmFault({ message: `the package needs \`${name}\` from elsewhere than from the registry`, hint: FOREIGN });
+}
+
+const FOREIGN =
+  'npm may run what comes from there, so set `foreignDependencies: true` in the entry of the server only if you trust it';
 
 function specOf(name: string, version: string | undefined): string {
   return version === undefined ? name : `${name}@${version}`;
@@ -236,6 +274,8 @@ export interface NpmRun {
   readonly onBegun: (pgid: number) => void;
   /** Called when no process of the group is left. */
   readonly onGone: (pgid: number) => void;
+  /** Changes the request to start npm. */
+  readonly confine?: (request: SpawnRequest) => Promise<SpawnRequest>;
 }
 
 interface NpmResult {
@@ -250,20 +290,18 @@ const MAX_OUTPUT_CHARACTERS = 1024 * 1024;
 /** Stops an aborted npm quickly. An npm that has ended gets 50 ms, in which its exit is noticed. */
 const LADDER = { termAfterMs: 50, killAfterMs: 1_000 };
 
-/** Runs npm in its own process group. Resolves when no process of the group is left. Never rejects. */
+/** Runs npm in its own process group. Resolves when no process of the group is left. Rejects only if `confine` does. */
 export async function runNpm(run: NpmRun): Promise<NpmResult> {
   const { npm, nodePath, args, cwd, clock, signal } = run;
   let fault: string | undefined;
   const env = Object.fromEntries(Object.entries(run.env).flatMap(([name, value]) => (value ? [[name, value]] : [])));
-  const child = spawnChild(
-    { command: nodePath, args: [npm, ...args], cwd, env },
-    {
-      onSpawnError: (error) => {
-        fault = error.message;
-      },
-      onExit: () => {},
+  const request: SpawnRequest = { command: nodePath, args: [npm, ...args], cwd, env };
+  const child = spawnChild((await run.confine?.(request)) ?? request, {
+    onSpawnError: (error) => {
+      fault = error.message;
     },
-  );
+    onExit: () => {},
+  });
   if (child.pid !== undefined) run.onBegun(child.pid);
   child.stdin.end();
   const stdout = collect(child.stdout);
@@ -281,6 +319,45 @@ export async function runNpm(run: NpmRun): Promise<NpmResult> {
     .split('\n')
     .filter((line) => line.trim() !== '');
   return { code, stdout: stdout(), lines: fault === undefined ? lines : [...lines, fault] };
+}
+
+/**
+ * Runs npm as the servers that need the package are run. It reads the settings of npm and the variables that they name, because the
+ * registry may need them. Its cache is a new one beside the folder, because packages could change what others find there. Throws
+ * an `NpmFault` if nothing can be confined.
+ */
+async function runConfined(run: NpmRun, declared: PackageRequest['env']): Promise<NpmResult> {
+  const { env, nodePath, npm, cwd, args } = run;
+  const home = env.HOME || homedir();
+  const ownHome = `${cwd}-home`;
+  const settings = [env.npm_config_userconfig ?? join(home, '.npmrc'), env.npm_config_globalconfig ?? '/etc/npmrc'];
+  const text = settings.map((file) => readTextFile(file) ?? '').join('\n');
+  const named = [...text.matchAll(/\$\{(\w+)\??\}/g)].map(([, name = '']) => [name, env[name]] as const);
+  const [, cafile] = /^\s*cafile\s*=\s*"?([^"\n]+)/m.exec(text) ?? [];
+  const read = [...settings, env.npm_config_cafile ?? cafile?.trim() ?? ''].filter((file) => file !== '');
+  await mkdir(ownHome, { mode: 0o700 });
+  try {
+    return await runNpm({
+      ...run,
+      args: [...args, '--cache', join(home, '.npm')],
+      env: {
+        ...environmentOf({ command: nodePath, args: [npm], env: declared }, env),
+        ...{ ...networkVariables(env), ...Object.fromEntries(named), TMPDIR: undefined },
+      },
+      confine: async (request) => {
+        const { confineInstallation } = await import('../sandbox/confined-launch.js');
+        const confined = await confineInstallation(request, { home, ownHome, read });
+        if (!('code' in confined)) return confined;
+        const { code, reason, remedy } = confined;
+        throw new NpmFault({
+          message: `its server must be confined, and so must npm, but ${reason}`,
+          hint: `${remedy} (${code})`,
+        });
+      },
+    });
+  } finally {
+    await rm(ownHome, { recursive: true, force: true, maxRetries: 3 });
+  }
 }
 
 function collect(stream: NodeJS.ReadableStream): () => string {
@@ -304,7 +381,9 @@ interface NpmFailure {
 export function explainNpmFailure(code: number | null, lines: readonly string[]): NpmFailure {
   const said = lines.map((line) => line.replace(/^npm (?:error|ERR!) ?/i, '').trim()).filter(Boolean);
   const errorCode = said.find((line) => line.startsWith('code '))?.slice('code '.length);
-  const cause = CAUSES.find(({ codes }) => errorCode !== undefined && codes.test(errorCode));
+  // Older versions of npm have no rule about origins, and find no git.
+  const rule = said.includes('spawn ENOTDIR') ? 'EALLOWGIT' : errorCode;
+  const cause = CAUSES.find(({ codes }) => rule !== undefined && codes.test(rule));
   if (cause !== undefined) return { message: `${errorCode}: ${cause.describe(said)}`, hint: cause.hint };
   const [syscall = 'write', path] = ['syscall', 'path'].map((name) => {
     return said.find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
@@ -326,6 +405,11 @@ interface Cause {
 }
 
 const CAUSES: readonly Cause[] = [
+  {
+    codes: /^EALLOW(?:GIT|REMOTE|FILE|DIRECTORY)$/,
+    describe: () => 'the package needs another one from elsewhere than from the registry',
+    hint: FOREIGN,
+  },
   {
     codes: /^E404$/,
     describe: (said) => {

@@ -40,6 +40,8 @@ interface Confined {
   readonly words: readonly string[];
   /** Folder that takes what is written outside of all openings. Without it, nothing can be written there. */
   readonly scratch?: string | undefined;
+  /** Whether it has the network of the machine, with all its addresses. */
+  readonly sharesNetwork?: boolean | undefined;
 }
 
 /** Command line of bubblewrap, and the rest of its arguments. */
@@ -57,14 +59,19 @@ interface BubblewrapCommand {
  * capability, and because a process could change the memory of bubblewrap, which runs beside it without the filter.
  */
 export function bubblewrapCommand(confined: Confined, { system, isFolder, hidden }: Surroundings): BubblewrapCommand {
-  const { policy, cwd, filterDescriptor, argumentsDescriptor, words, scratch } = confined;
+  const { policy, cwd, filterDescriptor, argumentsDescriptor, words, scratch, sharesNetwork = false } = confined;
   const emptied = policy.closed.filter(isFolder);
   const settings = [
-    ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+    ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+    ...(sharesNetwork ? [] : ['--unshare-net']),
     ...['--cap-drop', 'ALL'],
     ...(scratch === undefined ? [] : ['--bind', scratch, '/']),
     ...SYSTEM_FOLDERS.flatMap((path) => systemFolder(path, system[path])),
-    ...SYSTEM_FILES.flatMap((path) => ['--ro-bind-try', path, path]),
+    ...[...SYSTEM_FILES, ...(sharesNetwork ? ['/etc/resolv.conf'] : [])].flatMap((path) => [
+      '--ro-bind-try',
+      path,
+      path,
+    ]),
     ...['--proc', '/proc', ...hidden.flatMap((path) => ['--ro-bind', '/dev/null', path])],
     ...['--dev', '/dev', '--tmpfs', '/dev/shm', '--tmpfs', '/tmp', '--tmpfs', '/var/tmp'],
     ...mountsOf(policy, emptied),

@@ -5,7 +5,7 @@ import { realPath, statOf } from '../files/whole-file.js';
 import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
 import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
-import { confinement } from './availability.js';
+import { type ConfinementFault, confinement } from './availability.js';
 import { bubblewrapCommand, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
 import { CERTIFICATE_VARIABLES, isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
 import { syscallFilter } from './syscall-filter.js';
@@ -101,29 +101,53 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
     return refuse(`its home folder ${policy.ownHome} cannot be prepared: ${String(error)}`);
   }
   const proxy = policy.network.length === 0 && trial === undefined ? undefined : await openProxy(policy, options);
-  const filter = syscallFilter(policy);
   const confine = (request: SpawnRequest): SpawnRequest => {
     const own = [command, ...request.args];
     const words = proxy === undefined ? own : ['/bin/sh', '-c', LISTEN_FIRST, serverNode().path, LISTEN, ...own];
-    const descriptors = { filterDescriptor: 3, argumentsDescriptor: 4 };
-    const { args, input } = bubblewrapCommand(
-      { policy, cwd: request.cwd, ...descriptors, words, scratch: trial?.scratch },
-      {
-        system: systemFolders(),
-        isFolder: (path) => kindOf(path) === 'folder',
-        hidden: HIDDEN_FILES.filter((path) => kindOf(path) !== undefined),
-      },
-    );
     return {
-      ...request,
-      command: available.program,
-      args,
+      ...wrapped(request, available.program, { policy, words, scratch: trial?.scratch }),
       env: variablesIn(request.env, policy, proxy !== undefined),
-      inputs: [filter, Buffer.from(input)],
       ...(proxy && { onListener: (listener) => proxy.serve(listener) }),
     };
   };
   return { kind: 'ready', confine, policy, close: () => proxy?.close() };
+}
+
+/** The request to start these words in bubblewrap. */
+function wrapped(
+  request: SpawnRequest,
+  program: string,
+  confined: Pick<Parameters<typeof bubblewrapCommand>[0], 'policy' | 'words' | 'scratch' | 'sharesNetwork'>,
+): SpawnRequest {
+  const { args, input } = bubblewrapCommand(
+    { ...confined, cwd: request.cwd, filterDescriptor: 3, argumentsDescriptor: 4 },
+    {
+      system: systemFolders(),
+      isFolder: (path) => kindOf(path) === 'folder',
+      hidden: HIDDEN_FILES.filter((path) => kindOf(path) !== undefined),
+    },
+  );
+  return { ...request, command: program, args, inputs: [syscallFilter(confined.policy), Buffer.from(input)] };
+}
+
+/**
+ * Confines a program that installs something for confined servers: it has the network of the machine, reads the system, itself and
+ * the files `read`, and writes its working folder and `ownHome`, which it has as its home folder. Returns the reason if it cannot be.
+ */
+export async function confineInstallation(
+  request: SpawnRequest,
+  { home, ownHome, read }: { readonly home: string; readonly ownHome: string; readonly read: readonly string[] },
+): Promise<SpawnRequest | ConfinementFault> {
+  const available = await confinement();
+  if (!available.isAvailable) return available.fault;
+  const own = { server: '', read, write: [request.cwd], network: [], unixSockets: false, opensFolder: false };
+  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => request.env[name] ?? []);
+  const places = { home: realPath(home) ?? home, ownHome, node: serverNode().path, certificates, closed: [] };
+  const policy = policyOf(request, own, places, { linkAt, kindOf, firstLine });
+  prepareHome(policy);
+  const words = [policy.command ?? request.command, ...request.args];
+  const confined = wrapped(request, available.program, { policy, words, sharesNetwork: true });
+  return { ...confined, env: { ...request.env, HOME: homeOf(policy) } };
 }
 
 function refuse(reason: string): Confined {

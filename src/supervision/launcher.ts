@@ -251,6 +251,10 @@ export interface PackageRequest {
   readonly bin: string | undefined;
   /** Whether the packages may run install scripts. */
   readonly installScripts: boolean;
+  /** Whether dependencies may come from elsewhere than from the registry. */
+  readonly foreignDependencies: boolean;
+  /** Whether npm is confined, as the server is. */
+  readonly isConfined: boolean;
   /** Variables for npm, besides the environment of Trunkline: what `defaults.env` of the configuration names. */
   readonly env: Readonly<Record<string, string>>;
   /** Time limit of the installation, not counting the wait for other installations. */

@@ -142,9 +142,22 @@ describe('a failure of npm', () => {
       'ETARGET: the registry has no version `tool@99.1.0`',
       'correct the version',
     ],
-  ])('names a package or version that the registry does not have: %j', (output, message, hint) => {
-    expect(explain(output)).toEqual({ message, hint: expect.stringContaining(hint) });
-  });
+    [
+      'npm error code EALLOWGIT\nnpm error Fetching packages of type "git" have been disabled',
+      'EALLOWGIT: the package needs another one from elsewhere than from the registry',
+      'set `foreignDependencies: true` in the entry',
+    ],
+    [
+      'npm error code ENOTDIR\nnpm error syscall spawn\nnpm error errno -20\nnpm error spawn ENOTDIR',
+      'ENOTDIR: the package needs another one from elsewhere than from the registry',
+      'set `foreignDependencies: true` in the entry',
+    ],
+  ])(
+    'names a package or version that the registry does not have, or that comes from elsewhere: %j',
+    (output, message, hint) => {
+      expect(explain(output)).toEqual({ message, hint: expect.stringContaining(hint) });
+    },
+  );
 
   it.each([
     ['E401', 'the registry refused access', 'npm login'],

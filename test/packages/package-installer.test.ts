@@ -58,7 +58,16 @@ function place({ limit = 3 } = {}) {
     });
   const installer = open();
   const obtain = (name: string, signal = NEVER, by = installer): Promise<Obtained> => {
-    const request = { name, version: undefined, shown: name, bin: undefined, installScripts: false, env: {} };
+    const request = {
+      name,
+      version: undefined,
+      shown: name,
+      bin: undefined,
+      installScripts: false,
+      foreignDependencies: false,
+      isConfined: false,
+      env: {},
+    };
     return by.obtain({ ...request, budgetMs: 60_000 }, signal);
   };
   // Those that begin together may do so in any order.

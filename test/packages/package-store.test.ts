@@ -134,7 +134,7 @@ describe('the store', () => {
 
 const REQUEST: PackageRequest = {
   ...{ shown: '@acme/server', name: '@acme/server', version: undefined, bin: undefined },
-  ...{ installScripts: false, env: {}, budgetMs: 1_000 },
+  ...{ installScripts: false, foreignDependencies: false, isConfined: false, env: {}, budgetMs: 1_000 },
 };
 const TREE = {
   'node_modules/@acme/server': { version: '1.0.0' },

@@ -30,6 +30,8 @@ export function missingSpec(key = 'files'): ChildSpec {
     version: undefined,
     bin: undefined,
     installScripts: false,
+    foreignDependencies: false,
+    isConfined: false,
     env: {},
     budgetMs: 300_000,
   };

@@ -25,6 +25,8 @@ export interface PublishOptions {
   readonly node?: string;
   /** Has a program to run while it is installed. */
   readonly hasInstallScript?: boolean;
+  /** A command line that it runs while it is installed. */
+  readonly installScript?: string;
 }
 
 interface Version {
@@ -68,7 +70,8 @@ export class Registry {
 
   publish(name: string, options: PublishOptions): void {
     const { version, tag = 'latest', tools = ['greet'], isUnlisted = false } = options;
-    const { fault, dependencies, node, hasInstallScript } = options;
+    const { fault, dependencies, node, installScript } = options;
+    const { hasInstallScript = installScript !== undefined } = options;
     const definitions = tools.map((tool) =>
       typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool,
     );
@@ -80,7 +83,7 @@ export class Registry {
       ...(fault && { fault }),
       ...(dependencies && { dependencies }),
       ...(node && { engines: { node } }),
-      ...(hasInstallScript && { scripts: { install: 'node server.mjs install' } }),
+      ...(hasInstallScript && { scripts: { install: installScript ?? 'node server.mjs install' } }),
     };
     const tarball = pack({
       'package.json': JSON.stringify(manifest),

@@ -484,8 +484,11 @@ function program(
     };
   }
   return faultsAt(['package'], () => {
-    const { installScripts, installTimeoutMs: budgetMs } = settings;
-    const request = { shown, ...parsePackage(expand(shown), shown), bin, installScripts, env: forNpm, budgetMs };
+    const { installScripts, foreignDependencies, sandbox, installTimeoutMs: budgetMs } = settings;
+    const request = {
+      ...{ shown, ...parsePackage(expand(shown), shown), bin, installScripts, foreignDependencies },
+      ...{ isConfined: sandbox !== false, env: forNpm, budgetMs },
+    };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
     return { command: nodePath, args: [found.program, ...args], package: { request, found } };

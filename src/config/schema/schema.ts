@@ -325,7 +325,7 @@ const server = mapWith(
         'sharing',
       );
     if (entry.package !== undefined || first === 'url') return;
-    for (const key of ['bin', 'installScripts']) {
+    for (const key of ['bin', 'installScripts', 'foreignDependencies']) {
       if (entry[key] !== undefined)
         report(`found \`${key}\` without \`package\`; add \`package\` or remove \`${key}\``, key);
     }
@@ -341,6 +341,7 @@ const PROGRAM_KEYS = [
   'cwd',
   'bin',
   'installScripts',
+  'foreignDependencies',
   'env',
   'limits',
   'leaveRunning',

@@ -107,6 +107,10 @@ export const SERVER_SETTINGS = {
     false,
     'Runs the install scripts of this package and of its dependencies when they are installed.',
   ),
+  foreignDependencies: flag(
+    false,
+    'Allows dependencies of this package that come from git repositories, URLs or folders, and not from the registry. Git runs for them, without install scripts.',
+  ),
   trusted: flag(
     false,
     'Trusts the annotations of the tools. If the server ends during a call of a tool with readOnlyHint or idempotentHint, Trunkline sends the call once more.',

@@ -10,6 +10,8 @@ const REQUEST: PackageRequest = {
   version: undefined,
   bin: undefined,
   installScripts: false,
+  foreignDependencies: false,
+  isConfined: false,
   env: {},
   budgetMs: 1_000,
 };
