@@ -12,6 +12,8 @@ const FIRST_PROBE_MS = 100;
 export interface DrainedClient {
   /** Number of requests without an answer. */
   readonly inFlight: number;
+  /** Whether the client has sent something after it could read an answer. */
+  readonly isLive: boolean;
   /** Resolves when the client has closed stdin. It may still wait for answers. */
   readonly inputEnded: Promise<void>;
   /** Resolves when the client has closed stdin and has all answers, or when stdout has no reader any more. */
@@ -33,7 +35,7 @@ export interface DrainOptions {
 }
 
 /**
- * Resolves when the client has left. A client that closes stdin still gets the answers that come within the drain. The
+ * Resolves when the client has left. A live client that closes stdin still gets the answers that come within the drain. The
  * drain begins when no server is starting any more. It ends at once when all requests are answered, when stdout has no
  * reader, or at a signal, because the signal also ends the servers.
  */
@@ -50,13 +52,17 @@ export async function drainClient(client: DrainedClient, options: DrainOptions):
   await client.left;
 }
 
-/** Calls `close` when the time for the drain is over. `end` completes the log record: it names what ends with the drain. */
+/**
+ * Calls `close` when the time for the drain is over. `end` completes the log record: it names what ends with the drain. A pipe with a
+ * list of messages (`printf … | trunkline`) has no such time: it waits for its answers, and its requests have timeouts of their own.
+ */
 export function limitDrain(
-  client: Pick<DrainedClient, 'inFlight'>,
+  client: Pick<DrainedClient, 'inFlight' | 'isLive'>,
   close: () => void,
   { clock, events, gateway, startupWaitMs, logger }: DrainOptions,
   end = 'Trunkline ends',
 ): Cancel {
+  if (!client.isLive) return () => {};
   let cancelDrain: Cancel | undefined;
   let isWaitOver = false;
   const giveUp = () => {

@@ -100,6 +100,9 @@ async function openStdioClient(platform: Platform, gateway: PendingGateway, view
     get inFlight() {
       return transport.inFlight;
     },
+    get isLive() {
+      return transport.isLive;
+    },
     probe: () => transport.probe(),
     close: () => transport.close(),
   };

@@ -4,7 +4,7 @@ import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 
 /** A client with one unanswered request, and servers that the test starts. */
-function waiting() {
+function waiting(isLive = true) {
   const { clock, events, gateway, server, connect } = scriptGateway({ servers: { a: { tools: ['x'] } } });
   const said: string[] = [];
   let endInput = () => {};
@@ -19,6 +19,7 @@ function waiting() {
     inputEnded,
     left,
     inFlight: 1,
+    isLive,
     probe: () => void said.push(`probe at ${clock.now()}`),
     close: () => {
       said.push(`close at ${clock.now()}`);
@@ -118,6 +119,18 @@ describe('a client that has closed stdin and waits for answers', () => {
     abort();
     await drained;
     expect([said(), clock.pending]).toEqual([['close at 0'], 0]);
+  });
+
+  it('is never given up if it is a pipe with a list of messages, whose requests have timeouts of their own', async () => {
+    const { clock, server, connect, endInput, leave, drained, said } = waiting(false);
+    connect().initialize();
+    await server('a').start();
+    await endInput();
+    clock.advance(600_000);
+    expect(said()).toEqual([]);
+    await leave();
+    await drained;
+    expect(clock.pending).toBe(0);
   });
 
   it('is asked less and less often whether it still reads, until it has left', async () => {

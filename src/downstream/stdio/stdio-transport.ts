@@ -8,6 +8,7 @@ import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { FairMemory } from '../../io/shared-limit.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
+import { inMicrotask } from '../../io/streams/line-writer.js';
 import { clientPace, TurnReader } from '../../io/streams/turn-reader.js';
 import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { batchMessage, errorMessage, type MessageSink, NULL_ID, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
@@ -58,6 +59,8 @@ export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 
 export interface StdioTransport {
   /** Requests that were not answered yet. */
   readonly inFlight: number;
+  /** Whether the client has sent something after it could read an answer. A pipe with a list of messages never does. */
+  readonly isLive: boolean;
   /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   readonly profile: ClientProfile | undefined;
   /** The client's revision; `undefined` before the client stated it. */
@@ -137,6 +140,9 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     get inFlight() {
       return client.inFlight;
     },
+    get isLive() {
+      return client.isLive;
+    },
     get profile() {
       return client.profile;
     },
@@ -207,6 +213,9 @@ export class ClientPipe implements TransportSession, PipeReply {
   readonly #connection: FeedConnection;
   readonly #openReply: ClientPipeOptions['openReply'];
   #onAllAnswered: (() => void) | undefined;
+  /** Whether an answer was sent, before the line that is being read had come. */
+  #isAnswered = false;
+  #isLive = false;
 
   constructor(options: ClientPipeOptions) {
     this.#options = options;
@@ -235,9 +244,14 @@ export class ClientPipe implements TransportSession, PipeReply {
     return this.#sessions.inFlight;
   }
 
+  get isLive(): boolean {
+    return this.#isLive;
+  }
+
   /** Takes one line from the client: all of the bytes, or those from `start` to `end`. */
   receive(bytes: Uint8Array, start = 0, end = bytes.length): void {
     if (this.#sessions.isClosed) return;
+    if (this.#isAnswered) this.#isLive = true;
     // Catches errors in place, because a function for each message would cost more than the check.
     try {
       if (this.#messages?.isObserved)
@@ -316,6 +330,11 @@ export class ClientPipe implements TransportSession, PipeReply {
   }
 
   #settled(): void {
+    // The lines of one read are taken in one turn.
+    if (!this.#isAnswered)
+      inMicrotask(() => {
+        this.#isAnswered = true;
+      });
     const onAllAnswered = this.#onAllAnswered;
     if (onAllAnswered === undefined || this.inFlight > 0) return;
     this.#onAllAnswered = undefined;

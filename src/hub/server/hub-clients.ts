@@ -16,7 +16,7 @@ export interface HubClientsOptions
   /** Clients beyond this number are refused. */
   readonly maxClients: () => number;
   /** Calls `giveUp` when the time for the answers to a client that has sent its last request is over. */
-  readonly limitDrain: (client: Pick<StdioTransport, 'inFlight'>, giveUp: () => void) => Cancel;
+  readonly limitDrain: (client: Pick<StdioTransport, 'inFlight' | 'isLive'>, giveUp: () => void) => Cancel;
   readonly onUnread: (client: Hello, unwrittenBytes: number) => void;
   readonly onChange: () => void;
 }

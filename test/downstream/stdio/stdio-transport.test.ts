@@ -16,12 +16,14 @@ interface ConnectedOptions {
   readonly nextTurn: (task: () => void) => void;
   /** Milliseconds of work for each message. */
   readonly scanMs: number;
+  /** Whether the handshake comes at once, without a wait for an answer. */
+  readonly atOnce: boolean;
 }
 
 /** A client on two streams in memory, and the server that its calls go to. */
 async function connected(
   revision: string,
-  { output, unfinishedLines, capabilities = {}, nextTurn, scanMs = 0 }: Partial<ConnectedOptions> = {},
+  { output, unfinishedLines, capabilities = {}, nextTurn, scanMs = 0, atOnce = false }: Partial<ConnectedOptions> = {},
 ) {
   const { clock, gateway, server, startAll } = scriptGateway({ servers: { a: { tools: ['x'] } } });
   await startAll();
@@ -64,8 +66,12 @@ async function connected(
       .map((line) => JSON.parse(line))
       .slice(1);
   const params = { protocolVersion: revision, capabilities, clientInfo: { name: 't', version: '1' } };
-  await say({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
-  await say({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  const handshake = [
+    { jsonrpc: '2.0', id: 0, method: 'initialize', params },
+    { jsonrpc: '2.0', method: 'notifications/initialized' },
+  ];
+  if (atOnce) await say(handshake.map((message) => JSON.stringify(message)).join('\n'));
+  else for (const message of handshake) await say(message);
   return {
     transport,
     input,
@@ -250,5 +256,17 @@ describe('an unfinished message of a client', () => {
     expect(unfinishedLines.used).toBe(4);
     await endInput();
     expect(unfinishedLines.used).toBe(0);
+  });
+});
+
+describe('a client on stdin', () => {
+  it.each([
+    [false, true],
+    [true, false],
+  ])('whose first messages come at once (%s) is live: %s', async (atOnce, isLive) => {
+    const { transport, say } = await connected('2025-11-25', { atOnce });
+    expect(transport.isLive).toBe(isLive);
+    await say({ jsonrpc: '2.0', id: 1, method: 'ping' });
+    expect(transport.isLive).toBe(true);
   });
 });
