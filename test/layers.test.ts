@@ -34,7 +34,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
-  'downstream/http': [...BASE, 'io', 'io/streams', 'http', 'downstream', 'observe/events', 'node', 'npm:fastify'],
+  'downstream/http': [...BASE, '.', 'io', 'io/streams', 'http', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // One HTTP request to a server.
   http: ['json', 'timing', 'errors', '.', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
   // Logins at remote servers. `oauth.ts` loads the SDK, with the first token. Those of a cluster are in its store.
@@ -51,7 +51,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'upstream/http',
       'cluster',
     ],
-    ...['node', 'npm:@modelcontextprotocol/client'],
+    ...['.', 'node', 'npm:@modelcontextprotocol/client'],
   ],
   // The users of the HTTP transport.
   users: [
@@ -63,7 +63,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cluster: [
     ...['json', 'mcp', 'timing', 'errors', 'files', 'http', 'config/schema', 'downstream/http', 'observe/events'],
     // Servers that run on one gateway are servers behind a URL for the others.
-    ...['supervision', 'upstream', 'upstream/http', 'node', 'npm:@redis/client'],
+    ...['supervision', 'upstream', 'upstream/http', '.', 'node', 'npm:@redis/client'],
   ],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],

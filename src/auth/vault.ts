@@ -1,6 +1,7 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/client';
 import type { FileWatch, WatchOptions } from '../files/watch-files.js';
+import { NONCE_BYTES, openBytes, sealBytes, TAG_BYTES } from '../sealed-bytes.js';
 
 /** The login at one remote server, for one configuration file. */
 export interface LoginRecord {
@@ -114,9 +115,6 @@ export interface LockedLogin {
   remove(): Promise<void>;
 }
 
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const CIPHER = 'aes-256-gcm';
 const FORMAT = Buffer.from('trunkline login 1\n');
 
 export function digest(text: string): string {
@@ -125,22 +123,20 @@ export function digest(text: string): string {
 
 /** Encrypts a text for the place with this name. Decryption fails in another place. */
 export function encrypt(key: Uint8Array, name: string, text: string): Buffer {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(name));
-  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-  return Buffer.concat([FORMAT, nonce, cipher.getAuthTag(), sealed]);
+  const sealed = sealBytes([key], Buffer.from(text), Buffer.from(name));
+  // The tag comes first here.
+  const [nonce, content, tag] = [
+    sealed.subarray(0, NONCE_BYTES),
+    sealed.subarray(NONCE_BYTES, -TAG_BYTES),
+    sealed.subarray(-TAG_BYTES),
+  ];
+  return Buffer.concat([FORMAT, nonce, tag, content]);
 }
 
 export function decrypt(key: Uint8Array, name: string, bytes: Buffer): string | undefined {
-  const start = FORMAT.length;
-  if (!bytes.subarray(0, start).equals(FORMAT)) return undefined;
-  const nonce = bytes.subarray(start, start + NONCE_BYTES);
-  const tag = bytes.subarray(start + NONCE_BYTES, start + NONCE_BYTES + TAG_BYTES);
-  try {
-    const decipher = createDecipheriv(CIPHER, key, nonce).setAAD(Buffer.from(name)).setAuthTag(tag);
-    const sealed = bytes.subarray(start + NONCE_BYTES + TAG_BYTES);
-    return Buffer.concat([decipher.update(sealed), decipher.final()]).toString();
-  } catch {
-    return undefined;
-  }
+  if (!bytes.subarray(0, FORMAT.length).equals(FORMAT)) return undefined;
+  const rest = bytes.subarray(FORMAT.length);
+  const [nonce, tag] = [rest.subarray(0, NONCE_BYTES), rest.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)];
+  const sealed = Buffer.concat([nonce, rest.subarray(NONCE_BYTES + TAG_BYTES), tag]);
+  return openBytes([key], sealed, Buffer.from(name))?.toString();
 }

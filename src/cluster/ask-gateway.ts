@@ -1,7 +1,7 @@
 import { type Address, addressText } from '../config/schema/cluster-address.js';
-import type { Keys } from '../downstream/http/sealed-ids.js';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import { isRecord, parseJson } from '../json/json-value.js';
+import type { Keys } from '../sealed-bytes.js';
 import { readSigned, UnexpectedStatus } from './hop.js';
 import type { ClusterView } from './members.js';
 import { ANY_RECEIVER, MEMBERS_PATH, RequestSigner } from './signed-request.js';

@@ -11,8 +11,9 @@ import {
   type PlacedRequest,
   type Placement,
 } from '../downstream/http/placement.js';
-import { instanceOfSession, type Keys } from '../downstream/http/sealed-ids.js';
+import { instanceOfSession } from '../downstream/http/sealed-ids.js';
 import type { EventSink } from '../observe/events/events.js';
+import type { Keys } from '../sealed-bytes.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { Homes, RENEW_MS } from './homes.js';
 import { Hops } from './hop.js';

@@ -1,6 +1,6 @@
-import type { Keys } from '../downstream/http/sealed-ids.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { EventSink } from '../observe/events/events.js';
+import type { Keys } from '../sealed-bytes.js';
 import type { Clock } from '../timing/clock.js';
 import { signText, verifyText } from './signed-request.js';
 import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';

@@ -2,9 +2,9 @@ import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../downstream/http/http-client.js';
 import type { ClientAddress } from '../downstream/http/listener.js';
-import type { Keys } from '../downstream/http/sealed-ids.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { isSameSeal } from '../mcp/task-id.js';
+import type { Keys } from '../sealed-bytes.js';
 
 /** Header with the facts about a request between gateways, and its signature. */
 export const SIGNATURE_HEADER = 'trunkline-hop';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { type Keys, openBytes, sealBytes } from '../downstream/http/sealed-ids.js';
 import type { SessionRecords, SessionState } from '../downstream/http/session-records.js';
+import { type Keys, openBytes, sealBytes } from '../sealed-bytes.js';
 import { type ClusterStore, ignoreAbsence } from './store.js';
 
 interface StoredSessionsOptions {

@@ -1,7 +1,8 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { CheckedFile } from '../config/file/check-file.js';
+import { openBytes, sealBytes } from '../sealed-bytes.js';
 import { VERSION } from '../version.js';
 import type { CacheFolder } from './cache-folder.js';
 
@@ -12,9 +13,8 @@ export interface ConfigCacheOptions {
   readonly onCached: () => void;
 }
 
-const CIPHER = 'aes-256-gcm';
-const NONCE_LENGTH = 12;
-const TAG_LENGTH = 16;
+/** Nothing, because the key is that of one text. */
+const BOUND = Buffer.alloc(0);
 
 /**
  * Caches checked configurations on disk, so that a start with an unchanged configuration file skips the check.
@@ -31,24 +31,15 @@ export class ConfigCache {
 
   find(file: string, text: string): CheckedFile | undefined {
     const sealed = this.#options.folder.read(this.#nameOf(file));
-    if (sealed === undefined || sealed.length < NONCE_LENGTH + TAG_LENGTH) return undefined;
-    const decipher = createDecipheriv(CIPHER, this.#keyOf(text), sealed.subarray(0, NONCE_LENGTH));
-    decipher.setAuthTag(sealed.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
-    try {
-      const opened = [decipher.update(sealed.subarray(NONCE_LENGTH + TAG_LENGTH)), decipher.final()];
-      return JSON.parse(Buffer.concat(opened).toString()) as CheckedFile;
-    } catch {
-      // The text or Trunkline has changed, or the entry is damaged, so the file is checked again.
-      return undefined;
-    }
+    const opened = sealed && openBytes([this.#keyOf(text)], sealed, BOUND);
+    // Otherwise the text or Trunkline has changed, or the entry is damaged, so the file is checked again.
+    return opened && (JSON.parse(opened.toString()) as CheckedFile);
   }
 
   put(file: string, text: string, checked: CheckedFile): void {
-    const nonce = randomBytes(NONCE_LENGTH);
-    const cipher = createCipheriv(CIPHER, this.#keyOf(text), nonce);
-    const sealed = [cipher.update(JSON.stringify(checked)), cipher.final()];
     this.#options.onCached();
-    this.#options.folder.write(this.#nameOf(file), Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]));
+    const sealed = sealBytes([this.#keyOf(text)], Buffer.from(JSON.stringify(checked)), BOUND);
+    this.#options.folder.write(this.#nameOf(file), sealed);
   }
 
   #nameOf(file: string): string {

@@ -10,7 +10,7 @@ import {
   type ToSign,
   verifyText,
 } from '../../src/cluster/signed-request.js';
-import type { Keys } from '../../src/downstream/http/sealed-ids.js';
+import type { Keys } from '../../src/sealed-bytes.js';
 import { repetitions } from '../support/repetitions.js';
 import { Seeded } from '../support/seeded.js';
 

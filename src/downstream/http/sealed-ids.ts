@@ -1,10 +1,8 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import type { LostRequest } from '../../mcp/lost-request.js';
 import { isSameSeal } from '../../mcp/task-id.js';
+import { type Keys, openBytes, sealBytes } from '../../sealed-bytes.js';
 import type { Caller } from './http-client.js';
-
-/** Keys of one purpose. The first one seals, and all of them open, so that a key can be replaced while gateways serve. */
-export type Keys = readonly [Uint8Array, ...Uint8Array[]];
 
 export interface SealedIdsOptions {
   readonly sessionKeys: Keys;
@@ -49,8 +47,7 @@ const MAX_SESSION_ID = 4_096;
 /** Longest list of requests in the id of an event, in characters, because each event of a stream has it. */
 const MAX_REQUESTS = 1_024;
 
-const CIPHER = 'aes-256-gcm';
-const [NONCE_BYTES, TAG_BYTES, TIME_BYTES, MAC_LENGTH] = [12, 16, 4, 22];
+const [TIME_BYTES, MAC_LENGTH] = [4, 22];
 
 /**
  * Ids that every gateway with the same key can read, so that no gateway has to know what another one has done.
@@ -128,28 +125,6 @@ export function parseEventId(text: string): EventId | undefined {
 /** Joins the parts unambiguously, whatever characters they contain. */
 function boundTo(head: string, { principal, endpoint }: SessionOwner): Buffer {
   return Buffer.from(JSON.stringify([head, principal, endpoint ?? null]));
-}
-
-/** Encrypts and authenticates bytes with the first key. They can be opened with the same `bound` only. */
-export function sealBytes(keys: Keys, bytes: Uint8Array, bound: Uint8Array): Buffer {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, keys[0], nonce).setAAD(bound);
-  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
-}
-
-/** Returns the bytes that were sealed with one of the keys and with `bound`; `undefined` if there are none. */
-export function openBytes(keys: Keys, sealed: Uint8Array, bound: Uint8Array): Buffer | undefined {
-  if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
-  for (const key of keys) {
-    const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
-    decipher.setAAD(bound).setAuthTag(sealed.subarray(-TAG_BYTES));
-    try {
-      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
-    } catch {
-      // Another key may open them.
-    }
-  }
-  return undefined;
 }
 
 function macOf(session: string, stream: number, end: string, key: Uint8Array): string {

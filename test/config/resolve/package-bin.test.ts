@@ -14,7 +14,16 @@ interface Request {
 
 /** Resolves with the configuration in `app` and Trunkline itself in `own`, below `folder`. */
 function resolveIn(folder: string, { spec, bin, shown = spec, configFolder = join(folder, 'app'), store }: Request) {
-  const request = { shown, ...parsePackage(spec, shown), bin, installScripts: false, foreignDependencies: false, isConfined: false, env: {}, budgetMs: 1 };
+  const request = {
+    shown,
+    ...parsePackage(spec, shown),
+    bin,
+    installScripts: false,
+    foreignDependencies: false,
+    isConfined: false,
+    env: {},
+    budgetMs: 1,
+  };
   return findPackage({ request, configFolder, ownFolder: join(folder, 'own'), ...(store && { store }) });
 }
 

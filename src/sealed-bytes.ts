@@ -1,0 +1,37 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+/** Keys of one purpose, of 32 bytes. The first one seals, and all of them open, so that a key can be replaced while it is used. */
+export type Keys = readonly [Uint8Array, ...Uint8Array[]];
+
+const CIPHER = 'aes-256-gcm';
+export const NONCE_BYTES = 12;
+export const TAG_BYTES = 16;
+
+/**
+ * Encrypts and authenticates bytes with the first key (AES-256-GCM). They can be opened with the same `bound` only, such as the
+ * name of their place, so that nobody can put them elsewhere. Returns the nonce, the encrypted bytes and the tag.
+ */
+export function sealBytes(keys: Keys, bytes: Uint8Array, bound: Uint8Array): Buffer {
+  // A random nonce is safe for 2 ** 32 uses of a key.
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, keys[0], nonce, { authTagLength: TAG_BYTES }).setAAD(bound);
+  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+}
+
+/**
+ * Returns the bytes that were sealed with one of the keys and with `bound`; `undefined` if there are none: they are damaged, cut, of
+ * another key or of another place.
+ */
+export function openBytes(keys: Keys, sealed: Uint8Array, bound: Uint8Array): Buffer | undefined {
+  if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
+  for (const key of keys) {
+    const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+    decipher.setAAD(bound).setAuthTag(sealed.subarray(-TAG_BYTES));
+    try {
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+    } catch {
+      // Another key may open them.
+    }
+  }
+  return undefined;
+}
