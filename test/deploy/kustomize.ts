@@ -35,6 +35,10 @@ export function render(folder: string): Manifest[] {
     const path = join(folder, resource);
     return resource.endsWith('.yaml') ? manifestsIn(path) : render(path);
   });
+  const replaced = (configMapGenerator as Manifest[]).filter(({ behavior }) => behavior === 'replace');
+  const isKept = ({ kind, metadata }: Manifest) => {
+    return kind !== 'ConfigMap' || replaced.every(({ name }) => name !== metadata.name);
+  };
   const generated = (configMapGenerator as Manifest[]).map(({ name, namespace, files }) => ({
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -49,7 +53,7 @@ export function render(folder: string): Manifest[] {
     const containers = found.flatMap(({ spec }) => spec?.template?.spec?.containers ?? []);
     for (const container of containers.filter(({ image }) => image === name)) container.image = `${newName}:${newTag}`;
   }
-  return [...found, ...generated];
+  return [...found.filter(isKept), ...generated];
 }
 
 function apply({ op, path, value }: Operation, object: Manifest): void {

@@ -16,6 +16,8 @@ import { parse, parseAllDocuments } from 'yaml';
 import { readCompose, readImage } from '../../scripts/cluster/stack.mjs';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
+import { namesIn, userVariable } from '../../src/config/resolve/references.js';
+import { folderName } from '../../src/users/user-variables.js';
 import { type Manifest, manifestsIn, render } from './kustomize.js';
 
 /** The kinds that we use, each with the schema of Kubernetes. */
@@ -25,8 +27,8 @@ const MODELS = [
 ];
 const ROOT = join(import.meta.dirname, '../..');
 const DEPLOY = join(ROOT, 'deploy');
-const OVERLAYS = ['small', 'team'];
-const CONFIGS = ['compose/config', ...OVERLAYS.map((name) => `kustomize/overlays/${name}`)];
+const OVERLAYS = ['small', 'team', 'users'];
+const CONFIGS = ['compose/config', 'systemd', ...OVERLAYS.map((name) => `kustomize/overlays/${name}`)];
 const HAS_KUBECTL = spawnSync('kubectl', ['version', '--client']).error === undefined;
 /** Time after the drain, in which the servers end. */
 const RESERVE_S = 10;
@@ -190,6 +192,40 @@ describe('the overlay team', () => {
     });
     const { secretFolder } = parse(read('kustomize/overlays/team/trunkline.yaml')).gateway;
     expect(join(cluster.storePasswordFile, '..')).toBe(secretFolder);
+  });
+});
+
+describe('the overlay users', () => {
+  const path = 'kustomize/overlays/users/trunkline.yaml';
+  const { publicUrl, auth } = configOf(path).gateway.http;
+  const { spec } = ofKind(render(overlay('users')), 'Deployment').spec.template;
+
+  it('is the overlay team but for its configuration and the variables', () => {
+    const without = (objects: Manifest[]) => objects.filter(({ kind }) => !['ConfigMap', 'Deployment'].includes(kind));
+    expect(without(render(overlay('users')))).toEqual(without(render(overlay('team'))));
+    expect(clusterOf('kustomize/overlays/users')).toEqual(clusterOf('kustomize/overlays/team'));
+  });
+
+  it('accepts tokens for the URL that clients use', () => {
+    expect(auth?.jwt?.audience).toEqual([`${publicUrl}/mcp`]);
+  });
+
+  it('mounts a value for each path of a user, where the gateway reads it', () => {
+    const mount = spec.containers[0].volumeMounts.find(({ name }: Manifest) => name === 'variables');
+    expect(mount).toEqual({ name: 'variables', mountPath: auth?.variables, readOnly: true });
+    const { defaultMode, sources } = spec.volumes.find(({ name }: Manifest) => name === 'variables').projected;
+    // Readable by the group of the pod, and changed by nobody else.
+    expect(defaultMode).toBe(0o440);
+    const wanted = namesIn([read(path)]).flatMap((name) => userVariable(name) ?? []);
+    expect(wanted.length).toBeGreaterThan(0);
+    for (const { secret } of sources as Manifest[]) {
+      // Pods start, too, when a user has no Secret yet.
+      expect(secret.optional).toBe(true);
+      for (const { path: at } of secret.items as Manifest[]) {
+        const [kind, user = '', variable] = at.split('/');
+        expect([kind, folderName(user), wanted]).toEqual(['users', user, expect.arrayContaining([variable])]);
+      }
+    }
   });
 });
 
