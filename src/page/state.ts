@@ -95,11 +95,15 @@ function sumOf(
   return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
 }
 
-/** Text that changes with the lists, states and approvals of servers. Facts that were read before may be out of date then. */
+/**
+ * Text that changes with the configuration, and with the lists, states and approvals of servers. Facts that were read before may be
+ * out of date then. The number of reloads is a part of it, because two changes in a row can lead back to the same lists.
+ */
 export const revision = computed(() =>
-  (report.value?.servers ?? [])
-    .map(({ server, state, tools, approval }) =>
+  [
+    report.value?.configReloads,
+    ...(report.value?.servers ?? []).map(({ server, state, tools, approval }) =>
       [server, state, tools.exposed.length, tools.denied.length, tools.quarantined.length, approval?.approved].join(),
-    )
-    .join(';'),
+    ),
+  ].join(';'),
 );

@@ -9,6 +9,7 @@ import {
   receive,
   recording,
   replacements,
+  revision,
 } from '../../src/page/state.js';
 import type { CallRow, Frame } from '../../src/web/contract.js';
 
@@ -46,6 +47,16 @@ it('the time in which calls were not followed begins with the last news of the h
   receive([HELLO, running(60_000), calls([], 59_990)]);
   expect(callLog.value.gaps.at(-1)).toEqual({ after: 1_500, from: 9_500, to: 59_990 });
   expect(callLog.value.calls).toHaveLength(1);
+});
+
+it('facts are read again after two changes of the configuration that lead back to the same lists', () => {
+  const reloaded = (configReloads: number) => {
+    const frame = running(100_000) as Extract<Frame, { kind: 'state' }>;
+    receive([{ ...frame, hub: { ...frame.hub, report: { servers: [], configReloads } } } as unknown as Frame]);
+    return revision.value;
+  };
+  expect(reloaded(1)).not.toBe(reloaded(3));
+  expect(reloaded(3)).toBe(reloaded(3));
 });
 
 it('a server has the memory and the processor of all its processes', () => {
