@@ -208,7 +208,7 @@ describe.each([
     const call = peer.request('tools/call', { name: 'a__x' });
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?' } });
     expect(call.inputs().map(({ method, params }) => [method, params])).toEqual([
-      ['elicitation/create', { message: '?' }],
+      ['elicitation/create', { message: 'Server "a" asks: ?' }],
     ]);
     expect(peer.inputs()).toEqual([]);
     call.inputs()[0]?.answer('{ "action":"accept","n":1.0}');

@@ -77,7 +77,8 @@ describe('a legacy server that wants a URL to be visited', () => {
     expect(modern.answerTo(2)?.result).toMatchObject({ resultType: 'complete', content: ['done'] });
     await ask('legacy', 1, 'tools/call', call);
     await reply('tools/call', error);
-    expect(legacy.answerTo(1)?.error).toEqual(error);
+    const signed = { ...elicitation, message: 'Server "s" asks you to open a page of a.test: Log in' };
+    expect(legacy.answerTo(1)?.error).toEqual({ ...error, data: { elicitations: [signed] } });
   });
 });
 
@@ -100,7 +101,7 @@ describe('two calls of one modern client to a legacy server', () => {
     await elicit('second');
     expect([modern.answerTo(2), modern.answerTo(3)?.result.inputRequests['input-2'].params.message]).toEqual([
       undefined,
-      'second',
+      'Server "s" asks: second',
     ]);
     await ask('modern', 4, 'tools/call', call(3));
     await elicit('third');

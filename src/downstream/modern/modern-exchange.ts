@@ -1,5 +1,5 @@
 import { isString, readString, toBytes } from '../../json/json-text.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
+import { type Edit, type SplicedMessage, splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, type ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -87,7 +87,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   /** Answers the request. A server's state is sealed, so that only this client can bring it back. */
   override answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
     const { bytes, tokens, error } = response;
-    const visits = error !== undefined && this.isInteractive && wantsVisits(response) && this.#visit(response);
+    const visits = error !== undefined && this.isInteractive && wantsVisits(response) && this.#visit(response, edits);
     if (visits === 'later') return;
     if (visits) {
       super.answer(visits);
@@ -128,7 +128,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   }
 
   /** Handles a server's refusal that demands a visit of URLs. */
-  #visit(refused: ResponseEnvelope): ReturnType<UrlVisits['next']> {
+  #visit(refused: ResponseEnvelope, edits: readonly Edit[]): ReturnType<UrlVisits['next']> {
     const { client, visit, shared } = this.#options;
     const { scan, seals, serve } = shared;
     this.#visits ??= new UrlVisits({
@@ -136,7 +136,8 @@ export class ModernExchange extends WireExchange implements ClientExchange {
       capabilities: client.profile.capabilities,
       sendAgain: () => serve(this),
     });
-    const next = this.#visits.next(refused);
+    const edited = scan(splice({ ...refused, edits }));
+    const next = this.#visits.next(edited.kind === 'response' ? edited : refused);
     if (next === 'later') this.onCancel(() => this.#visits?.cancel());
     return next;
   }

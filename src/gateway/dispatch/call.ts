@@ -8,8 +8,11 @@ import {
 } from '../../errors/internal-error.js';
 import { OPEN_BRACKET, skipWhitespace, toBytes, valuesAt } from '../../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
+import { RpcError } from '../../jsonrpc/message.js';
 import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { asOlderInput } from '../../mcp/older-revisions.js';
+import { hasHandshake } from '../../mcp/revisions.js';
+import { signedQuestion, signedQuestions } from '../../mcp/signed-questions.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Due } from '../../timing/deadlines.js';
@@ -150,7 +153,12 @@ export class Call implements Due, RequestHandler {
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    const edits = asOlderInput(input.request, this.client.revision);
+    const signed = signedQuestion(this.#host.options.key, input.request);
+    if (signed instanceof RpcError) {
+      input.fail(signed);
+      return () => {};
+    }
+    const edits = [...signed, ...asOlderInput(input.request, this.client.revision)];
     return this.exchange.requireInput(edits.length === 0 ? input : { ...input, edits: [...input.edits, ...edits] });
   }
 
@@ -269,8 +277,15 @@ export class Call implements Due, RequestHandler {
     const ofTask = translation?.answer(response, () => this.#keepProgress());
     const ofRouting = connection && editAnswer?.(response, connection);
     const ofSandbox = isErrorResponse(response) ? this.#remarkOn(response) : undefined;
-    const own = concatEdits(concatEdits(ofRouting, ofTask), ofSandbox);
-    exchange.answer(response, concatEdits(own, edits), connection?.nameInResults);
+    // The gateway has signed the questions that it has made of requests of a server with a handshake.
+    const mayAsk = response.error !== undefined || (connection !== undefined && !hasHandshake(connection.revision));
+    const questions = mayAsk ? signedQuestions(this.#host.options.key, response) : undefined;
+    if (questions instanceof RpcError) {
+      exchange.fail(questions);
+    } else {
+      const own = concatEdits(concatEdits(ofRouting, ofTask), concatEdits(ofSandbox, questions));
+      exchange.answer(response, concatEdits(own, edits), connection?.nameInResults);
+    }
     if (!isTaskResultWait(exchange)) latencies.add(at - (this.#earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (isErrorResponse(response)) counters.errors += 1;
     breaker.succeeded(at);

@@ -5,6 +5,7 @@ import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
+import { signedQuestion } from '../../mcp/signed-questions.js';
 import type { ServerRequest } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
@@ -27,8 +28,8 @@ interface Addressee {
  * withdraws them when the server cancels them or exits.
  *
  * A request about a task goes to the owner of the task. Over HTTP, any other request goes to the client whose request it
- * came with. Otherwise it goes to the client whose call is in flight on the server or, without calls, to the only client of the
- * server. If several clients are possible, the request fails,
+ * came with. Otherwise it goes to the client whose call is in flight on the server. Without calls, a request for roots goes to
+ * the only client of the server, and elicitation and sampling fail, because nobody has asked the server for anything. If several clients are possible, the request fails,
  * because a guess could show one conversation's request in another. A `ping` goes to the only client of the server if
  * that client sees the server unchanged and can be reached now; otherwise, the gateway answers it.
  */
@@ -55,6 +56,11 @@ export class ServerRequests {
       return;
     }
     const { client, cause, edits } = addressee;
+    const signed = signedQuestion(backend.key, request);
+    if (signed instanceof RpcError) {
+      serverRequest.fail(signed);
+      return;
+    }
     this.#noteElicitation(backend, request, client);
     const id = readText(request.bytes, request.id);
     let isOver = false;
@@ -64,7 +70,7 @@ export class ServerRequests {
     };
     const input: InputRequest = {
       request: new EnvelopeRequest(request),
-      edits: [...edits, ...this.#tasks.towardClient(request, client, backend)],
+      edits: [...edits, ...signed, ...this.#tasks.towardClient(request, client, backend)],
       answer: (response, keepProgress) => {
         over();
         // A client without a session answers by sending its call again, so the call counts as sent just now.
@@ -154,7 +160,14 @@ export class ServerRequests {
     }
     const owner = this.#tasks.ownerOf(backend, request);
     const { inFlightCalls } = dispatcher;
+    const isQuestion = request.method === METHODS.elicit || request.method === METHODS.createMessage;
     const cause = (sender && inFlightCalls.sentBy(sender)) ?? inFlightCalls.cause;
+    if (isQuestion && owner === undefined && inFlightCalls.size === 0) {
+      return new RpcError(
+        RPC_CODES.internalError,
+        'A server may ask only while it works on a call, and none is in flight',
+      );
+    }
     const client = owner === undefined ? (cause?.client ?? onlyClient(backend)) : owner.client;
     if (client === undefined) {
       // Calls in flight do not decide the owner of a task or of roots, so calls of one client at a time would not help.

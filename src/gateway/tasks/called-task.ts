@@ -19,6 +19,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { asOlderInput, withoutResultMembers } from '../../mcp/older-revisions.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
+import { signedQuestion } from '../../mcp/signed-questions.js';
 import { isTerminal } from '../../mcp/task-id.js';
 import type { Cancel } from '../../timing/clock.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
@@ -288,15 +289,20 @@ class PolledTask {
   }
 
   #ask(key: string, entry: Uint8Array): void {
-    const { exchange } = this.#options;
+    const { exchange, dispatcher } = this.#options;
     const request = this.#requestOf(key, entry);
     if (request === undefined) {
       this.#refused('input', 'the server asked for something that is no request for input');
       return;
     }
+    const signed = signedQuestion(dispatcher.options.key, request);
+    if (signed instanceof RpcError) {
+      this.#refused('input', signed.message);
+      return;
+    }
     const withdraw = exchange.requireInput({
       request,
-      edits: asOlderInput(request, exchange.client.revision),
+      edits: [...signed, ...asOlderInput(request, exchange.client.revision)],
       answer: ({ bytes, result, error = { start: 0, end: 0 } }) => {
         if (result !== undefined) this.#update(key, bytes.slice(result.start, result.end));
         else if (request.method === METHODS.elicit) this.#update(key, CANCELED);

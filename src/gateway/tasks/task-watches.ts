@@ -1,11 +1,13 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { type Span, stringAt, toBytes } from '../../json/json-text.js';
-import { join } from '../../jsonrpc/message.js';
+import { type Span, stringAt, toBytes, valuesAt } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
+import { join, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
+import { signedInputs } from '../../mcp/signed-questions.js';
 import { isTerminal, replaceId } from '../../mcp/task-id.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
@@ -85,7 +87,10 @@ export class TaskWatches {
       this.#stated(backend, original, bytes, params);
       return;
     }
-    this.#tell(backend, original, notification);
+    const [inputs] = valuesAt(bytes, params, ['inputRequests']);
+    const signed = inputs === undefined ? [] : signedInputs(backend.key, bytes, inputs);
+    // A client that asks for the state gets the reason why a question is not shown.
+    if (!(signed instanceof RpcError)) this.#tell(backend, original, notification, signed);
     // The server reports nothing more about a finished task, so a later watch must ask the server again.
     const tasks = this.#byBackend.get(backend);
     if (tasks?.get(original)?.isAgreed === true && isTerminal(bytes, tokens.status)) tasks.delete(original);
@@ -155,11 +160,11 @@ export class TaskWatches {
     if (message.kind === 'notification') this.#tell(backend, original, message);
   }
 
-  #tell(backend: Backend, original: string, notification: NotificationEnvelope): void {
+  #tell(backend: Backend, original: string, notification: NotificationEnvelope, signed: readonly Edit[] = []): void {
     const { watches = [] } = this.#byBackend.get(backend)?.get(original) ?? {};
     for (const { client, name } of watches) {
       const isOwn = this.#tasks.isOf(client, backend, original);
-      if (isOwn) client.notify(notification, replaceId(notification.tokens.taskId, name));
+      if (isOwn) client.notify(notification, [...signed, ...replaceId(notification.tokens.taskId, name)]);
     }
   }
 }

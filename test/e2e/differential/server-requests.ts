@@ -165,11 +165,15 @@ export const SERVER_REQUESTS: Scripts = {
     await client.answer(SAMPLING, `{"jsonrpc":"2.0","id":@id@,"result":{"model":"${'y'.repeat(1_000_000)}"}}`);
     await client.answerTo('1');
   },
-  'when no call is in flight': async (client) => {
+  'for the roots when no call is in flight': async (client) => {
     await client.ask(
-      call(client, [DONE, ...input('"q"', SAMPLE), say('{"jsonrpc":"2.0","method":"notifications/vendor/heard"}')]),
+      call(client, [
+        DONE,
+        ...input('"q"', '"method":"roots/list"'),
+        say('{"jsonrpc":"2.0","method":"notifications/vendor/heard"}'),
+      ]),
     );
-    await client.answer(SAMPLING, '{"jsonrpc":"2.0","id":@id@,"result":{"n":1.0}}');
+    await client.answer(ROOTS, '{"jsonrpc":"2.0","id":@id@,"result":{"roots":[],"n":1.0}}');
     await client.next('notifications/vendor/heard');
   },
   'for the roots when no call is in flight, and it is cancelled': async (client) => {

@@ -184,7 +184,8 @@ describe('a resource', () => {
     const inputRequests = { who: { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } } };
     server('b').child.reply('resources/read', { resultType: 'input_required', inputRequests, requestState: 's' });
     const asked = client.answerTo(1)?.result;
-    expect(asked).toMatchObject({ resultType: 'input_required', inputRequests });
+    expect(asked).toMatchObject({ resultType: 'input_required' });
+    expect(asked.inputRequests.who.params.message).toBe('Server "b" asks: Who?');
     const inputResponses = { who: { action: 'accept', content: {} } };
     const { requestState } = asked;
     client.modernRequest(2, 'resources/read', { ...params, inputResponses, requestState }, capabilities);

@@ -46,6 +46,7 @@ async function withTask(members: Message = {}) {
 describe('a task that a client makes for a server', () => {
   it('is asked for as the server asks, and known to it under an id of ours, all else untouched', async () => {
     const { client, child } = await withClient();
+    client.call('c', 'a__slow');
     child.say(
       '{"params":{"task":{"ttl":1e3},"messages":[]},"id":"q","method":"sampling/createMessage","jsonrpc":"2.0"}',
     );
@@ -63,7 +64,9 @@ describe('a task that a client makes for a server', () => {
   it('is what its answer says only if a task was asked for', async () => {
     const { handshake, child } = await tasking();
     const answer = { task: taskOf('t') };
-    const told = asked(child, handshake(), { method: 'sampling/createMessage', params: {} }, answer);
+    const client = handshake();
+    client.call('c', 'a__slow');
+    const told = asked(child, client, { method: 'sampling/createMessage', params: {} }, answer);
     expect(told.result).toEqual(answer);
   });
 
@@ -101,7 +104,7 @@ describe('a task that a client makes for a server', () => {
   it('is named by its own id in whatever else the server says of it', async () => {
     const { child, client, other, name } = await withTask();
     other.call(1, 'a__slow');
-    child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related(name) });
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'sampling/createMessage', params: related(name) });
     child.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(name) });
     expect(serverRequests(client).at(-1)?.params).toEqual(related('t'));
     expect(notificationsOf(client, 'notifications/vendor').map(({ params }) => params)).toEqual([related('t')]);

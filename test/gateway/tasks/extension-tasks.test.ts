@@ -101,7 +101,10 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     const { result } = client.answerTo('one') ?? {};
     expect(result).toMatchObject({ status: 'input_required' });
     const [key = ''] = Object.keys(result.inputRequests);
-    expect(result.inputRequests[key]).toMatchObject({ method: 'elicitation/create', params: { message: 'q' } });
+    expect(result.inputRequests[key]).toMatchObject({
+      method: 'elicitation/create',
+      params: { message: 'Server "a" asks: q' },
+    });
     await get('two');
     await replied(child, 'tasks/get', taskOf('t', 'input_required'));
     expect(client.answerTo('two')?.result.inputRequests).toEqual(result.inputRequests);
@@ -290,7 +293,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     await poll(1_000);
     await replied(child, 'tasks/get', stateOf('t', 'input_required', { inputRequests: { one, url } }));
     const asked = serverRequests(client);
-    expect(asked.map(({ params }) => params.message)).toEqual(['1', '2']);
+    expect(asked.map(({ params }) => params.message)).toEqual(['Server "a" asks: 1', 'Server "a" asks: 2']);
     client.say({ jsonrpc: '2.0', id: asked[0]?.id, result: { action: 'accept', content: { n: 1 } } });
     client.say({ jsonrpc: '2.0', id: asked[1]?.id, error: { code: -32000, message: 'no' } });
     expect(child.asked('tasks/update').map(({ params }) => params)).toEqual([

@@ -49,7 +49,7 @@ describe('a tool that is called as a task only, for a client without a handshake
     const [key = ''] = Object.keys(suspended.inputRequests);
     expect(suspended.inputRequests[key]).toEqual({
       method: 'elicitation/create',
-      params: { message: 't1', requestedSchema: {}, _meta: {} },
+      params: { message: 'Server "a" asks: t1', requestedSchema: {}, _meta: {} },
     });
     const { requestState } = suspended;
     call('again', { requestState, inputResponses: { [key]: { action: 'accept', content: {} } } });

@@ -435,7 +435,12 @@ describe('a server request about a task', () => {
     child.say(ASK);
     expect(serverRequests(other)).toEqual([]);
     expect(serverRequests(one)).toEqual([
-      { jsonrpc: '2.0', id: 1, method: 'elicitation/create', params: { message: 'Sure?', ...related(id) } },
+      {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'elicitation/create',
+        params: { message: 'Server "a" asks: Sure?', ...related(id) },
+      },
     ]);
   });
 

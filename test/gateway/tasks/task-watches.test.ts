@@ -161,7 +161,7 @@ describe('notifications of a task of a legacy server', () => {
     expect([taskId, status, Object.values(inputRequests)]).toMatchObject([
       name,
       'input_required',
-      [{ method: 'elicitation/create', params }],
+      [{ method: 'elicitation/create', params: { ...params, message: 'Server "a" asks: Who?' } }],
     ]);
   });
 

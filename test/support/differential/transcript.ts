@@ -26,7 +26,10 @@ export class Numbering {
 
   of(text: string): string {
     // A line break can only stand between tokens, where each way of framing has its own mind about it.
-    const line = text.trim().replace(/[\r\n]/g, ' ');
+    const line = text
+      .trim()
+      .replace(/[\r\n]/g, ' ')
+      .replace(SIGNATURE, '');
     const method = tokenAt(line, ['method']);
     if (method === undefined) return shortened(line);
     if (JSON.parse(method) === 'notifications/cancelled') {
@@ -40,6 +43,9 @@ export class Numbering {
     return shortened(replaceAt(numbered, ['params', '_meta', 'progressToken'], () => `<token ${this.#last}>`));
   }
 }
+
+/** What a gateway puts before the words of a server that asks a person, and nothing else changes in them. */
+const SIGNATURE = /Server \\"[^"\\]+\\" asks(?: you to open a page of [^ ]+)?: /g;
 
 /** The entries that an answer lists, byte for byte, without the gateway's own. */
 export function entriesOf(answer: string, member: string): string[] {
