@@ -1,5 +1,5 @@
 // The programs of the system that the tests of the project `system` start. Names each one that is missing, with the line that
-// installs them on Debian and Ubuntu, and exits with 1. With `--packages` it prints the packages of Debian that are missing.
+// installs them on Debian, and exits with 1. With `--packages` it prints the packages of Debian that are missing, or all with `--all`.
 import { spawnSync } from 'node:child_process';
 import { findBrowser } from './chromium.mjs';
 
@@ -15,18 +15,18 @@ const hasBrowser = () => {
 const PROGRAMS = [
   { name: 'bwrap', packages: ['bubblewrap'], use: 'the sandbox of servers' },
   { name: 'chromium-headless-shell', use: 'the page of `trunkline web`', isThere: hasBrowser },
-  { name: 'haproxy', use: 'the services of the Compose file' },
-  { name: 'nginx', use: 'the services of the Compose file' },
+  { name: 'nginx', use: 'the files of nginx in `deploy`' },
   { name: 'perl', packages: ['perl-base'], use: 'attempts to leave a sandbox' },
   { name: 'ps', packages: ['procps'], use: 'the memory of processes as the system tells it' },
   { name: 'redis-cli', packages: ['redis-tools'], use: 'the store of a cluster' },
   { name: 'redis-server', use: 'the store of a cluster' },
   { name: 'script', packages: ['bsdutils'], use: 'commands at a terminal' },
-  { name: 'tini', use: 'the services of the Compose file' },
 ];
 
+const packagesOf = (programs) => [...new Set(programs.flatMap((each) => each.packages ?? [each.name]))].sort();
+
 const missing = PROGRAMS.filter(({ name, isThere = () => isOnPath(name) }) => !isThere());
-const packages = [...new Set(missing.flatMap((each) => each.packages ?? [each.name]))];
+const packages = packagesOf(process.argv.includes('--all') ? PROGRAMS : missing);
 if (process.argv.includes('--packages')) process.stdout.write(`${packages.join('\n')}\n`);
 else if (missing.length > 0) {
   const width = Math.max(...missing.map(({ name }) => name.length));
@@ -35,7 +35,7 @@ else if (missing.length > 0) {
     [
       'Programs of the system that these tests start are missing:',
       ...lines,
-      'This line installs them on Debian and Ubuntu:',
+      'This line installs them on Debian:',
       `  sudo apt-get install ${packages.join(' ')}`,
       '',
     ].join('\n'),

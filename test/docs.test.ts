@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -13,6 +14,13 @@ const documents = ['.', ...FOLDERS].flatMap((folder) =>
     .filter((file) => file.endsWith('.md'))
     .map((file) => normalize(join(folder, file))),
 );
+
+it('CONTRIBUTING.md installs the programs that the tests of the system ask for', () => {
+  const script = join(ROOT, 'scripts/system-programs.mjs');
+  const packages = execFileSync(process.execPath, [script, '--packages', '--all'], { encoding: 'utf8' });
+  const line = `sudo apt-get install ${packages.trim().split('\n').join(' ')}`;
+  expect(readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8').split('\n')).toContain(line);
+});
 
 describe('the documents', () => {
   it('are found', () => {

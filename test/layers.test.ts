@@ -281,12 +281,42 @@ describe('the layers', () => {
   );
 });
 
+/**
+ * Files that begin a stage of the start, with folders that no file of the stage may have. A client waits for all that the static
+ * imports of these files lead to, and every client of a hub has a process with those of the first one.
+ */
+const STAGES: readonly (readonly [file: string, later: readonly string[]])[] = [
+  ['cli/main.ts', ['gateway', 'downstream', 'upstream', 'supervision', 'observe', 'config/schema', 'config/resolve']],
+  [
+    'app/serve.ts',
+    ['gateway/dispatch', 'gateway/status', 'upstream', 'supervision', 'process', 'hub', 'config/schema'],
+  ],
+  [
+    'app/serve-clients.ts',
+    [
+      ...['upstream/stdio', 'upstream/legacy', 'upstream/modern', 'upstream/http', 'downstream/http', 'cli', 'clients'],
+      ...['auth', 'cluster', 'config/edit', 'doctor', 'sandbox', 'tracing', 'users', 'web'],
+    ],
+  ],
+];
+
+describe('the stages of the start', () => {
+  it.each(STAGES)('%s waits for no file of a later stage', (file, later) => {
+    const loaded = [...reachableFrom(file, relativeImports(STATIC_IMPORT))].map(folderOf);
+    const isLater = (folder: string) => later.some((each) => folder === each || folder.startsWith(`${each}/`));
+    expect(loaded).toContain('errors');
+    expect(loaded.filter(isLater)).toEqual([]);
+  });
+});
+
 describe('the files', () => {
   it('never import each other in a circle, not even for types', () => {
     expect(circles()).toEqual([]);
   });
 });
 
+/** An import that is loaded with its file, and is more than types. */
+const STATIC_IMPORT = /^(?:import (?!type )(?:[^;]*? from )?|export (?!type )[^;]*? from )'([^'\n]+)'/gm;
 const IMPORT = /(?:^import |^(?:\} |import .*|export .*)from |\bimport\()'([^'\n]+)'/gm;
 
 function importsOf(file: string): string[] {
@@ -298,14 +328,19 @@ function importsOf(file: string): string[] {
   });
 }
 
-/** Groups of files that reach each other through imports, each sorted. A dynamic import loads later and counts too. */
-function circles(): string[][] {
-  const imports = new Map(
+/** The files of `src` that each file imports. */
+function relativeImports(pattern: RegExp): ReadonlyMap<string, readonly string[]> {
+  return new Map(
     files.map((file) => {
-      const own = specifiersOf(file).filter((specifier) => specifier.startsWith('.'));
+      const own = specifiersOf(file, pattern).filter((specifier) => specifier.startsWith('.'));
       return [file, own.map((specifier) => sourceOf(join(dirname(file), specifier)))];
     }),
   );
+}
+
+/** Groups of files that reach each other through imports, each sorted. A dynamic import loads later and counts too. */
+function circles(): string[][] {
+  const imports = relativeImports(IMPORT);
   const reach = new Map(files.map((file) => [file, reachableFrom(file, imports)]));
   const found = new Set<string>();
   for (const [file, others] of reach) {
@@ -331,8 +366,8 @@ function reachableFrom(file: string, imports: ReadonlyMap<string, readonly strin
   return reached;
 }
 
-function specifiersOf(file: string): string[] {
-  return [...read(file).matchAll(IMPORT)].map(([, specifier = '']) => specifier);
+function specifiersOf(file: string, pattern = IMPORT): string[] {
+  return [...read(file).matchAll(pattern)].map(([, specifier = '']) => specifier);
 }
 
 /** The folder of a file; `.` at the root. */

@@ -1,5 +1,5 @@
 // The objects of an overlay of deploy/kustomize, as `kubectl kustomize` prints them: with those parts of a kustomization that
-// ours use. A test compares both, where there is a kubectl.
+// ours use.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';

@@ -1,5 +1,4 @@
 // The files of `deploy`: objects of Kubernetes against the schemas of Kubernetes, and rules of our own for what no schema knows.
-import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DCLinter } from 'dclint';
@@ -12,7 +11,7 @@ import { Namespace } from 'kubernetes-models/v1/Namespace';
 import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 import { describe, expect, it } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { readCompose, readImage } from '../../scripts/cluster/stack.mjs';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
@@ -29,7 +28,6 @@ const ROOT = join(import.meta.dirname, '../..');
 const DEPLOY = join(ROOT, 'deploy');
 const OVERLAYS = ['small', 'team', 'users'];
 const CONFIGS = ['compose/config', 'systemd', ...OVERLAYS.map((name) => `kustomize/overlays/${name}`)];
-const HAS_KUBECTL = spawnSync('kubectl', ['version', '--client']).error === undefined;
 /** Time after the drain, in which the servers end. */
 const RESERVE_S = 10;
 
@@ -57,13 +55,6 @@ describe.each(OVERLAYS)('the overlay %s', (name) => {
 
   it.each(objects.map((object) => [object.kind, object] as const))('has a %s that Kubernetes accepts', (_, object) => {
     expect(faultsOf(object)).toEqual([]);
-  });
-
-  it.runIf(HAS_KUBECTL)('is rendered by kubectl as by this test', () => {
-    const printed = execFileSync('kubectl', ['kustomize', overlay(name)], { encoding: 'utf8' });
-    const byName = (list: Manifest[]) =>
-      Object.fromEntries(list.map((each) => [`${each.kind}/${each.metadata.name}`, each]));
-    expect(byName(objects)).toEqual(byName(parseAllDocuments(printed).map((document) => document.toJS())));
   });
 
   it('runs the version of package.json', () => {

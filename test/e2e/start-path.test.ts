@@ -8,82 +8,6 @@ import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-proce
 import { WITH_HUB } from '../support/hub-place.js';
 import { processesWith, until } from '../support/processes.js';
 
-/** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
-const INITIALIZE = [
-  'src/process/environment.ts',
-  // The names of views and the policy of tools, which the instructions name.
-  'src/gateway/catalog/tool-policy.ts',
-  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/commands/serve/serve-options.ts'],
-  // The way to the hub, which is loaded before it is known whether there is one.
-  ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
-  ...['src/errors/usage-error.ts'],
-  'src/process/environment.ts',
-  ...['src/app/serve.ts', 'src/app/local-clients.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
-  'src/app/run-to-end.ts',
-  ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/events.ts'],
-  ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
-  ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/platform.ts'],
-  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
-  // What both eras use: the first message tells which one the client speaks.
-  ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts', 'src/downstream/transport.ts'],
-  ...['src/downstream/list-changes.ts', 'src/downstream/declared-capabilities.ts', 'src/downstream/input-requests.ts'],
-  // One small file of the cache has the servers' instructions for this configuration file.
-  ...['src/config/file/find-config.ts', 'src/state/known-instructions.ts', 'src/state/user-files.ts'],
-  ...['src/files/whole-file.ts', 'src/config/file/find-config.ts', 'src/config/file/config-error.ts'],
-];
-
-/** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
-const ATTACH = [
-  'src/process/environment.ts',
-  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/commands/serve/serve-options.ts'],
-  'src/errors/usage-error.ts',
-  ...[
-    'src/hub/attach/attach.ts',
-    'src/errors/usage-error.ts',
-    'src/app/run-to-end.ts',
-    'src/config/file/find-config.ts',
-    'src/state/user-files.ts',
-  ],
-  ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/whole-file.ts'],
-  ...['src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
-  // The fate of a call whose hub died.
-  'src/mcp/lost-request.ts',
-  ...[
-    'src/process/environment.ts',
-    'src/process/environment.ts',
-    'src/errors/error-text.ts',
-    'src/io/byte-reader.ts',
-    'src/io/streams/read-into.ts',
-  ],
-  'src/json/',
-];
-
-/** What must not be loaded before the first list is answered: it is most of what there is to load. */
-const LATER = [
-  ...['src/config/file/check-file.ts', 'src/config/file/yaml-source.ts', 'src/config/resolve/secrets.ts'],
-  ...['src/config/schema/schema.ts', 'src/app/serve-http.ts'],
-  'src/cli/commands/config/secret.ts',
-  ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
-  ...['src/tracing/', 'src/gateway/status/status.ts', 'src/gateway/status/status-text.ts'],
-  ...['src/gateway/large-results.ts', 'src/gateway/cut-result.ts', 'src/gateway/read-result.ts'],
-  ...['src/process/guardian.ts', 'src/process/spawn-child.ts'],
-  ...['src/sandbox/confined-launch.ts', 'src/sandbox/policy.ts', 'src/sandbox/name-proxy.ts'],
-  ...[
-    'src/record/record-to.ts',
-    'src/record/clean-message.ts',
-    'src/record/record-to.ts',
-    'src/cli/commands/calls/recording.ts',
-    'src/clients/',
-    'src/doctor/',
-  ],
-  ...[
-    'src/cli/commands/calls/run-once.ts',
-    ...['src/cli/program.ts', 'src/cli/command.ts'],
-    'src/cli/output.ts',
-    'src/cli/local-client.ts',
-  ],
-];
-
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
 const WITH_A_WARNING = { timeout: '20m', maxTimeout: '10m' };
 
@@ -155,12 +79,6 @@ describe('with nothing changed since the last run', () => {
     expect(loaded).toEqual(expect.arrayContaining(['opossum', 'p-queue', 'pino']));
     for (const name of ['yaml', 'zod', 'cross-spawn', 'fastify', 'chokidar']) expect(loaded).not.toContain(name);
     expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([3, 5]);
-    const [initializeModules, listModules] = [modulesOf(initializeResult), modulesOf(list)];
-    expect(initializeModules).toContain('src/downstream/legacy/legacy-session.ts');
-    expect(listModules).toContain('src/gateway/catalog/catalog.ts');
-    const isOf = (places: readonly string[]) => (module: string) => places.some((place) => module.startsWith(place));
-    expect(initializeModules.filter((module) => !isOf(INITIALIZE)(module))).toEqual([]);
-    expect(listModules.filter(isOf(LATER))).toEqual([]);
   });
 });
 
@@ -252,8 +170,6 @@ describe('a client that attaches to a running hub', () => {
     const loaded = await attachToRunningHub();
     expect(packagesOf(loaded)).toEqual([]);
     expect(ownFilesOf(loaded).length).toBe(2);
-    expect(modulesOf(loaded)).toContain('src/hub/attach/attach-session.ts');
-    expect(modulesOf(loaded).filter((module) => !ATTACH.some((place) => module.startsWith(place)))).toEqual([]);
   });
 });
 
