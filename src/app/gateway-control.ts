@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage } from '../errors/error-text.js';
+import { explain } from '../errors/file-error.js';
 import type { CountedName } from '../gateway/status/refused-names.js';
 import { GATEWAYS, hubFiles, privateFolder } from '../hub/hub-folder.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
@@ -47,7 +47,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   const onFault = (err: unknown) => {
     const because =
       'commands such as `trunkline status` cannot find this gateway, because it cannot write into its folder';
-    logger[kind === 'http' ? 'warn' : 'debug']({ reason: errorMessage(err) }, because);
+    logger[kind === 'http' ? 'warn' : 'debug']({ reason: explain(err) }, because);
   };
   let folder: string;
   try {

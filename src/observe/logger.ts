@@ -1,4 +1,5 @@
 import { type DestinationStream, type Level, type Logger as PinoLogger, pino } from 'pino';
+import { systemFault } from '../errors/file-error.js';
 import { escapeUnsafe } from '../json/printable.js';
 import { LogFile } from './log-file.js';
 import { toText } from './log-line.js';
@@ -91,8 +92,9 @@ function toFile(file: string): Destination {
   return new LogFile({
     file,
     onFault: (error) => {
+      const { reason, hint } = systemFault(error);
       openStderr();
-      process.stderr.write(`The log file ${file} cannot be written: ${String(error)}\n`);
+      process.stderr.write(`The log file ${file} cannot be written: ${reason}; ${hint}\n`);
     },
   });
 }

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { withFile } from '../errors/file-error.js';
 import {
   type CallEnd,
   type CallFeed,
@@ -132,7 +133,8 @@ export function logCalls(wantsContent: boolean, { composition, logger }: LoggedG
     config: config.file,
     wantsContent,
     redact: secrets.redact,
-    onFault: (err) => logger.warn({ err, file }, 'the call log cannot be written; calls are missing in it'),
+    onFault: (err) =>
+      logger.warn({ err: withFile(err, file), file }, 'the call log cannot be written; calls are missing in it'),
   });
   const stop = calls.observe(log);
   return async () => {

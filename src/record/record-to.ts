@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/resolve/config.js';
+import { withFile } from '../errors/file-error.js';
 import { type CallFeed, serverOf } from '../gateway/call-feed.js';
 import type { MessageFeed, PassingMessage } from '../io/message-feed.js';
 import { asText } from '../json/json-value.js';
@@ -42,7 +43,7 @@ export async function recordTo(
     revision: LATEST_LEGACY_REVISION,
   });
   const onFault = (err: unknown) =>
-    logger.warn({ err, file }, 'the recording cannot be written; messages are missing in it');
+    logger.warn({ err: withFile(err, file), file }, 'the recording cannot be written; messages are missing in it');
   return showMessages(composition, { sink, onFault, maxMessageBytes: largestMessage(maxBytes) });
 }
 

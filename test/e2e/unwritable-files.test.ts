@@ -18,6 +18,8 @@ beforeEach(() => {
   put(`.npm/_npx/1/node_modules/${MEMORY}/dist/memory.jsonl`, {});
   put('data/trunkline/secrets', { B: 'secret value of B' });
   put('kept.json', { mcpServers: { m: { command: 'npx', args: ['-y', MEMORY] } } });
+  const auth = { tokens: 'machines', variables: 'variables' };
+  put('users.yaml', { servers: { g: { command: 'node' } }, gateway: { http: { auth } } });
   put('packages.yaml', { servers: { p: { package: 'a@1.0.0' } } });
 });
 afterEach(() => place.dispose());
@@ -65,6 +67,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   'secret set': { args: ['secret', 'set', 'A'], input: 'secret value', file: '/secrets' },
   'secret remove': { args: ['secret', 'remove', 'B'], file: '/secrets' },
   token: { args: ['token'], file: '/token' },
+  'token add': { args: ['token', 'add', 'ci', '--config', 'users.yaml'], file: '/machines' },
+  'user set': { args: ['user', 'set', 'ann', 'KEY', '--config', 'users.yaml'], input: 'secret value', file: '/KEY' },
   schema: { args: ['schema', '--out', 'schema.json'], file: '/schema.json' },
   approve: { args: ['approve', 'f', '--yes', ...CONFIG], file: '-f.json' },
   install: { args: ['install', '--config', 'packages.yaml'], file: '/lock.1' },
