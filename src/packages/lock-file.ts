@@ -119,7 +119,8 @@ function malformed(file: string): never {
   throw new LockFileError(`${file} is not a valid lock file`, 'restore it, or remove it to lock the newest versions');
 }
 
-const EXACT_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
+/** A version as registries have it. Names of folders contain it, so it has no separator of a path. */
+export const EXACT_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
 const INTEGRITY = /^sha\d+-[\w+/=]+/;
 
 function isLockedPackage(value: unknown): value is LockedPackage {

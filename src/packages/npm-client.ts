@@ -227,7 +227,8 @@ async function writeJson(folder: string, name: string, value: unknown): Promise<
 
 function readResult(folder: string, name: string): LockedPackage {
   const installed = readInstalled(folder, name);
-  if (installed === undefined) throw new NpmFault({ message: `npm installed ${name} without recording its integrity` });
+  if (installed === undefined)
+    throw new NpmFault({ message: `npm installed ${name} without recording its version and integrity` });
   return installed;
 }
 

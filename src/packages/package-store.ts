@@ -9,7 +9,7 @@ import { systemFault } from '../errors/file-error.js';
 import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 import type { PackageRequest } from '../supervision/launcher.js';
-import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';
+import { EXACT_VERSION, type LockedPackage, LockFile, LockFileError } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';
 import { carryOver, refreshCopies } from './written-files.js';
 
@@ -144,7 +144,10 @@ function listed(folder: string): string[] {
   }
 }
 
-/** Reads npm's lock file in a folder; `undefined` if it does not contain the package. */
+/**
+ * Reads npm's lock file in a folder; `undefined` if it does not contain the package. An install script may have written the file, so
+ * its version has to be one.
+ */
 export function readInstalled(folder: string, name: string): LockedPackage | undefined {
   const value = readJsonFile(join(folder, 'package-lock.json'));
   if (!isRecord(value) || !isRecord(value.packages)) return undefined;
@@ -152,7 +155,8 @@ export function readInstalled(folder: string, name: string): LockedPackage | und
   const { '': _, ...tree } = value.packages;
   const own = tree[`node_modules/${name}`];
   const { version, integrity } = isRecord(own) ? own : {};
-  return typeof version === 'string' && typeof integrity === 'string' ? { version, integrity, tree } : undefined;
+  if (typeof version !== 'string' || !EXACT_VERSION.test(version)) return undefined;
+  return typeof integrity === 'string' ? { version, integrity, tree } : undefined;
 }
 
 /** The fields that identify the content. Other fields are left out, because new versions of npm add more. */

@@ -90,7 +90,7 @@ export function policyOf(program: Program, settings: SandboxSpec, places: Places
   finder.openProgram(places.node, 'the Node of Trunkline');
   if (command !== undefined) finder.openProgram(command, 'its program');
   finder.openScripts();
-  if (settings.opensFolder) finder.openFolder(program.cwd);
+  if (settings.opensFolder) finder.openFolder(program.cwd, 'its working folder');
   for (const name of CERTIFICATE_VARIABLES) {
     const path = program.env[name] ?? '';
     if (places.certificates.includes(path)) finder.open(path, 'read', `the certificates of ${name}`);
@@ -131,7 +131,7 @@ const PROJECT_FILES = [
 /** Most links in a row that the system follows. */
 const MAX_LINKS = 40;
 const SCRIPT = /\.(?:[cm]?[jt]s|[jt]sx|py|pyz|rb|pl|php|lua|sh|jar|wasm)$/i;
-const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl|php|java|lua|sh|bash|zsh|tsx)$/;
+const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|ruby|perl|php|java|lua|sh|bash|zsh|tsx)$/;
 /** Options of `uv` and of other programs whose value is the folder of a project to run. */
 const PROJECT_OPTION = /^--(?:directory|project|prefix)$/;
 
@@ -214,9 +214,9 @@ class Finder {
       this.openings.push({ path: resolve(path), access, because });
   }
 
-  /** Opens the working folder, unless it is the home folder or above it. */
-  openFolder(path: string): void {
-    if (!this.#isBroad(this.#realPath(path) ?? path)) this.open(path, 'read', 'its working folder');
+  /** Opens a folder, unless it is the home folder or above it, or a link to one of those. */
+  openFolder(path: string, because: string): void {
+    if (!this.#isBroad(this.#realPath(path) ?? path)) this.open(path, 'read', because);
   }
 
   /** Opens a program, what it is installed with, and the interpreter that its first line names. */
@@ -230,11 +230,14 @@ class Finder {
     if (!isOfSystem(real)) this.#openInstallation(real, because, interpreter !== undefined || SCRIPT.test(real));
     const found = interpreter === undefined ? undefined : this.locate(interpreter);
     if (found === undefined || found === path) return;
-    if (!this.#isOwn(real)) this.openProgram(found, because, depth + 1);
+    const doubt = this.#isOwn(real)
+      ? 'the server can change the line'
+      : !interpreter?.includes(sep) || INTERPRETER.test(basename(this.#realPath(found) ?? ''))
+        ? undefined
+        : 'it is no interpreter that Trunkline knows';
+    if (doubt === undefined) this.openProgram(found, because, depth + 1);
     else if (!isOfSystem(found) && found !== this.#places.node)
-      this.distrusted.push(
-        `${real} names ${found} in its first line, which stays closed, because the server can change the line.`,
-      );
+      this.distrusted.push(`${real} names ${found} in its first line, which stays closed, because ${doubt}.`);
   }
 
   /** Opens the scripts among the arguments, with their projects. */
@@ -245,8 +248,8 @@ class Finder {
     for (const [index, arg] of args.entries()) {
       const path = resolve(cwd, arg);
       const kind = arg === '' ? undefined : this.#files.kindOf(path);
-      if (kind === 'folder' && PROJECT_OPTION.test(args[index - 1] ?? '') && !this.#isBroad(path))
-        this.open(path, 'read', `the project of \`${args[index - 1]}\``);
+      if (kind === 'folder' && PROJECT_OPTION.test(args[index - 1] ?? ''))
+        this.openFolder(path, `the project of \`${args[index - 1]}\``);
       if (kind !== 'file' || !(index === first || SCRIPT.test(arg))) continue;
       const real = this.#realPath(path);
       if (real === undefined) continue;
@@ -310,7 +313,11 @@ class Finder {
 
   #openModules(folder: string, because: string): void {
     const modules = join(folder, 'node_modules');
-    if (this.#files.kindOf(modules) === 'folder') this.open(modules, 'read', `${because}, with its packages`);
+    if (this.#files.kindOf(modules) !== 'folder') return;
+    // The author of a program could have it lead to any folder.
+    const target = this.#files.linkAt(modules);
+    if (target === undefined) this.open(modules, 'read', `${because}, with its packages`);
+    else this.distrusted.push(`${modules} stays closed, because it is a link to ${target}, and no entry names it.`);
   }
 
   /** Whether a folder holds much that has nothing to do with one server: the home folder, and folders above it. */

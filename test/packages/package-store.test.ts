@@ -3,7 +3,13 @@ import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FoundPackage } from '../../src/config/resolve/config.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
-import { installedTree, openStore, type PackagePaths, PackageStore } from '../../src/packages/package-store.js';
+import {
+  installedTree,
+  openStore,
+  type PackagePaths,
+  PackageStore,
+  readInstalled,
+} from '../../src/packages/package-store.js';
 import type { PackageRequest } from '../../src/supervision/launcher.js';
 import { folderWith } from '../config/files.js';
 
@@ -120,6 +126,15 @@ describe('the store', () => {
     writeFileSync(join(forged, 'package-lock.json'), JSON.stringify({ packages: tree }));
     expect(store.findVersion('@a/tool', '1.0.0', false)).toBeUndefined();
   });
+
+  it.each(['1.0.0/../../../b@1.0.0', 'x/../b@1.0.0', '..', ''])(
+    'takes no version that an install script has written: %j',
+    (version) => {
+      const packages = { 'node_modules/a': { version, integrity: 'sha512-A' } };
+      const folder = folderWith({ 'package-lock.json': JSON.stringify({ packages }) });
+      expect(readInstalled(folder, 'a')).toBeUndefined();
+    },
+  );
 
   it('is rid of what was never published', async () => {
     const folder = folderWith();

@@ -53,6 +53,13 @@ const TREE = {
   [`${HOME}/mine/link`]: `->${HOME}/.ssh`,
   [`${HOME}/mine/tool`]: `#!${HOME}/.ssh/id`,
   [`${HOME}/outer`]: `->${HOME}/mine/link`,
+  [`${HOME}/work/trap/node_modules`]: `->${HOME}/.ssh`,
+  [`${HOME}/work/trap/home`]: `->${HOME}`,
+  [`${HOME}/work/trap/mcp/package.json`]: '',
+  [`${HOME}/work/trap/mcp/server.js`]: '',
+  [`${HOME}/work/line/tool`]: `#!/usr/bin/env -S -u ${HOME}/.ssh/id node`,
+  [`${HOME}/work/masked/tool`]: '#!/usr/bin/env -S -u ./masked/python node',
+  [`${HOME}/work/masked/python`]: `->${HOME}/.ssh/id`,
   '/srv/ca.pem': '',
 };
 const PLACES = {
@@ -159,6 +166,18 @@ describe('the openings of a confined server', () => {
     const { openings, proposed } = policy({ command: 'node', env: variables });
     expect(openings.map(({ path }) => path)).toEqual(['/srv/ca.pem']);
     expect(proposed).toEqual([`${HOME}/.ssh`, `${HOME}/.ssh/id`]);
+  });
+
+  it.each([
+    ['a link in place of the packages of a workspace', 'node', ['trap/mcp/server.js'], 'trap/mcp', 'trap/node_modules'],
+    ['a first line that names no interpreter', './line/tool', [], 'line', '.ssh/id'],
+    ['a first line with the name of one that is a link', './masked/tool', [], 'masked', 'masked/python'],
+    ['a link in place of a project', 'uv', ['--directory', 'trap/home'], undefined, undefined],
+  ])('does not grow by what the author of the program has made: %s', (_, command, args, project, closed) => {
+    const cwd = `${HOME}/work`;
+    const { openings, distrusted } = policy({ command, args, cwd });
+    expect(openings.map(({ path }) => path)).toEqual(project === undefined ? [] : [`${cwd}/${project}`]);
+    expect(distrusted).toEqual(closed === undefined ? [] : [expect.stringContaining(`/${closed}`)]);
   });
 
   describe('that may write a folder', () => {
