@@ -43,7 +43,7 @@ export const REASONS = {
   queue_timeout: { code: 'TL-CALL-QUEUE-TIMEOUT', sentence: 'was busy with other calls for too long.' },
   overloaded: {
     code: 'TL-CALL-OVERLOADED',
-    sentence: 'does not read its input, so no more messages can be sent to it.',
+    sentence: 'does not read its input, or too slowly, so this call was not sent.',
   },
   timeout: { code: 'TL-CALL-TIMEOUT', sentence: 'did not answer in time, so Trunkline cancelled the call.' },
   child_exited: { code: 'TL-CALL-EXITED', sentence: `exited during this call. ${RESTARTS}` },
@@ -179,7 +179,7 @@ const REMOTE_SENTENCES: Partial<Readonly<Record<FailureReason, readonly [string,
   connection_lost: ['lost its connection during this call', ' Trunkline connects again'],
   parked: ['failed too often in a row and is parked', ' Trunkline now connects to it less often'],
   unresponsive: ['has stopped answering', ' Trunkline probes it, and connects again if it stays silent'],
-  overloaded: ['has too many requests that it has not answered', ' No more can be sent to it at the moment'],
+  overloaded: ['has too many requests that it has not answered', ' This call was not sent'],
 };
 
 const ADVICE = 'The tool trunkline__status shows the state of every server.';

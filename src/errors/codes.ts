@@ -604,7 +604,7 @@ const CALL_CODES = {
     'Try again later, or raise `concurrency` or `maxWait` of the server.',
   ),
   'TL-CALL-OVERLOADED': fail(
-    'The server does not read its input, so no more messages can be sent to it.',
+    'The server took none of its input for five seconds, or too little of it in time, so the call was not sent.',
     'Wait, or restart it: `trunkline restart SERVER`.',
   ),
   'TL-CALL-TIMEOUT': fail(

@@ -122,6 +122,11 @@ export class LineDecoder implements ByteReader {
     return this.#buffer.length;
   }
 
+  /** The unfinished line in memory: a view that is valid until the next read. */
+  get unfinished(): Uint8Array {
+    return this.#buffer.bytes;
+  }
+
   get freeSpace(): Uint8Array {
     return this.#buffer.freeSpace;
   }

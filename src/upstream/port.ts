@@ -46,7 +46,7 @@ export interface DialTarget<Spec extends ServerSpec = ServerSpec> {
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
-  /** Limit of the bytes that the server has not read. Beyond the limit, requests fail as `overloaded`. */
+  /** Limit of the bytes that the server has not read. Beyond the limit, messages wait; `overloaded` says how long. */
   readonly maxUnwrittenBytes: number;
   /** Returns the present limits of the server's processes. Absent without limits. */
   readonly limits?: () => ResourceLimits;
@@ -235,7 +235,7 @@ export type RequestFailure =
   | CloseReason
   /** No answer and no progress within the idle timeout, or no answer within the maximum. */
   | 'timeout'
-  /** The server has left too many bytes unread. */
+  /** The server has left too many bytes unread, and took none for five seconds, or too few before the timeout. */
   | 'overloaded'
   | 'response_too_large'
   /** The answer was the largest unfinished message when the memory for unfinished messages was full. */

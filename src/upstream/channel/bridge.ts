@@ -1,6 +1,6 @@
 import type { OnInternalError } from '../../errors/internal-error.js';
 import { readText } from '../../json/json-text.js';
-import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
+import { type Edit, NumberWriter, type SplicedMessage, splicedLength } from '../../json/splice.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
 import {
   errorMessage,
@@ -26,6 +26,7 @@ import {
   type SentRequest,
   type ServerRequest,
 } from '../port.js';
+import { type HeldMessage, HeldMessages } from './held-messages.js';
 import { type JunkReason, MessageReader, type ReadingOptions } from './message-reader.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 
@@ -42,6 +43,9 @@ export class Bridge implements Channel {
   readonly #options: BridgeOptions;
   readonly #output: TrackedSink;
   readonly #outgoing: OutgoingRequests;
+  readonly #held: HeldMessages;
+  /** Requests among the held messages. */
+  #heldRequests = 0;
   /** Ids of the server's requests without an answer, as JSON tokens. Pings are left out, because no person answers them. */
   readonly #unanswered = new Set<string>();
   readonly #numbers = new NumberWriter();
@@ -56,6 +60,7 @@ export class Bridge implements Channel {
     this.#output = output;
     this.#receiver = events;
     this.#health = new HealthMonitor(clock, events);
+    this.#held = new HeldMessages(options);
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
@@ -70,7 +75,7 @@ export class Bridge implements Channel {
 
   /** Number of requests that wait for an answer. */
   get inFlight(): number {
-    return this.#outgoing.size;
+    return this.#outgoing.size + this.#heldRequests;
   }
 
   /** Whether the connection has ended or was given up. Nothing can be sent anymore. */
@@ -124,8 +129,19 @@ export class Bridge implements Channel {
     timeouts: RequestTimeouts,
     handler: RequestHandler,
   ): SentRequest | undefined {
-    const pending = this.#admit(timeouts, handler, true);
-    if (pending === undefined) return undefined;
+    if (this.#closed !== undefined) return this.#refuse(handler, this.#closed);
+    if (!this.#held.areNeeded) return this.#send(request, edits, timeouts, handler);
+    const { start, end } = request.whole ?? request.params ?? NO_SPAN;
+    return this.#hold(end - start, timeouts, handler, () => this.#send(request, edits, timeouts, handler));
+  }
+
+  #send(
+    request: RelayedRequest,
+    edits: readonly Edit[],
+    timeouts: RequestTimeouts,
+    handler: RequestHandler,
+  ): PendingRequest {
+    const pending = this.#outgoing.add(timeouts, handler, true, this.#output.sentBytes);
     const message = request.message(this.#numbers.write(pending.id), edits);
     handler.sent?.(message);
     const { lease } = handler;
@@ -145,8 +161,16 @@ export class Bridge implements Channel {
   /** Sends a request of the gateway's own. It is cancelled when it times out, except for `initialize`. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
     return new Promise((settle) => {
-      const pending = this.#admit(timeouts, { settle }, method !== METHODS.initialize);
-      if (pending !== undefined) this.#write(requestMessage(pending.id, method, params));
+      const handler = { settle };
+      const send = () => {
+        const isCancellable = method !== METHODS.initialize;
+        const pending = this.#outgoing.add(timeouts, handler, isCancellable, this.#output.sentBytes);
+        this.#write(requestMessage(pending.id, method, params));
+        return pending;
+      };
+      if (this.#closed !== undefined) this.#refuse(handler, this.#closed);
+      else if (this.#held.areNeeded) this.#hold(0, timeouts, handler, send);
+      else send();
     });
   }
 
@@ -164,6 +188,7 @@ export class Bridge implements Channel {
     this.#closed = reason;
     this.#health.end();
     for (const reader of this.#readers) reader.end();
+    this.#held.close();
     this.#outgoing.close(reason, this.#output.close(reason, because), because);
     this.#receiver.closed?.(reason, because);
   }
@@ -174,16 +199,45 @@ export class Bridge implements Channel {
     this.#output.send(message);
   }
 
-  #admit(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
-    if (this.#closed !== undefined) {
-      handler.settle({ kind: 'failed', reason: this.#closed, sent: false });
-      return undefined;
-    }
-    if (this.#output.unwrittenBytes > this.#options.maxUnwrittenBytes) {
-      handler.settle({ kind: 'failed', reason: 'overloaded', sent: false });
-      return undefined;
-    }
-    return this.#outgoing.add(timeouts, handler, isCancellable, this.#output.sentBytes);
+  #refuse(handler: RequestHandler, reason: RequestFailure): undefined {
+    handler.settle({ kind: 'failed', reason, sent: false });
+  }
+
+  /** Lets a request wait until the server has read more of what was sent. Its timeouts begin when it is sent. */
+  #hold(
+    byteLength: number,
+    { firstMs, idleMs }: RequestTimeouts,
+    handler: RequestHandler,
+    send: () => PendingRequest,
+  ): SentRequest | undefined {
+    const now = this.#options.clock.now();
+    let sent: PendingRequest | undefined;
+    const fail = (reason: RequestFailure) => {
+      this.#heldRequests -= 1;
+      handler.lease?.release();
+      this.#refuse(handler, reason);
+    };
+    const message: HeldMessage = {
+      byteLength,
+      until: now + (firstMs ?? idleMs),
+      send: () => {
+        this.#heldRequests -= 1;
+        sent = send();
+      },
+      giveUp: () => fail(this.#closed ?? 'overloaded'),
+    };
+    if (!this.#held.add(message)) return this.#refuse(handler, 'overloaded');
+    this.#heldRequests += 1;
+    return {
+      get sentAt() {
+        return sent?.sentAt ?? now;
+      },
+      cancel: (...notice) => {
+        if (this.#held.delete(message)) fail('cancelled');
+        else sent?.cancel(...notice);
+      },
+      keepProgress: () => sent?.keepProgress() ?? (() => {}),
+    };
   }
 
   /** Takes a message from the stream that answers `request`. Returns whether the message answers a request. */
@@ -239,9 +293,17 @@ export class Bridge implements Channel {
 
   #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
     this.#unanswered.delete(readText(bytes, id));
-    const canReply = this.#closed === undefined && this.#output.unwrittenBytes <= this.#options.maxUnwrittenBytes;
-    if (canReply) this.#write(message());
-    else this.counters.unsentReplies += 1;
+    const giveUp = () => {
+      this.counters.unsentReplies += 1;
+    };
+    if (this.#closed !== undefined) giveUp();
+    else if (!this.#held.areNeeded) this.#write(message());
+    else {
+      const reply = message();
+      const send = () => this.#write(reply);
+      if (!this.#held.add({ byteLength: splicedLength(reply), until: Number.POSITIVE_INFINITY, send, giveUp }))
+        giveUp();
+    }
   }
 
   #cancelled({ id }: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
@@ -261,6 +323,8 @@ export class Bridge implements Channel {
   }
 }
 
+const NO_SPAN = { start: 0, end: 0 };
+
 export interface BridgeEvents extends HealthEvents {
   /** The server sends a request. */
   request(request: ServerRequest): void;
@@ -276,7 +340,7 @@ export interface BridgeOptions extends ReadingOptions {
   /** Sends messages to the server. */
   readonly output: TrackedSink;
   readonly events: BridgeEvents;
-  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
+  /** Messages wait while the server has more unread bytes than this. Requests fail as `overloaded` if it takes none for seconds. */
   readonly maxUnwrittenBytes: number;
   /** Whether the transport holds an error back, because it may have another meaning. `request` is as in `open`. */
   readonly holdsBack?: (error: ResponseEnvelope, request: number | undefined) => boolean;

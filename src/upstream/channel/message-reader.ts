@@ -16,7 +16,14 @@ import type { DropCounters } from '../port.js';
 import type { AnswerFault, OutgoingRequests } from './outgoing-requests.js';
 
 /** Reason why a line of a server is not a message. */
-export type JunkReason = Rejection['reason'] | AnswerFault | 'too-large' | 'memory-limit';
+export type JunkReason =
+  | Rejection['reason']
+  | AnswerFault
+  | 'too-large'
+  | 'memory-limit'
+  /** The connection has ended before the newline. */
+  | 'no-newline'
+  | 'carriage-return-instead-of-newline';
 
 export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
   readonly clock: Clock;
@@ -50,6 +57,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
   /** Arrival of the bytes that are being scanned, in milliseconds. The clock is read once for all of them. */
   #readAt = 0;
   #wasUseful = false;
+  #hasLines = false;
   /** Number of these bytes that belong to no message, because the server logs to stdout. */
   #strayBytes = 0;
   /** Blank lines and excess bytes of the decoder that were already counted. */
@@ -97,7 +105,11 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     if (outgoing.size > 0 && this.#decoder.unfinishedBytes >= byteLength) this.#wasUseful = true;
   }
 
+  /** Logs an unfinished line, because it may say why the server is of no use: it ends its lines in another way, or died. */
   end(): void {
+    const { unfinished, returns } = this.#decoder;
+    const isWithReturns = returns > 0 && !this.#hasLines;
+    if (unfinished.length > 0) this.#logDropped(unfinished, isWithReturns ? RETURNS_ONLY : 'no-newline');
     this.#decoder.end();
   }
 
@@ -105,6 +117,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     const { feed, scan, counters, events, isClosed } = this.#options;
     // An earlier line of the same chunk may have closed the connection.
     if (isClosed()) return;
+    this.#hasLines = true;
     // Not `withErrorBoundary`, because it would need a closure for each message.
     try {
       if (feed?.messages.isObserved === true)
@@ -177,6 +190,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
   }
 }
 
+const RETURNS_ONLY = 'carriage-return-instead-of-newline';
 const NOTHING = new Uint8Array(0);
 /** The first byte of a byte order mark, which may be before a message. */
 const BYTE_ORDER_MARK = 0xef;

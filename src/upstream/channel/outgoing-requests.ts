@@ -30,7 +30,7 @@ export interface OutgoingRequestsOptions {
   readonly onTimeout: (request: PendingRequest) => void;
   /** Receives dropped answers and internal errors. */
   readonly events: {
-    /** An answer has a result that is not an object. The answer belongs in the server's log only. */
+    /** An answer has a result that is not an object, or an id that no request has. It belongs in the server's log only. */
     junk(line: Uint8Array, reason: AnswerFault): void;
     readonly fault?: OnInternalError;
   };
@@ -83,6 +83,8 @@ export class OutgoingRequests {
     }
     const kind = this.#pending.stray(id, at);
     counters[kind] += 1;
+    // A server whose answers all have such an id is never ready, and only its log can say why.
+    if (kind === 'unknown') this.#log(response, 'unknown-id');
     if (kind === 'late') onSignOfLife();
     return kind === 'late';
   }
@@ -91,10 +93,13 @@ export class OutgoingRequests {
    * Logs an answer of the wrong shape. Its request fails at once, because the official SDKs would drop the answer and let the
    * request time out. The server still counts as healthy, because the frame is valid and other requests get their answers.
    */
-  #report({ bytes, span }: ResponseEnvelope, fault: AnswerFault): void {
-    const { counters, events } = this.#options;
-    counters.junk += 1;
-    events.junk(bytes.subarray(span.start, span.end), fault);
+  #report(response: ResponseEnvelope, fault: AnswerFault): void {
+    this.#options.counters.junk += 1;
+    this.#log(response, fault);
+  }
+
+  #log({ bytes, span }: ResponseEnvelope, fault: AnswerFault): void {
+    this.#options.events.junk(bytes.subarray(span.start, span.end), fault);
   }
 
   /** Fails the request whose answer is not a valid message. `token` is the id of the answer. */
@@ -209,8 +214,8 @@ export class OutgoingRequests {
   }
 }
 
-/** How an answer differs from a JSON-RPC answer, although it is a message. */
-export type AnswerFault = 'result-not-an-object' | 'error-without-code-and-message';
+/** Why an answer is of no use, although it is a message. */
+export type AnswerFault = 'result-not-an-object' | 'error-without-code-and-message' | 'unknown-id';
 
 function faultOf({ bytes, result, error }: ResponseEnvelope): AnswerFault | undefined {
   if (result !== undefined) return isObject(bytes, result) ? undefined : 'result-not-an-object';

@@ -1,6 +1,6 @@
 // Messages that answer nothing, or the wrong request.
 import type { Message } from '../../support/wire.js';
-import type { Row } from '../row.js';
+import { NO_ANSWER, type Row } from '../row.js';
 
 const COUNTED = 'It is counted in the status, and otherwise ignored: the server works.';
 
@@ -19,6 +19,20 @@ function withIds(quirk: string, change: (id: string) => string): Row {
     quirk,
     right: 'One pending request fits, so it is answered.',
     server: { line: (line) => line.replace(/"id":(\d+)/, (_, id) => `"id":${change(id)}`) },
+  };
+}
+
+/** A server that can never be ready. */
+function useless(quirk: string, line: (line: string) => string, status: RegExp): Row {
+  return {
+    quirk,
+    right: 'The status shows what came.',
+    server: { line },
+    entry: { startTimeout: '1s', era: 'legacy' },
+    ask: (client) => client.tools(),
+    direct: NO_ANSWER,
+    through: 'tools: none',
+    status,
   };
 }
 
@@ -63,6 +77,13 @@ export const STRAY: readonly Row[] = [
   withIds('Ids that come back with a fraction', (id) => `${id}.0`),
   withIds('Ids that come back as text with a fraction', (id) => `"${id}.0"`),
   withIds('Ids that come back with an exponent', (id) => `${id}e0`),
+  useless('All answers have the id 0', (line) => line.replace(/"id":\d+/, '"id":0'), /unknown-id.*"id":0/),
+  useless('No line ends', (line) => line.trimEnd(), /no-newline.*"id":1/),
+  useless(
+    'Lines end with a carriage return only',
+    (line) => line.replace('\n', '\r'),
+    /carriage-return-instead.*"id":1/,
+  ),
   {
     quirk: 'The id of an error comes back as text',
     right: 'The client gets the error.',
@@ -91,6 +112,18 @@ export const STRAY: readonly Row[] = [
       return `${outcome}; progress: ${seen.join(' ') || 'none'}`;
     },
     direct: 'echo: hello; progress: 1',
+  },
+  {
+    quirk: 'Calls whose arguments together are larger than what may be unread',
+    right: 'They wait until the server reads.',
+    server: {},
+    entry: { maxUnwritten: '64KiB' },
+    ask: async (client) => {
+      const text = 'x'.repeat(100_000);
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => client.call('echo', { text })));
+      return `${outcomes.filter((outcome) => outcome === `echo: ${text}`).length} of 8`;
+    },
+    direct: '8 of 8',
   },
   {
     quirk: 'A client whose ids are texts',

@@ -65,12 +65,13 @@ describe('a cancelled request', () => {
 
 describe('an answer that nobody waits for', () => {
   it('is dropped and counted by what it is', () => {
-    const { bridge, say } = bridging();
+    const { bridge, junk, say } = bridging();
     const { listener } = sendCall(bridge);
     sendCall(bridge).sent?.cancel();
     say(answerTo('one'), answerTo(99), answerTo(0), answerTo(-1), answerTo(1.5));
     say('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}');
     expect(listener.told).toEqual([]);
+    expect(junk.map(([, reason]) => reason)).toEqual(Array.from({ length: 6 }, () => 'unknown-id'));
     say(answerTo(1), answerTo(1), answerTo(2), answerTo(2));
     expect(listener.told).toEqual(['{}']);
     expect(bridge.counters).toEqual({
@@ -237,19 +238,81 @@ describe('a line that is too long', () => {
 });
 
 describe('a child that does not read', () => {
-  it('gets no replies either, which are counted', () => {
-    const { bridge, output, requests, say } = bridging({ maxUnwrittenBytes: 1_000 });
+  const MAX = 1_000;
+  /** A child that has 1,001 bytes before it, and reads as many of them as the test says. */
+  function reading() {
+    const bridged = bridging({ maxUnwrittenBytes: MAX });
+    const { output, clock } = bridged;
+    output.unwrittenBytes = MAX + 1;
+    const read = (byteLength: number, ms = 20) => {
+      output.unwrittenBytes -= byteLength;
+      clock.advance(ms);
+    };
+    return { ...bridged, read };
+  }
+
+  it('gets requests, those of the gateway and replies later, in their order, and none is lost', async () => {
+    const { bridge, output, requests, say, read } = reading();
     say({ jsonrpc: '2.0', id: 'q', method: 'ping' });
-    const [request] = requests;
-    if (request === undefined) throw new Error('No request');
-    output.unwrittenBytes = 1_001;
-    request.succeed(bytesOf('{}'));
-    request.fail(new RpcError(-32601, 'no'));
-    expect(output.lines).toEqual([]);
-    expect(bridge.counters.unsentReplies).toBe(2);
-    output.unwrittenBytes = 0;
-    request.succeed(bytesOf('{}'));
-    expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":"q","result":{}}']);
+    const { listener } = sendCall(bridge);
+    const outcome = bridge.request('tools/list', undefined, TIMEOUTS);
+    requests[0]?.succeed(bytesOf('{}'));
+    expect([output.lines, bridge.inFlight]).toEqual([[], 2]);
+    read(1);
+    expect(output.lines.map((line) => JSON.parse(line).method ?? 'reply')).toEqual([
+      'tools/call',
+      'tools/list',
+      'reply',
+    ]);
+    say(answerTo(1), answerTo(2));
+    expect([listener.told, (await outcome).kind, bridge.counters.unsentReplies]).toEqual([['{}'], 'answered', 0]);
+  });
+
+  it('has requests fail as unsent once it has taken nothing for five seconds, and not while it takes something', async () => {
+    const { bridge, output, clock, read } = reading();
+    output.unwrittenBytes = 1_000_000;
+    output.sentBytes = 1_000_000;
+    const patient = { idleMs: 60_000, maxMs: 60_000 };
+    const outcome = bridge.request('tools/list', undefined, patient);
+    for (let second = 0; second < 8; second += 4) read(1, 4_000);
+    clock.advance(1_000);
+    expect(bridge.inFlight).toBe(1);
+    clock.advance(40);
+    expect(await outcome).toMatchObject({ reason: 'overloaded', sent: false });
+    expect([output.lines, clock.pending]).toEqual([[], 0]);
+  });
+
+  it('has a request fail that has waited as long as it may wait for an answer', async () => {
+    const { bridge, output, read } = reading();
+    output.unwrittenBytes = 1_000_000;
+    output.sentBytes = 1_000_000;
+    const outcome = bridge.request('tools/list', undefined, TIMEOUTS);
+    for (let ms = 0; ms <= TIMEOUTS.idleMs; ms += 100) read(1, 100);
+    expect(await outcome).toMatchObject({ reason: 'overloaded', sent: false });
+  });
+
+  it('gets no request that was cancelled while it waited, and no notice of that', () => {
+    const { bridge, output, read } = reading();
+    const { sent, listener } = sendCall(bridge);
+    sent?.cancel();
+    read(1_001);
+    expect([output.lines, listener.told]).toEqual([[], ['cancelled unsent']]);
+  });
+
+  it('has at most 1,000 messages wait, and the others fail or are counted at once', async () => {
+    const { bridge, requests, say } = reading();
+    say({ jsonrpc: '2.0', id: 'q', method: 'ping' });
+    for (let count = 0; count < 1_001; count += 1) requests[0]?.succeed(bytesOf('{}'));
+    expect(bridge.counters.unsentReplies).toBe(1);
+    expect(await bridge.request('x', undefined, TIMEOUTS)).toMatchObject({ reason: 'overloaded', sent: false });
+  });
+
+  it('that ends has what waited fail as unsent', async () => {
+    const { bridge, clock } = reading();
+    const outcome = bridge.request('x', undefined, TIMEOUTS);
+    bridge.close('exited');
+    expect(await outcome).toMatchObject({ reason: 'exited', sent: false });
+    expect(clock.pending).toBe(0);
   });
 });
 
@@ -267,13 +330,18 @@ describe('the end of the process', () => {
     );
   });
 
-  it('drops half a line that the child left', () => {
+  it.each([
+    ['no-newline', '{"jsonrpc":"2.0","id":1,"result":{}}'],
+    ['carriage-return-instead-of-newline', '{"jsonrpc":"2.0","id":1,"result":{}}\r'],
+    ['no-newline', '{"jsonrpc":"2.0","id":9,"result":{}}\r\n{"jsonrpc"'],
+  ])('drops a line without a newline that the child left, and logs it as %s', (reason, text) => {
     const { bridge, junk } = bridging();
     const { listener } = sendCall(bridge);
-    copyInto(bridge, bytesOf('{"jsonrpc":"2.0","id":1,"result":{}}'));
+    copyInto(bridge, bytesOf(text));
     bridge.close('exited');
     expect(listener.told).toEqual(['exited sent']);
-    expect(junk).toEqual([]);
+    expect(junk.at(-1)?.[1]).toBe(reason);
+    expect(text).toContain(junk.at(-1)?.[0].trim());
   });
 
   it('may be noticed by a handler that asks again, and is told at once', () => {
