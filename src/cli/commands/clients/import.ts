@@ -11,12 +11,20 @@ import { readServers } from '../../../clients/files/read-servers.js';
 import type { OpenedPath } from '../../../clients/import/opened-paths.js';
 import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
 import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
-import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
+import {
+  checkEdited,
+  editConfig,
+  entriesIn,
+  type NewEntry,
+  takesRemoteServers,
+} from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/resolve/env-file.js';
+import { namesIn, type Variables } from '../../../config/resolve/references.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { systemFault } from '../../../errors/file-error.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
+import { isRecord } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/process-lock.js';
@@ -134,7 +142,7 @@ function requireNames(names: readonly string[], { servers }: FoundServers): void
 const WORDS: Partial<Record<Verdict, string>> = { renamed: 'new', same: 'known' };
 
 /** Prints the verdict on each found server. */
-export function reportPlan({ plan, added, found: { unreadable }, target: { config } }: PreparedImport): void {
+export function reportPlan({ plan, added, found: { unreadable }, target: { config, secrets } }: PreparedImport): void {
   const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
     const renamed = verdict === 'renamed' ? ` as ${key}` : '';
     const disabled = entry?.disabled === true ? ', disabled' : '';
@@ -153,6 +161,9 @@ export function reportPlan({ plan, added, found: { unreadable }, target: { confi
   for (const { place, because } of unreadable) tell(`${place.title}: ${place.file} cannot be read: ${because}`);
   for (const { key = '', kept } of added) {
     if (kept !== undefined) for (const line of describeKept(key, kept)) tell(line);
+  }
+  for (const { key = '', entry = {} } of added) {
+    for (const line of describeVariables(entry, secrets.values)) tell(`${key}: ${line}`);
   }
   tellOpened(added);
   if (rows.length > 0) tell(`\n${added.length} of ${rows.length} would be added to ${config.file}.`);
@@ -182,6 +193,20 @@ function tellWritten(added: readonly PlannedServer[], target: EditableConfig): v
   for (const { key, entry = {}, unset = [] } of added) {
     if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} ${whereToSet(entry, target)}`);
   }
+}
+
+/**
+ * A line for each variable and header of an entry: its value, or that it is a secret. An entry has no secrets itself, but
+ * refers to them; `inFile` has the variables of the environment file.
+ */
+export function describeVariables(entry: NewEntry, inFile: Variables): string[] {
+  const shown = (what: string, values: unknown) =>
+    Object.entries(isRecord(values) ? values : {}).map(([name, value]) => {
+      const text = String(value);
+      const isSecret = text.includes('${secret:') || namesIn([text]).some((used) => Object.hasOwn(inFile, used));
+      return `it gets the ${what} ${printable(name)}${isSecret ? ', whose value is a secret' : `: ${printable(text)}`}`;
+    });
+  return [...shown('variable', entry.env), ...shown('header', entry.headers)];
 }
 
 /** A line for each file or folder of an entry that is open for a confined server. */

@@ -24,7 +24,7 @@ import { didYouMean } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
-import { describeOpened } from '../clients/import.js';
+import { describeOpened, describeVariables } from '../clients/import.js';
 import { describeNewFile, keepingPlaces } from '../clients/kept-files.js';
 import { openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
 
@@ -77,6 +77,7 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       }
       const tries = 'url' in run.program ? 'connects to it' : 'starts it';
       tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` ${tries} once.`);
+      for (const line of describeVariables(entry, secrets.values)) tell(`  ${line}`);
       if (kept !== undefined) for (const line of describeNewFile(kept)) tell(`  ${line}`);
       for (const line of describeOpened(opened)) tell(`  ${line}`);
       const remark = loginRemark(run);

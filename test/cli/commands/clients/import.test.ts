@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { serversFrom } from '../../../../src/cli/commands/clients/import.js';
+import { describeVariables, serversFrom } from '../../../../src/cli/commands/clients/import.js';
 import { folderWith } from '../../../config/files.js';
 
 const ONE = JSON.stringify({ mcpServers: { one: { command: 'a' } } });
@@ -48,5 +48,37 @@ describe('servers to import', () => {
     ['~/broken.json', expect.stringMatching(/cannot be imported: .+/), 'name a file with `mcpServers` or the like'],
   ])('from %s are reported as a mistake', async (from, message, hint) => {
     await expect(placesFrom({ 'broken.json': '{ canary' }, from)).rejects.toMatchObject({ message, hint });
+  });
+});
+
+describe('what a person is told of the variables before a server is added', () => {
+  it('is each value, but of secrets only that they are secrets', () => {
+    const entry = {
+      command: 'a',
+      env: {
+        MODE: 'fast',
+        NODE_OPTIONS: './x.js',
+        TOKEN: `\${ONE_TOKEN}`,
+        STORED: `\${secret:NAME}`,
+        MIXED: `a \${ONE_TOKEN:-canary}`,
+        FROM_SHELL: `\${HOME}/x`,
+        'OD\u202eD': '\u001b[31m',
+        COUNT: 7,
+      },
+      headers: { 'X-Mode': 'fast', Authorization: `Bearer \${ONE_TOKEN}` },
+    };
+    expect(describeVariables(entry, { ONE_TOKEN: 'canary' })).toEqual([
+      'it gets the variable MODE: fast',
+      'it gets the variable NODE_OPTIONS: ./x.js',
+      'it gets the variable TOKEN, whose value is a secret',
+      'it gets the variable STORED, whose value is a secret',
+      'it gets the variable MIXED, whose value is a secret',
+      `it gets the variable FROM_SHELL: \${HOME}/x`,
+      'it gets the variable OD\\u{202e}D: \\u{1b}[31m',
+      'it gets the variable COUNT: 7',
+      'it gets the header X-Mode: fast',
+      'it gets the header Authorization, whose value is a secret',
+    ]);
+    expect(describeVariables({ url: 'https://a.test' }, {})).toEqual([]);
   });
 });
