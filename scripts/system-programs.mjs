@@ -21,6 +21,7 @@ const PROGRAMS = [
   { name: 'redis-cli', packages: ['redis-tools'], use: 'the store of a cluster' },
   { name: 'redis-server', use: 'the store of a cluster' },
   { name: 'script', packages: ['bsdutils'], use: 'commands at a terminal' },
+  { name: 'systemd-analyze', packages: ['systemd'], use: 'the units of systemd in `deploy`' },
 ];
 
 const packagesOf = (programs) => [...new Set(programs.flatMap((each) => each.packages ?? [each.name]))].sort();

@@ -16,11 +16,15 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Files that the group can change are usual on Ubuntu. */
 const UMASK = 'umask 002';
 
+/** What `openssl rand -hex 32` does, because not every machine has it. */
+const RANDOM = 'console.log(require("node:crypto").randomBytes(+process.argv[2]).toString(process.argv[1]))';
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'trunkline-commands-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, 'bin'));
+  writeFileSync(join(folder, 'bin/openssl'), `#!/bin/sh\nexec node -e '${RANDOM}' "\${2#-}" "$3"\n`, { mode: 0o755 });
   for (const program of ['docker', 'kubectl', 'claude'])
     writeFileSync(
       join(folder, 'bin', program),
