@@ -1,17 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { currentFolder } from '../config/resolve/resolve-config.js';
 import { explain } from '../errors/file-error.js';
 import type { CountedName } from '../gateway/status/refused-names.js';
 import { GATEWAYS, hubFiles, privateFolder } from '../hub/hub-folder.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
+import { HubClients } from '../hub/server/hub-clients.js';
 import type { HubCommandsOptions, RunningHub } from '../hub/server/hub-commands.js';
 import { HubListener } from '../hub/server/hub-listener.js';
 import type { Logger, RecentLog } from '../observe/logger.js';
 import { GatewayFile, removeEndedGateways } from '../state/gateway-file.js';
 import { userHubsFolder } from '../state/user-files.js';
-import { VERSION } from '../version.js';
+import { IDENTITY, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
+import { MAX_LINE_BYTES } from './local-clients.js';
+import { createEraChooser, LOCAL_USER } from './platform.js';
 
 export interface GatewayControlOptions {
   readonly composition: Composition;
@@ -24,6 +28,9 @@ export interface GatewayControlOptions {
   readonly recentLog: RecentLog;
 }
 
+/** How long a command that has sent its last request waits for the answers, in milliseconds. */
+const COMMAND_DRAIN_MS = 3_000;
+
 /** The socket of a gateway that is no hub. */
 interface GatewayControl {
   /** The servers are being started. */
@@ -34,14 +41,15 @@ interface GatewayControl {
 
 /**
  * Takes the commands of this user on a socket, as a hub does, so that `trunkline status` and the others find a gateway that is
- * no hub. A folder that only this user can enter has the socket, its token, and a file with facts about the gateway.
+ * no hub. `trunkline call` and `trunkline tools` are its clients for a moment. A folder that only this user can enter has the socket, its token, and a file with facts about the gateway.
  * Returns `undefined`, with a record in the log, if that folder cannot be made. Not on Windows, where a gateway that was killed
  * could not be told from another program.
  */
 export function openGatewayControl(options: GatewayControlOptions): GatewayControl | undefined {
   const { composition, logger, http, startedAt, logFile, recentLog } = options;
   if (process.platform === 'win32') return undefined;
-  const { clock, events } = composition.platform;
+  const { platform, gateway } = composition;
+  const { clock, events } = platform;
   const configFile = composition.config.file;
   const kind = http === undefined ? 'stdio' : 'http';
   const onFault = (err: unknown) => {
@@ -80,14 +88,31 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   const commands = () => {
     const about = { kind, number: 0, url: http?.url, configFile, logFile: logFile ?? null } as const;
     const facts = { ...about, running: starting, hub: () => running, life, platform: { clock }, startedAt };
-    loaded ??= loadGatewayCommands(facts).then((all) => ({ ...all, ...logCommand(recentLog) }));
+    loaded ??= loadGatewayCommands(facts).then((all) => ({ ...all, ...logCommand(recentLog), profiles }));
     return loaded;
   };
+  /** The profiles of the clients on stdin, or with the token of all. A command with one of them uses the processes of that client. */
+  const profiles = () =>
+    [...gateway.connected.values()].flatMap(({ facts: { user, profile } }) => {
+      const { clientInfo, capabilities, protocolVersion } = profile;
+      return user === undefined ? [{ clientInfo, capabilities, protocolVersion }] : [];
+    });
+  const clients = new HubClients({
+    ...platform,
+    ...{ maxLineBytes: MAX_LINE_BYTES, nextTurn: setImmediate, principal: LOCAL_USER },
+    chooseEra: createEraChooser(platform, gateway, IDENTITY),
+    onInternalError: platform.internalErrors.onInternalError,
+    maxClients: () => composition.config.gateway.hubClients,
+    limitDrain: (_, giveUp) => clock.schedule(COMMAND_DRAIN_MS, giveUp),
+    ...{ onFirstMessage: () => {}, onUnread: () => {}, onChange: () => {} },
+  });
   const listener = new HubListener({
     hubFolder: folder,
     version: VERSION,
     onHello: (hello, peer) => {
-      if (hello.role === 'client') return 'off';
+      // A command gets the processes of the other clients, which have the variables of this process.
+      const own = { ...hello, environment: process.env as typeof hello.environment, folder: currentFolder() };
+      if (hello.role === 'client') return life.refusal ?? clients.open(own, peer);
       serveControl(peer, commands);
       return undefined;
     },
@@ -116,6 +141,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     },
     close: async () => {
       for (const end of unsubscribe) end();
+      clients.close('stopped');
       listener.close();
       await file.close();
       process.off('exit', removeFolder);

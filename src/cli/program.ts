@@ -144,14 +144,14 @@ function addTools(program: CliCommand): void {
     .argument('[SERVER...]', 'keys of servers; without them, all servers')
     .summary('list the tools of all servers')
     .description(
-      'Lists the tools of all servers, or of the named servers, as a client sees them, and the server of each tool. Also lists the quarantined tools, with the reason. Uses the hub if it runs; otherwise starts the servers for this list.',
+      'Lists the tools of all servers, or of the named servers, as a client sees them, and the server of each tool. Also lists the quarantined tools, with the reason. Uses the running gateway if there is one; otherwise starts the servers for this list.',
     )
     .option('--json', 'print the list as a client gets it; with --sort, the sizes and the advice')
     .addOption(
       new Option('--sort <KEY>', 'show the sizes, the largest first, and how to save tokens').choices(['size']),
     )
     .option('--view <NAME>', 'as a client with this view sees it')
-    .option('--alone', 'start servers for this list, also if the hub runs')
+    .option('--alone', 'start servers for this list, also if a gateway runs')
     .example(
       'trunkline tools',
       'trunkline tools files',
@@ -165,13 +165,13 @@ function addTools(program: CliCommand): void {
     .argument('[ARGUMENT...]', 'KEY=TEXT, KEY:=JSON, or one JSON object; - reads the object from stdin')
     .summary('call one tool and print its result')
     .description(
-      `Calls one tool and prints its result: text as text, everything else as JSON. The message of a failed tool goes to stderr. Uses the hub if it runs; otherwise starts the server for this call.
+      `Calls one tool and prints its result: text as text, everything else as JSON. The message of a failed tool goes to stderr. Uses the running gateway if there is one; otherwise starts the server for this call.
 
 KEY=TEXT passes text, or a number, true, false, an array or an object where the tool asks for one. The same KEY several times makes an array. KEY:=JSON passes the JSON value as it is.`,
     )
     .option('--json', 'print the result as the server sent it')
     .option('--view <NAME>', 'as a client with this view sees it')
-    .option('--alone', 'start a server for this call, also if the hub runs')
+    .option('--alone', 'start a server for this call, also if a gateway runs')
     .example('trunkline call trunkline__status')
     .example('trunkline call files.read_text_file path=notes.txt head:=5')
     .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)

@@ -73,6 +73,21 @@ describe('a gateway over HTTP', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
+  it('serves `call`, `tools` and `doctor`, which start no server of their own', async () => {
+    const file = config('a.yaml', 'one');
+    const running = await overHttp(file);
+    const called = await run('call', 'one.echo', 'marker=m', '--config', file);
+    expect(called).toMatchObject({ code: 0, stdout: expect.stringContaining('"marker":"m"') });
+    const { tools } = JSON.parse((await run('tools', '--json', '--config', file)).stdout);
+    expect(tools.map(({ name }: { name: string }) => name)).toContain('one__echo');
+    // A server that the doctor has started is "ready after 100 ms".
+    expect((await run('doctor', '--config', file)).stdout).toContain('server `one`: ready, ');
+    const alone = await run('call', 'one.echo', 'marker=m', '--alone', '--config', file);
+    expect(alone.code).toBe(0);
+    const { hub } = JSON.parse((await run('ps', '--json', '--config', file)).stdout);
+    expect(hub).toMatchObject({ pid: running.process.pid, clients: [], servers: [{ server: 'one', calls: 1 }] });
+  });
+
   it('prints the latest records that it has logged to stderr', async () => {
     const file = config('a.yaml', 'one');
     await overHttp(file);

@@ -307,7 +307,7 @@ describe('a hub that is suspended', () => {
     const called: Finished = await place.run(['call', 'one__echo', '{"a":1}']);
     expect(called.code).toBe(0);
     expect(called.stderr).toBe(
-      'trunkline: the running hub cannot be used, because it does not answer; this command starts servers of its own\n',
+      'trunkline: the running gateway cannot be used, because it does not answer; this command starts servers of its own\n',
     );
   });
 

@@ -16,7 +16,7 @@ import { type CallArguments, objectOf, readArguments, toJsonObject } from './cal
 import { chooseFrom, type Once, runOnce } from './run-once.js';
 import { listAllTools, reportFailures } from './tools.js';
 
-/** `trunkline call`: calls one tool, at the running hub if there is one, and prints its result. */
+/** `trunkline call`: calls one tool, at the running gateway if there is one, and prints its result. */
 export async function call({ settings, words, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
   const [tool = '', ...typed] = words;
   const isOnStdin = typed.length === 1 && typed[0] === '-';

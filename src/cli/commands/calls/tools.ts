@@ -16,7 +16,7 @@ import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
 import { chooseFrom, chooseServers, examine, type Once, runOnce, type TriedServer } from './run-once.js';
 import { readToolUseOf } from './tool-use.js';
 
-/** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
+/** `trunkline tools`: prints the merged list of tools, of the running gateway if there is one, as JSON or as a table. */
 export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }>): Promise<number> {
   const { settings, words: names, options, isJson } = invocation;
   const hub = options.alone ? undefined : await runningHub(settings);
@@ -40,7 +40,7 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
 /** Returns the tools of the servers of the hub. Reports servers with a problem on stderr. */
 async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
   try {
-    const result = await waiting('waiting for the lists of the hub', listAllTools(hub.client));
+    const result = await waiting('waiting for the lists of the gateway', listAllTools(hub.client));
     const { servers } = await hub.report();
     const keys = servers.map(({ server }) => server);
     const chosen = chooseFrom(keys, names);
@@ -75,7 +75,7 @@ async function sizes(
   };
   if (hub !== undefined) {
     try {
-      const views = await waiting('waiting for the lists of the hub', hub.views());
+      const views = await waiting('waiting for the lists of the gateway', hub.views());
       await show(views.find(({ name }) => name === (settings.view ?? '')));
     } finally {
       hub.close();

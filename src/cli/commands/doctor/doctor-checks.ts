@@ -285,7 +285,7 @@ async function sweepRuns(): Promise<void> {
   await guard.close();
 }
 
-/** Starts the servers, or asks the running hub about them. Then runs the commands of the clients. */
+/** Starts the servers, or asks the running gateway about them. Then runs the commands of the clients. */
 export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   // The servers of a silent hub still run, and must not run twice.
   const { kind } = facts.hub?.state ?? {};

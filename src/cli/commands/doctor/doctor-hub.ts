@@ -6,16 +6,19 @@ import type { HubControl, NoControl } from '../../../hub/attach/control-client.j
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import { listAllTools } from '../calls/tools.js';
-import { describeHub, openHubClient, reachHub } from '../hub/hub-access.js';
+import { describeHub, openHubClient, reachGateway, reachHub } from '../hub/hub-access.js';
 import { notedPid } from '../hub/running.js';
 
-/** The hub of a configuration, whether it runs or not. Requests to it start and create nothing. */
+/**
+ * The hub of a configuration, whether it runs or not. Requests to it start and create nothing. Without a hub, another gateway of the
+ * configuration tells about servers and tools, because the servers must not run twice.
+ */
 export interface DoctorHub extends HubFacts {
   /** Absent if no hub has ever run. */
   readonly logFile: string | undefined;
-  /** Asks the running hub for the reports of its servers. Resolves with `undefined` if it has started none yet. */
+  /** Asks the running gateway for the reports of its servers. Resolves with `undefined` if it has started none yet. */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
-  /** Asks the running hub for its list of tools, as JSON and as rows. Resolves with `undefined` if it does not answer. */
+  /** Asks the running gateway for its list of tools, as JSON and as rows. Resolves with `undefined` if it does not answer. */
   readonly tools: () => Promise<{ readonly list: string; readonly rows: readonly ToolRow[] } | undefined>;
   readonly close: () => void;
 }
@@ -28,9 +31,10 @@ export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
   const site = { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
   const { folder, faults } =
     process.env.TRUNKLINE_HUB === 'off' ? { folder: undefined, faults: [] } : inspectHubFolder(site);
+  const tools = async () => await listTools(configFile);
   const absent: DoctorHub = {
     ...{ folder, faults, state: { kind: 'not running' }, isAlive: async () => false, close: () => {} },
-    ...{ logFile: undefined, servers: async () => undefined, tools: async () => undefined },
+    ...{ logFile: undefined, servers: async () => await reportOfOther(configFile), tools },
   };
   if (folder === undefined) return absent;
   const control = await reachSoon(folder);
@@ -47,9 +51,26 @@ export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
     state: { kind: 'running', hub },
     logFile: hub.logFile ?? undefined,
     servers: async () => (hub.hasStarted ? await report() : undefined),
-    tools: async () => await listTools(configFile),
     close: () => control.close(),
   };
+}
+
+/** The reports of a gateway that is no hub, and serves the configuration. */
+async function reportOfOther(configFile: string): ReturnType<DoctorHub['servers']> {
+  const reached = await reachGateway(settingsOf(configFile));
+  if (typeof reached === 'string') return undefined;
+  const { control, gateway } = reached;
+  try {
+    const { hasStarted } = await describeHub(control);
+    if (gateway.kind === 'hub' || !hasStarted) return undefined;
+    return ((await control.request('report', { withUsage: true })) as StatusReport).servers;
+  } finally {
+    control.close();
+  }
+}
+
+function settingsOf(configFile: string) {
+  return { config: configFile, verbosity: 0, logFile: undefined };
 }
 
 async function reachSoon(folder: string, number?: number): Promise<HubControl | NoControl> {
@@ -67,7 +88,7 @@ async function isAlive(folder: string, number: number): Promise<boolean> {
 }
 
 async function listTools(configFile: string): ReturnType<DoctorHub['tools']> {
-  const hub = await openHubClient({ config: configFile, verbosity: 0, logFile: undefined });
+  const hub = await openHubClient(settingsOf(configFile));
   if (hub === undefined || typeof hub === 'string') return undefined;
   try {
     const [list, views] = await Promise.all([listAllTools(hub.client), hub.views()]);

@@ -146,11 +146,11 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/** Connects a command to the running hub, if there is one. Reports a refusal of the hub on stderr. */
+/** Connects a command to the running gateway, if there is one. Reports a refusal on stderr. */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
   const opened = await openHubClient(settings);
   if (typeof opened !== 'string') return opened;
-  tell(`trunkline: the running hub cannot be used, because ${opened}; this command starts servers of its own`);
+  tell(`trunkline: the running gateway cannot be used, because ${opened}; this command starts servers of its own`);
   return undefined;
 }
 
@@ -253,24 +253,25 @@ export function silentText(pid: number | undefined, kind: GatewayKind = 'hub'): 
 export const REFUSED =
   'The hub does not take commands of this version of Trunkline. `trunkline hub stop` of the other version ends it.';
 
-/** A client of the running hub, for one command. */
+/** A client of the running gateway, for one command. */
 export interface HubClientForCommand {
   readonly client: LocalClient;
-  /** Asks the hub for the reports of its servers. */
+  /** Asks the gateway for the reports of its servers. */
   report(): Promise<StatusReport>;
-  /** Asks the hub for the tools that each view shows and hides. */
+  /** Asks the gateway for the tools that each view shows and hides. */
   views(): Promise<readonly ViewTools[]>;
   close(): void;
 }
 
 /**
- * Connects a command to the hub of its configuration as a client. Starts none, and returns `undefined` if none runs. If the
- * hub refuses the client, returns the reason as a sentence without a period.
+ * Connects a command to the gateway of its configuration as a client: the hub, else one that serves HTTP, else one on stdin. Starts
+ * none, and returns `undefined` if none runs. If the gateway refuses the client, returns the reason as a sentence without a period.
  */
 export async function openHubClient(options: GlobalOptions): Promise<HubClientForCommand | string | undefined> {
-  if (process.env.TRUNKLINE_HUB === 'off') return undefined;
-  const { configFile, folder } = findHubSite(options);
-  const control = await reachHub(folder);
+  const { chosen } = (await findGateway(options)).choice;
+  if (chosen === undefined || (chosen.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off')) return undefined;
+  const { folder, name, configFile = '' } = chosen;
+  const control = typeof chosen.answer === 'string' ? chosen.answer : await connectTo(chosen);
   if (control === 'not running') return undefined;
   if (control === 'silent') return 'it does not answer';
   if (control === 'refused') return 'it does not take commands of this version';
@@ -278,7 +279,7 @@ export async function openHubClient(options: GlobalOptions): Promise<HubClientFo
     const hello = helloOf(configFile, 0, options.view ?? '');
     // Servers are shared by clients with equal profiles. A profile of its own would start processes for this command.
     const [profile] = (await control.request('profiles')) as readonly ToldProfile[];
-    const attempt = await attachTo(folder, control.number, hello);
+    const attempt = await attachTo(folder, name, hello);
     if (attempt.kind !== 'attached') {
       control.close();
       return whyRefused(attempt.kind === 'refused' ? attempt.because : 'ending');
@@ -300,9 +301,9 @@ export async function openHubClient(options: GlobalOptions): Promise<HubClientFo
 }
 
 const NEWLINE = 0x0a;
-const LOST = 'The hub ended before it answered. Whether the call took effect is unknown: check before repeating it';
+const LOST = 'The gateway ended before it answered. Whether the call took effect is unknown: check before repeating it';
 
-/** Sends lines to the hub, and takes the messages out of its frames. */
+/** Sends lines to the gateway, and takes the messages out of its frames. */
 function overFrames(
   { socket, readInto }: HubConnection,
   receive: (message: Uint8Array) => void,
