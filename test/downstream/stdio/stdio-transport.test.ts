@@ -269,4 +269,10 @@ describe('a client on stdin', () => {
     await say({ jsonrpc: '2.0', id: 1, method: 'ping' });
     expect(transport.isLive).toBe(true);
   });
+
+  it('has carriage returns between two tokens become spaces', async () => {
+    const { child, say } = await connected('2025-11-25');
+    await say('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{\r"name":"a__x",\r"arguments":{}}}');
+    expect(child.received.lines.at(-1)).toContain('"params":{ "name":"x", "arguments":{}}');
+  });
 });

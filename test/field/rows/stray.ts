@@ -1,5 +1,6 @@
 // Messages that answer nothing, or the wrong request.
 import type { Message } from '../../support/wire.js';
+import type { HttpPlay } from '../http-play.js';
 import { NO_ANSWER, type Row } from '../row.js';
 
 const COUNTED = 'It is counted in the status, and otherwise ignored: the server works.';
@@ -34,6 +35,17 @@ function useless(quirk: string, line: (line: string) => string, status: RegExp):
     through: 'tools: none',
     status,
   };
+}
+
+/** A server behind a URL that changes the body of each answer. */
+function overHttp(quirk: string, change: (body: string) => string | Uint8Array): Row {
+  const take: HttpPlay['take'] = ({ message }, response, server) => {
+    const answer = server.answerTo(message);
+    if (answer === undefined) return false;
+    response.writeHead(200, { 'content-type': 'application/json' }).end(change(JSON.stringify(answer)));
+    return true;
+  };
+  return { quirk, right: 'It is read as on stdio.', http: { take } };
 }
 
 const jsonrpc = '2.0';
@@ -84,6 +96,10 @@ export const STRAY: readonly Row[] = [
     (line) => line.replace('\n', '\r'),
     /carriage-return-instead.*"id":1/,
   ),
+  overHttp('Ids that come back as text over HTTP', (body) => body.replace(/"id":(\d+)/, '"id":"$1"')),
+  overHttp('Ids that come back with a fraction over HTTP', (body) => body.replace(/"id":(\d+)/, '"id":$1.0')),
+  overHttp('Carriage returns in answers over HTTP', (body) => body.replaceAll(',"', ',\r"')),
+  overHttp('Answers in Latin-1 over HTTP', (body) => Buffer.from(body.replace('played', 'caf\xe9'), 'latin1')),
   {
     quirk: 'The id of an error comes back as text',
     right: 'The client gets the error.',
