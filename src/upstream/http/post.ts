@@ -261,6 +261,8 @@ export class Post {
       case 'in doubt':
         return (await this.#isSessionGone()) && (await this.#goOnInNewSession(refusal, 1));
       case 'new session':
+        // A second refusal is about this message, if the server serves the new session.
+        if (this.#sessions > 0 && (await this.#session.answersPing())) return false;
         return await this.#goOnInNewSession(refusal, MAX_SESSIONS);
       case 'gone':
         return false;
