@@ -2,6 +2,7 @@ import { canonicalObject } from '../json/edit-members.js';
 import { foldKey, type Span, toBytes } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
 import { clipText, hidesCharacters } from '../json/printable.js';
+import { findCompileFault, resolveLocal } from './compiled-schema.js';
 import { isNamed, type ListKind } from './methods.js';
 
 /** Result of the check of one list entry. `name` is the name or URI that identifies the entry. */
@@ -21,7 +22,7 @@ export type EntryVerdict =
  * it rejects. A malformed part that no client could have used is left out or replaced. An entry without such a repair is
  * unsound. A name with hidden characters is rejected too, because it is misleading.
  *
- * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. From revision 2026-07-28
+ * Checks shape and size only. Never runs a server's schema or a pattern in it. From revision 2026-07-28
  * on (`isModern`), the output of a tool need not be an object.
  */
 export function checkEntry(list: ListKind, entry: unknown, isModern = false): EntryVerdict {
@@ -34,12 +35,11 @@ export function checkEntry(list: ListKind, entry: unknown, isModern = false): En
   const unsound = (reason: string): EntryVerdict => ({ kind: 'unsound', name, reason });
   if (hidesCharacters(name)) return unsound(`its ${identity} hides characters`);
   const faults: string[] = [];
-  const { changes, isLost } = mendMembers(entry, members, (fault) => {
-    faults.push(clipText(fault.slice(1), MAX_FAULT_BYTES, '…'));
-  });
+  const say = (fault: string) => void faults.push(clipText(fault.slice(1), MAX_FAULT_BYTES, '…'));
+  const { changes, isLost } = mendMembers(entry, members, say);
   if (isLost) return unsound(faults.at(-1) ?? '');
   if (!isNamed(list) && !isText(entry.name)) {
-    faults.push('name is not a string');
+    say('.name is not a string');
     changes.set('name', isText(entry.title) ? entry.title : name);
   }
   if (isText(entry.name) && hidesCharacters(entry.name)) return unsound('its name hides characters');
@@ -47,6 +47,11 @@ export function checkEntry(list: ListKind, entry: unknown, isModern = false): En
   const { inputSchema, outputSchema } = list === 'tools' ? changed(entry, changes) : {};
   const fault = findSchemaFault('inputSchema', inputSchema) ?? findSchemaFault('outputSchema', outputSchema);
   if (fault !== undefined) return unsound(fault);
+  const uncompiled = isRecord(outputSchema) ? findCompileFault(outputSchema) : undefined;
+  if (uncompiled !== undefined) {
+    say(`.outputSchema ${uncompiled}`);
+    changes.set('outputSchema', undefined);
+  }
   const more = faults.length > 1 ? `, and ${faults.length - 1} more` : '';
   return { kind: 'sound', name, changes, repaired: faults.length === 0 ? undefined : `${faults[0]}${more}` };
 }
@@ -373,19 +378,6 @@ function inPlaceOf(root: unknown, schema: Record<string, unknown>): unknown[] {
   const inner = IN_PLACE.flatMap((keyword) => [schema[keyword]].flat());
   const target = typeof schema.$ref === 'string' ? resolveLocal(root, schema.$ref) : undefined;
   return [...inner, target];
-}
-
-/** Resolves the reference `#` or `#/a/b`. Never resolves references to other documents. */
-function resolveLocal(root: unknown, reference: string): unknown {
-  if (reference === '#') return root;
-  if (!reference.startsWith('#/')) return undefined;
-  let value = root;
-  for (const step of reference.slice(2).split('/')) {
-    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
-    value =
-      typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
-  }
-  return value;
 }
 
 /**

@@ -37,6 +37,13 @@ function oddProperty(quirk: string, schema: unknown): Row[] {
   return both(row, { direct: 'tools: odd echo; echo: hello' });
 }
 
+/** The first generation compiles all output schemas when it lists tools, and has no list if one of them does not compile. */
+function oddOutput(quirk: string, schema: Message, fault: string): Row {
+  const outputSchema = { type: 'object', properties: { p: schema } };
+  const row = odd(`whose output schema has ${quirk}`, { outputSchema }, `outputSchema ${fault.replace('$', '\\$')}`);
+  return { ...row, direct: /^fails: / };
+}
+
 /** An odd tool that no client could use, before a sound one. `reason` is what the status says about it. */
 function leftOut(quirk: string, first: unknown, reason: string): Row {
   return {
@@ -131,6 +138,12 @@ export const ENTRIES: readonly Row[] = [
   odd('with a description that is a list', { description: ['d'] }, 'description is not a string'),
   odd('with `outputSchema: true`', { outputSchema: true }, 'outputSchema is not an object'),
   odd('with `outputSchema: {}`', { outputSchema: {} }, 'outputSchema has no type "object"'),
+  oddOutput('a pattern that is not valid', { pattern: '[' }, 'has the pattern "[", which is not valid'),
+  oddOutput('a limit that is a text', { minimum: '1' }, 'has a malformed "minimum"'),
+  oddOutput('`required: true`', { required: true }, 'has a malformed "required"'),
+  oddOutput('`nullable` without a type', { nullable: true }, 'has a "nullable" that does not fit its type'),
+  oddOutput('a reference to nothing', { $ref: '#/$defs/a' }, 'refers to "#/$defs/a", which it does not have'),
+  oddOutput('an `id`, as draft 4 has it', { id: 'a' }, 'has a malformed "id"'),
   ...both({
     quirk: 'A tool with members that are null',
     right: 'A member that is null counts as absent.',

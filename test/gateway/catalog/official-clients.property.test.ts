@@ -1,6 +1,5 @@
 import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { ListToolsResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
@@ -35,11 +34,7 @@ class ListReader {
     this.#list = { [LISTS[kind].member]: [JSON.parse(text)] };
     const client: Message = this.client;
     const asked: Readonly<Record<ListKind, () => Promise<unknown>>> = {
-      // Without the validators that clients of the first generation make of output schemas.
-      tools: () =>
-        this.client instanceof Client
-          ? client.request({ method: 'tools/list' }, ListToolsResultSchema)
-          : client.listTools(),
+      tools: () => client.listTools(),
       prompts: () => client.listPrompts(),
       resources: () => client.listResources(),
       templates: () => client.listResourceTemplates(),
@@ -104,12 +99,32 @@ const SCHEMA = {
   properties: {
     a: { type: 'string', enum: ['x', 'y'], description: 'a' },
     b: { type: 'object', properties: { c: { type: 'integer', minimum: 1 } }, required: ['c'] },
-    d: { type: 'array', items: { anyOf: [{ type: 'string' }, { $ref: '#/properties/a' }] } },
+    d: {
+      type: ['array', 'null'],
+      items: { anyOf: [{ type: 'string' }, { $ref: '#/$defs/f%20g' }] },
+      uniqueItems: true,
+    },
+    h: {
+      oneOf: [{ pattern: '^a+$', format: 'date', formatMinimum: '2020-01-01' }, { enum: [1] }],
+      nullable: true,
+      type: 'string',
+    },
+    i: {
+      if: { const: 1 },
+      ...JSON.parse('{"then":{"not":{"maximum":1}}}'),
+      patternProperties: { '^x': { minItems: 1 } },
+      allOf: [{ items: [{}] }],
+    },
     constructor: {},
     e: [],
   },
   required: ['a', 'b'],
   additionalProperties: false,
+  $defs: {
+    'f g': { $anchor: 'j', contains: { type: 'number' } },
+    k: { $ref: '#j', dependencies: { a: ['b'], c: { minimum: 1 } } },
+  },
+  definitions: { l: { minimum: 'x' } },
 };
 const ABOUT_RESOURCE = {
   ...COMMON,
@@ -172,6 +187,18 @@ const JUNK = fc.constantFrom<unknown>(
     '2024-06-30T10:00:00Z',
   ],
   ...[{ deep: [{ n: Number.NEGATIVE_INFINITY }] }, { $schema: 7, type: 'object', properties: [], required: ['a', 2] }],
+  ...[
+    '[',
+    '#',
+    '#/$defs/k',
+    '#/$defs/none',
+    '#none',
+    '#/definitions/l',
+    'other',
+    'null',
+    { $ref: '#/definitions/l' },
+    { anyOf: [{}, { minimum: 'x' }] },
+  ],
   ...[{ src: 7 }, { name: 'a', required: 'yes' }, { audience: ['user', 'system'] }, { taskSupport: 'never' }],
 );
 
@@ -223,6 +250,8 @@ describe.each(['tools', 'prompts', 'resources', 'templates'] as const)('an entry
       await fc.assert(
         fc.asyncProperty(entryOf(kind), async (text) => {
           const { text: entry, reasons } = shown(kind, text, isModern);
+          // Clients accept such a schema, but a validation by it never ends.
+          if (reasons.some((reason) => reason.endsWith('refers to itself without end'))) return;
           if (await isAccepted(kind, text, isModern)) expect(entry).toBe(text);
           else if (entry !== undefined) expect([entry, await isAccepted(kind, entry, isModern)]).toEqual([entry, true]);
           else expect(reasons).toHaveLength(1);
