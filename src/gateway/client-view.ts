@@ -436,6 +436,13 @@ class StartupQueue {
   }
 }
 
+/** The lists whose entries must be approved before these requests use them. */
+const APPROVED: ReadonlyMap<string, 'tools' | 'prompts' | 'resources'> = new Map([
+  [METHODS.callTool, 'tools'],
+  [METHODS.getPrompt, 'prompts'],
+  [METHODS.readResource, 'resources'],
+]);
+
 /** Sends a request to its server, shaped as the tool needs and translated if it concerns a task. */
 function sendToServer(
   exchange: Exchange,
@@ -448,9 +455,11 @@ function sendToServer(
   }: Pick<ClientViewOptions, 'tasks' | 'results' | 'named'> & Pick<Handling, 'onAnswered'>,
 ): void {
   const { backend, edits, tool } = target;
-  const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
-  const refusal = needsApproval ? () => backend.lists.approvalRefusal(tool) : undefined;
   const { request, client } = exchange;
+  const kind = APPROVED.get(request.method);
+  const used = tool ?? target.original;
+  const needsApproval = kind !== undefined && used !== undefined && backend.rules.approvals !== undefined;
+  const refusal = needsApproval ? () => backend.lists.approvalRefusal(kind, used) : undefined;
   const { task, relatedTask } = request.tokens;
   if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
     const translation = calledTask(exchange, target, tasks);

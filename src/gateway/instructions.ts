@@ -1,4 +1,5 @@
 import type { GatewayDescription, ServerHandshake } from '../downstream/port.js';
+import { REMOVED, rewriteObject } from '../json/edit-members.js';
 import { clipText, utf8Length, withoutHiddenCharacters } from '../json/printable.js';
 import type { ServerDescription } from '../mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
@@ -181,7 +182,11 @@ export function onlyHandshake(
     const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
     const { openConnection: connection } = backend;
     if (connection !== undefined) {
-      const { initializeResult: result, revision, requestedRevision } = connection;
+      const { initializeResult, revision, requestedRevision, instructions } = connection;
+      const isApproved = backend.approved(connection).instructions === instructions;
+      const whole = { start: 0, end: initializeResult.length };
+      const change = (name: string) => (name === 'instructions' ? REMOVED : undefined);
+      const result = isApproved ? initializeResult : rewriteObject(initializeResult, whole, { change });
       return { kind: 'initialized', result, revision, requestedRevision };
     }
     const now = only();

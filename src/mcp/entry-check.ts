@@ -393,25 +393,15 @@ const VISIBLE = /^[ -~]*$/;
 /** Finds rare escapes. Also matches the character after an escaped backslash, which only costs time. */
 const RARE_ESCAPE = /\\[^"\\nrt]/;
 
-/** The members of a tool's entry that tell a model what the tool is and how to call it. */
-const DEFINING_MEMBERS: ReadonlySet<string> = new Set([
-  'name',
-  'title',
-  'description',
-  'inputSchema',
-  'outputSchema',
-  'annotations',
-]);
-
 /**
- * Returns the definition of a tool as canonical JSON, without spaces and with sorted members. Entries with the same
- * definition give the same text.
+ * Returns the whole definition of an entry as canonical JSON, without spaces and with sorted members. Entries with the same
+ * definition give the same text. No member is left out, because clients may show any of them to a model.
  *
  * Numbers keep their raw text, because some clients distinguish 1 and 1.0, and large numbers would lose digits.
  * Duplicate members stay, because clients differ in which of them counts.
  */
-export function toolDefinition(bytes: Uint8Array, entry: Span): string {
-  return canonicalObject(bytes, entry, (name) => DEFINING_MEMBERS.has(name));
+export function entryDefinition(bytes: Uint8Array, entry: Span): string {
+  return canonicalObject(bytes, entry, () => true);
 }
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { FileWatch } from '../files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../files/whole-file.js';
-import type { ApprovalFacts, ApprovalVerdict, ToolApprovals } from '../gateway/catalog/exposed-list.js';
+import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../gateway/catalog/exposed-list.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { quotedPath } from '../json/printable.js';
 import type { Logger } from '../observe/logger.js';
@@ -75,10 +75,10 @@ export class Approvals {
       file,
       command: `trunkline approve ${key} --config ${quotedPath(configFile, process.platform)}`,
       trustsFirstUse: folders.purpose !== 'review',
-      onFirstUse: (tools) =>
+      onFirstUse: (count, kind) =>
         logger.warn(
-          { server: key, tools },
-          'approved the first tools of this server; later changes need `trunkline approve`',
+          { server: key, [kind]: count },
+          `approved the first ${kind} of this server; later changes need \`trunkline approve\``,
         ),
       onFault: (fault) => logger.error({ server: key, fault }, 'the approvals of this server cannot be used'),
       onWithheld: (withheld) => {
@@ -173,8 +173,8 @@ export class ApprovalFileError extends Error {
 /** Version of the file format. */
 const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
-/** Limit on the tools in a file: twice that of a list. The oldest approvals are dropped first. */
-const MAX_TOOLS = 2_000;
+/** Limit on the entries in a file: more than those of all lists. The oldest approvals are dropped first. */
+const MAX_TOOLS = 5_000;
 /** Limit on the definitions of one tool. */
 const MAX_DEFINITIONS = 8;
 /** Limit on the text of one definition, the same as that of a schema. Longer definitions are stored as digests only. */
@@ -270,8 +270,8 @@ interface ServerApprovalsOptions {
   readonly command: string;
   /** Whether the first tools of a server are approved without review. */
   readonly trustsFirstUse: boolean;
-  /** Called when the first tools were approved, with their number. */
-  readonly onFirstUse: (tools: number) => void;
+  /** Called when the first list of a kind was approved, with its number of entries. */
+  readonly onFirstUse: (count: number, kind: ApprovedKind) => void;
   /** Called once for each different fault of the file. */
   readonly onFault: (fault: string) => void;
   /** Called with all withheld tools when another one is withheld. */
@@ -284,8 +284,11 @@ export interface WithheldTool {
   readonly definition: string;
 }
 
+/** The names under which entries of other lists are stored. */
+const OTHER_KINDS = /^(?:(?:prompts|resources|templates) |instructions$)/;
+
 /** Limit on withheld tools, above the number of any server. The least recently seen tools are dropped first. */
-const MAX_WITHHELD = 2_000;
+const MAX_WITHHELD = 5_000;
 
 /** Decides which tools of one server are approved, for all its processes. */
 export class ServerApprovals implements ToolApprovals {
@@ -293,6 +296,8 @@ export class ServerApprovals implements ToolApprovals {
   /** `undefined` until the first approval. */
   #approved: Approved | undefined;
   #isFirstUse = false;
+  /** The kinds whose first list was approved in this run. */
+  readonly #begun = new Set<ApprovedKind>();
   #fault: string | undefined;
   #isUnreadable = false;
   /** Withheld tools by digest. */
@@ -310,7 +315,8 @@ export class ServerApprovals implements ToolApprovals {
     const advice = this.#isUnreadable
       ? `The person who runs Trunkline has to repair or remove this file: ${file.path}.`
       : `The person who runs Trunkline has to decide: \`${command}\` shows what is new or changed.`;
-    return { tools: this.#approved?.size ?? 0, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
+    const tools = [...(this.#approved?.keys() ?? [])].filter((name) => !OTHER_KINDS.test(name)).length;
+    return { tools, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
   }
 
   /** The tools that are waiting for approval. */
@@ -339,9 +345,12 @@ export class ServerApprovals implements ToolApprovals {
     return this.#listed.get(name) === digestOf(definition);
   }
 
-  judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict> {
+  judge(byName: ReadonlyMap<string, string>, kind: ApprovedKind = 'tools'): ReadonlyMap<string, ApprovalVerdict> {
+    const labelOf = (name: string) => (kind === 'tools' ? name : `${kind} ${name}`.trim());
+    const definitions = new Map([...byName].map(([name, definition]) => [labelOf(name), definition]));
     // An empty list does not count as first use, because some servers add their tools later.
-    if (this.isUntouched && this.#options.trustsFirstUse && definitions.size > 0) this.#begin(definitions);
+    const isFirst = (this.isUntouched || this.#isFirstUse) && !this.#begun.has(kind);
+    if (isFirst && this.#options.trustsFirstUse && definitions.size > 0) this.#begin(definitions, kind);
     const verdicts = new Map<string, ApprovalVerdict>();
     let hasNew = false;
     for (const [name, definition] of definitions) {
@@ -351,7 +360,7 @@ export class ServerApprovals implements ToolApprovals {
       if (verdict !== 'approved') hasNew = this.note({ name, definition }) || hasNew;
     }
     if (hasNew) this.#options.onWithheld(this.withheld);
-    return verdicts;
+    return new Map([...byName.keys()].map((name) => [name, verdicts.get(labelOf(name)) ?? 'new']));
   }
 
   /** Notes a tool that may be withheld. Returns whether the definition is new. */
@@ -400,11 +409,14 @@ export class ServerApprovals implements ToolApprovals {
     return before.isUnreadable !== this.#isUnreadable || digestsOf(before.approved) !== digestsOf(this.#approved);
   }
 
-  #begin(definitions: ReadonlyMap<string, string>): void {
+  /** Approves the first list of a kind: all lists of the run in which nothing was approved before. */
+  #begin(definitions: ReadonlyMap<string, string>, kind: ApprovedKind): void {
     const { file, onFirstUse } = this.#options;
-    const first = withApproved(new Map(), definitions);
+    this.#begun.add(kind);
+    const first = withApproved(this.#approved ?? new Map(), definitions);
     try {
-      if (!file.create(first)) {
+      if (this.#isFirstUse) file.replace(first);
+      else if (!file.create(first)) {
         // Another process has created the file first.
         this.reread();
         return;
@@ -414,7 +426,7 @@ export class ServerApprovals implements ToolApprovals {
     }
     this.#approved = first;
     this.#isFirstUse = true;
-    onFirstUse(first.size);
+    onFirstUse(definitions.size, kind);
   }
 
   #verdictOn(name: string, definition: string): ApprovalVerdict {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toolDefinition } from '../../src/mcp/entry-check.js';
+import { entryDefinition } from '../../src/mcp/entry-check.js';
 import {
   isAtLeast,
   isLogLevel,
@@ -38,7 +38,7 @@ describe('a list', () => {
 
 function definitionOf(entry: string): string {
   const bytes = bytesOf(`[ ${entry} ]`);
-  return toolDefinition(bytes, { start: 2, end: bytes.length - 2 });
+  return entryDefinition(bytes, { start: 2, end: bytes.length - 2 });
 }
 
 const TOOL =
@@ -58,7 +58,6 @@ describe('the definition of a tool', () => {
     ],
     ['spaces', TOOL.replaceAll(':', ' :\t').replaceAll(',', ' , ')],
     ['escapes', TOOL.replace('Reads', '\\u0052e\\u0061ds').replace('"name"', '"n\\u0061me"')],
-    ['members that no model sees', TOOL.replace('{', '{"_meta":{"at":1},"icons":[],"execution":{},"x-vendor":2,')],
   ])('is the same whatever the %s', (_what, other) => {
     expect(other).not.toBe(TOOL);
     expect(definitionOf(other)).toBe(definitionOf(TOOL));
@@ -72,6 +71,10 @@ describe('the definition of a tool', () => {
     ['inputSchema', TOOL.replace('"a":{}', '"a":{"description":"Put the key here"}')],
     ['order within a list', TOOL.replace('[1,true,null]', '[true,1,null]')],
     ['outputSchema', TOOL.replace('{', '{"outputSchema":{"type":"object"},')],
+    ...['_meta', 'icons', 'execution', 'x-vendor', 'Description', 'InputSchema'].map((member): [string, string] => [
+      member,
+      TOOL.replace('{', `{"${member}":{},`),
+    ]),
     ['annotations', TOOL.replace('{', '{"annotations":{"readOnlyHint":true},')],
     ['spelling of a number', TOOL.replace('[1,', '[1.0,')],
     ['description that comes twice', TOOL.replace('{', '{"description":"Deletes",')],

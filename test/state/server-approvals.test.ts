@@ -188,9 +188,9 @@ describe('the record of approved tools', () => {
   it('is bounded: definitions, tools, and how much of their text is stored', () => {
     const many = Array.from({ length: 20 }, (_, index) => ['x', `definition ${index}`] as const);
     expect(withApproved(new Map(), many).get('x')).toHaveLength(8);
-    const tools = Array.from({ length: 2_010 }, (_, index) => [`tool ${index}`, 'x'] as const);
+    const tools = Array.from({ length: 5_010 }, (_, index) => [`tool ${index}`, 'x'] as const);
     const bounded = withApproved(new Map(), tools);
-    expect([bounded.size, bounded.has('tool 9'), bounded.has('tool 10')]).toEqual([2_000, false, true]);
+    expect([bounded.size, bounded.has('tool 9'), bounded.has('tool 10')]).toEqual([5_000, false, true]);
     const [long, tooLong] = ['x'.repeat(65_536), 'x'.repeat(65_537)];
     expect(withApproved(new Map(), [['x', tooLong]]).get('x')).toEqual([{ digest: digestOf(tooLong) }]);
     const large = withApproved(

@@ -4,10 +4,10 @@ import { isRecord } from '../../json/json-value.js';
 import { hidesCharactersWithin } from '../../json/printable.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { jsonArray } from '../../jsonrpc/message.js';
-import { checkEntry, type EntryVerdict, isOrdinary, lookalikesIn, toolDefinition } from '../../mcp/entry-check.js';
+import { checkEntry, type EntryVerdict, entryDefinition, isOrdinary, lookalikesIn } from '../../mcp/entry-check.js';
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
-import { isNamed, type ListKind } from '../../mcp/methods.js';
+import { isNamed, LISTS, type ListKind } from '../../mcp/methods.js';
 import { type MirroredParam, readMirroredParams } from '../../mcp/mirrored-params.js';
 import { asLegacyTool, hasOtherOutput } from '../../mcp/older-revisions.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uris.js';
@@ -115,7 +115,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   const listed = list.entries.map((raw) => judge(kind, readEntry(raw), list.isModern));
   const owners = ownersOf(listed);
   const shaping = isTools ? rules.shaping?.begin(listed.flatMap(nameOf), policy) : undefined;
-  const verdicts = isTools ? approvals?.judge(definitionsOf([...owners.values()], policy)) : undefined;
+  const verdicts = approvals?.judge(definitionsOf(kind, [...owners.values()], policy), kind);
   const entries: ExposedEntry[] = [];
   const withheld: EntryRemark[] = [];
   const repaired: EntryRemark[] = [];
@@ -225,13 +225,21 @@ function nameOf({ value }: ReadEntry): string[] {
   return isRecord(value) && typeof value.name === 'string' ? [value.name] : [];
 }
 
-/** Returns the definitions of the allowed tools by name. If a name is listed twice, the first entry counts. */
-function definitionsOf(entries: readonly ReadEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
+/** The name or URI of an entry. */
+function identityOf(kind: ListKind, { value }: ReadEntry): string | undefined {
+  const identity = isRecord(value) ? value[IDENTITY[kind]] : undefined;
+  return typeof identity === 'string' ? identity : undefined;
+}
+
+const IDENTITY = { tools: 'name', prompts: 'name', resources: 'uri', templates: 'uriTemplate' } as const;
+
+/** Returns the definitions by name or URI, of the allowed tools only. If a name is listed twice, the first entry counts. */
+function definitionsOf(kind: ListKind, entries: readonly ReadEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
   const definitions = new Map<string, string>();
   for (const entry of entries) {
-    const [name = ''] = nameOf(entry);
-    if (name === '' || definitions.has(name) || !policy(name)) continue;
-    definitions.set(name, toolDefinition(entry.bytes, wholeOf(entry.bytes)));
+    const name = identityOf(kind, entry) ?? '';
+    if (name === '' || definitions.has(name) || (kind === 'tools' && !policy(name))) continue;
+    definitions.set(name, entryDefinition(entry.bytes, wholeOf(entry.bytes)));
   }
   return definitions;
 }
@@ -302,35 +310,38 @@ function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
 }
 
 /**
- * Edits one page of a tool list for a client that sees only this server. Removes denied and unapproved tools, and those
- * whose annotations for headers are not valid. Shapes others. All other bytes stay.
+ * Edits one page of a list for a client that sees only this server. Removes denied tools, unapproved entries, and tools
+ * whose annotations for headers are not valid. Shapes other tools. All other bytes stay.
  */
-export function editToolPage(
-  { bytes, tokens: { resultTools } }: ResponseEnvelope,
+export function editPage(
+  kind: ListKind,
+  { bytes, tokens }: ResponseEnvelope,
   { policy, approvals, shaping, isRemote }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
   known: Pick<ExposedList, 'renamed'>,
   { isModern = false, hasHandshake = false } = {},
 ): readonly Edit[] {
-  if (resultTools === undefined) return [];
+  const isTools = kind === 'tools';
+  const list = tokens[LISTS[kind].token];
+  if (list === undefined || (!isTools && approvals === undefined)) return [];
   const entries: ReadEntry[] = [];
-  visitElements(bytes, resultTools.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
+  visitElements(bytes, list.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
     entries.push(readEntry({ bytes: bytes.subarray(start, end) }));
   });
-  const verdicts = approvals?.judge(definitionsOf(entries, policy));
+  const verdicts = approvals?.judge(definitionsOf(kind, entries, policy), kind);
   let isSame = true;
   const parts = entries.flatMap((entry) => {
-    const [name] = nameOf(entry);
+    const name = identityOf(kind, entry);
     const isApproved = verdicts === undefined || (name !== undefined && verdicts.get(name) === 'approved');
-    const isRejected = isRemote === true && isModern && readMirroredParams(entry.bytes).fault !== undefined;
-    const isShown = isApproved && !isRejected && (name === undefined || policy(name));
-    const bytes = withoutLookalikes(entry);
-    const text = (name === undefined ? undefined : shaping?.shapeWhole(name, bytes, known.renamed)) ?? bytes;
-    const isOther = isModern && hasHandshake && hasOtherOutput(readEntry({ bytes: text }).value);
+    const isRejected = isTools && isRemote === true && isModern && readMirroredParams(entry.bytes).fault !== undefined;
+    const isShown = isApproved && !isRejected && (name === undefined || !isTools || policy(name));
+    const own = withoutLookalikes(entry);
+    const text = (name === undefined || !isTools ? undefined : shaping?.shapeWhole(name, own, known.renamed)) ?? own;
+    const isOther = isTools && isModern && hasHandshake && hasOtherOutput(readEntry({ bytes: text }).value);
     const shown = isOther ? asLegacyTool(text, wholeOf(text)) : text;
     isSame &&= isShown && shown === entry.bytes;
     return isShown ? [shown] : [];
   });
-  return isSame ? [] : [{ span: resultTools, text: jsonArray(parts) }];
+  return isSame ? [] : [{ span: list, text: jsonArray(parts) }];
 }
 
 /** Returns the entry without keys that differ from its members in case only. */
@@ -346,10 +357,16 @@ export type Unapproved = 'changed' | 'new' | 'unreadable';
 /** Approval state of a listed tool, if the tools of its server need approval. */
 export type ApprovalVerdict = Unapproved | 'approved';
 
-/** The approved tools of one server. */
+/** What needs approval: the entries of lists, and the texts of the handshake. */
+export type ApprovedKind = ListKind | 'instructions';
+
+/** The approved definitions of one server. */
 export interface ToolApprovals {
-  /** Judges tool definitions by original name. The first list that this server ever sent is approved as a whole. */
-  judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict>;
+  /**
+   * Judges definitions by original name or URI. In the run in which this server is first used, the first list of each kind is
+   * approved as a whole.
+   */
+  judge(definitions: ReadonlyMap<string, string>, kind: ApprovedKind): ReadonlyMap<string, ApprovalVerdict>;
   readonly facts: ApprovalFacts;
 }
 
@@ -379,8 +396,8 @@ export const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
 export type Refused = Unapproved | 'unlisted' | 'unread';
 
 /** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */
-export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts): string {
-  return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`;
+export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts, noun = 'tool'): string {
+  return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`.replaceAll('tool', noun);
 }
 
 /** Advice for a server whose tools were not read, because a user cannot approve unseen tools. */

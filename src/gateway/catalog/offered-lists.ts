@@ -108,21 +108,25 @@ export class OfferedLists {
   }
 
   /**
-   * Returns why this tool must not be called now; `undefined` if it may be called.
+   * Returns why this tool or prompt must not be used now, or this listed resource; `undefined` if it may be used.
    *
    * If the tools need approval, no tool of a connection may be called before the tools of that connection were read,
    * because definitions of another process or run say nothing about this process. Without a connection, the known lists
    * decide.
    */
-  approvalRefusal(originalName: string): string | undefined {
-    const { tools } = this.#lists;
-    const { approvals } = tools.rules;
+  approvalRefusal(kind: 'tools' | 'prompts' | 'resources', original: string): string | undefined {
+    const list = this.#lists[kind];
+    const { approvals } = list.rules;
     if (approvals === undefined) return undefined;
+    const noun = kind.slice(0, -1);
+    const listed = list.isKnown ? list.as('exposed').verdicts?.get(original) : undefined;
+    // Servers have resources that they do not list.
+    if (kind === 'resources' && listed === undefined) return undefined;
     const connection = this.#options.connection();
-    if (connection !== undefined && tools.source !== connection) return describeRefusal('unread', approvals.facts);
-    if (!tools.isKnown) return undefined;
-    const verdict = tools.as('exposed').verdicts?.get(originalName) ?? 'unlisted';
-    return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
+    if (connection !== undefined && list.source !== connection) return describeRefusal('unread', approvals.facts, noun);
+    if (!list.isKnown) return undefined;
+    const verdict = listed ?? 'unlisted';
+    return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts, noun);
   }
 
   /** Shows the lists of another instance under the rules of this one, unless lists were read already. */

@@ -103,12 +103,24 @@ export class Backend implements ListedServer {
   /** Content of the initialize result of the process or, without a process, of the cached one, or of the last process. */
   get handshake(): Handshake | undefined {
     const { connection } = this.dispatcher;
-    return connection ?? this.firstStart.catalogue ?? (this.isUnavailable ? undefined : this.#lastHandshake);
+    const said = connection ?? this.firstStart.catalogue ?? (this.isUnavailable ? undefined : this.#lastHandshake);
+    return said && this.approved(said);
+  }
+
+  /** The handshake without its texts for models, if they need approval and have none. */
+  approved(said: Handshake): Handshake {
+    const { approvals } = this.#options;
+    const { capabilities, instructions, serverInfo } = said;
+    const texts = [instructions, serverInfo?.title, serverInfo?.description];
+    if (approvals === undefined || texts.every((text) => text === undefined)) return said;
+    const verdicts = approvals.judge(new Map([['', JSON.stringify(texts)]]), 'instructions');
+    if (verdicts.get('') === 'approved') return said;
+    return { capabilities, instructions: undefined, serverInfo: { title: undefined, description: undefined } };
   }
 
   /** The same of the last process, of this backend or of the one that it was told to `expect` the same from. */
   get lastHandshake(): Handshake | undefined {
-    return this.#lastHandshake;
+    return this.#lastHandshake && this.approved(this.#lastHandshake);
   }
 
   listsAs(naming: ListNaming): ServerLists {
@@ -227,6 +239,7 @@ export class Backend implements ListedServer {
     this.dispatcher.connect(connection);
     const { capabilities, instructions, serverInfo } = connection;
     this.#lastHandshake = { capabilities, instructions, serverInfo };
+    this.approved(connection);
     this.lists.connected();
     this.#listener?.attached();
     if (isRestart && this.lists.areUnread) this.#listener?.unreadListsChanged();

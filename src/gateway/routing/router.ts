@@ -13,7 +13,7 @@ import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { hasHandshake, isOlder, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uris.js';
 import type { Catalog, Catalogs, Route, Shadowed } from '../catalog/catalog.js';
-import { editToolPage } from '../catalog/exposed-list.js';
+import { editPage } from '../catalog/exposed-list.js';
 import type { ListNaming } from '../catalog/offered-lists.js';
 import { answerList, listAllPages, PagedList, type Paging, type RawEntry } from '../catalog/pagination.js';
 import type { ViewFilter } from '../catalog/tool-policy.js';
@@ -262,10 +262,11 @@ export class Router {
 /** The target for a client that sees this server unchanged: the server answers everything but calls of denied tools. */
 function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
   const { method, bytes, tokens } = request;
-  if (requestedList(method) === 'tools') {
+  const list = requestedList(method);
+  if (list !== undefined) {
     const editAnswer: EditAnswer = (page, connection) => {
       const eras = { isModern: !hasHandshake(connection.revision), hasHandshake: hasHandshake(revision) };
-      return editToolPage(page, backend.rules, toolsOf(backend), eras);
+      return editPage(list, page, backend.rules, toolsOf(backend), eras);
     };
     return { backend, edits: [], editAnswer };
   }
@@ -277,7 +278,8 @@ function unchanged(request: RelayedRequest, backend: Backend, revision: string |
   if (BY_URI.has(method) && !isText(uri)) return needsUri(method);
   if (isComplete && refName !== undefined && !isText(refName)) return needsName(method, 'prompts');
   if (isComplete && refUri !== undefined && !isText(refUri)) return needsUri(method);
-  if (method !== METHODS.callTool) return { backend, edits: [] };
+  const original = stringAt(bytes, name ?? uri);
+  if (method !== METHODS.callTool) return { backend, edits: [], ...(original !== undefined && { original }) };
   const shown = stringAt(bytes, name);
   if (name === undefined || shown === undefined) return needsName(method, 'tools');
   const { shaping, policy } = backend.rules;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ApprovalVerdict, editToolPage } from '../../../src/gateway/catalog/exposed-list.js';
+import { type ApprovalVerdict, editPage } from '../../../src/gateway/catalog/exposed-list.js';
 import { splice } from '../../../src/json/splice.js';
 import { exposing } from '../../support/exposing.js';
 import { toolOf } from '../../support/scripted-gateway.js';
@@ -54,7 +54,7 @@ describe('a page of tools for a client of one server', () => {
     const page = '{"tools":[{"name":"a" }, {"name":"b"},{"name":"unlisted"},{"x":1}],"nextCursor":""}';
     const response = responseOf(`{"jsonrpc":"2.0","id":1,"result":${page}}`);
     const approvals = { judge: () => new Map([['a', 'approved'] as const, ['b', 'changed'] as const]), facts: FACTS };
-    const edits = editToolPage(response, { policy: () => true, approvals }, {});
+    const edits = editPage('tools', response, { policy: () => true, approvals }, {});
     const text = Buffer.from(splice({ bytes: response.bytes, span: response.span, edits })).toString();
     expect(text).toContain('"result":{"tools":[{"name":"a" }],"nextCursor":""}}');
   });
