@@ -81,18 +81,18 @@ describe('calls that wait while their process ends', () => {
     ['closes its stdout', {}, [['close_stdout', 'child_exited']]],
     ['closes its stdin', {}, [['close_stdin', undefined]]],
     [
-      'violates the protocol',
-      {},
+      'writes messages that are too large',
+      { maxFrame: '1MiB' },
       [
-        ['malformed', 'response_malformed'],
-        ['malformed', 'response_malformed'],
-        ['malformed', 'response_malformed'],
+        ['oversized', 'response_too_large'],
+        ['oversized', 'response_too_large'],
+        ['oversized', 'response_too_large'],
       ],
     ],
     ['writes a line without an end', { maxFrame: '1MiB' }, [['endless', 'child_exited']]],
   ] as const)('F68: go to the next process, once, if it %s', async (_, entry, faults) => {
     const { gateway, client } = await start({ concurrency: 1, ...entry });
-    const ending = faults.map(([tool]) => client.call(`f__${tool}`, { nonce: tool }));
+    const ending = faults.map(([tool]) => client.call(`f__${tool}`, { nonce: tool, bytes: 1024 * 1024 + 1 }));
     const nonces = ['a', 'b', 'c'];
     const waiting = nonces.map((nonce) => client.call('f__answer', { nonce }));
     const reasons = (await Promise.all(ending)).map((result) => result._meta && failureOf(result).reason);
