@@ -50,6 +50,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'config/resolve',
       'upstream/http',
       'cluster',
+      'state',
     ],
     ...['.', 'node', 'npm:@modelcontextprotocol/client'],
   ],

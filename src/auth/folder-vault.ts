@@ -15,6 +15,7 @@ import {
   replaceFile,
 } from '../files/whole-file.js';
 import { parseJson } from '../json/json-value.js';
+import { openProcessLock } from '../state/process-lock.js';
 import {
   decrypt,
   digest,
@@ -25,7 +26,6 @@ import {
   type LoginRecord,
   type Vault,
 } from './vault.js';
-import { withVaultLock } from './vault-lock.js';
 
 const KEY_BYTES = 32;
 const MAX_BYTES = 256 * 1024;
@@ -106,7 +106,12 @@ export class FolderVault implements Vault {
   async #locked<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     try {
       mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-      return await withVaultLock(this.#folder, name, signal, work);
+      const release = await openProcessLock(join(this.#folder, 'locks', name), () => {}).acquire(signal);
+      try {
+        return await work();
+      } finally {
+        await release();
+      }
     } catch (error) {
       const fault = fileErrorIn(error);
       if (fault === undefined) throw error;

@@ -51,7 +51,7 @@ export function privateFolder(name: string, hubsFolder?: string): string {
 }
 
 /** Whether the sockets of the hubs in a folder get a path that the system accepts. */
-export function fitsSocketPath(folder: string): boolean {
+function fitsSocketPath(folder: string): boolean {
   return process.platform === 'win32' || Buffer.byteLength(folder) + LONGEST_SUFFIX <= MAX_SOCKET_PATH;
 }
 
@@ -108,7 +108,7 @@ function hubKey({ configFile, dataFolder }: HubFolderOptions): string {
 }
 
 /** FNV-1a with 64 bits, as 16 hexadecimal digits. Distinguishes the configurations of one user, and protects nothing. */
-export function fingerprint(text: string): string {
+function fingerprint(text: string): string {
   let sum = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(text)) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
   return sum.toString(16).padStart(16, '0');

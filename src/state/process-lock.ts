@@ -28,11 +28,18 @@ export interface ProcessLockOptions {
 /** The lock of this process in a folder. */
 export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTorn']): ProcessLock {
   const host = hostIdentity();
-  const self = async () => {
+  const find = async () => {
     const startTime = (await identify(process.pid))?.startTime;
     return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
   };
-  return new ProcessLock({ folder, self, isRunning, onTorn });
+  let self: Promise<LockOwner> | undefined;
+  return new ProcessLock({
+    ...{ folder, isRunning, onTorn },
+    self: () => {
+      self ??= find();
+      return self;
+    },
+  });
 }
 
 /** How often a waiting process checks the lock. */
@@ -46,7 +53,8 @@ const LOCK_NAME = /^lock\.(\d{1,15})$/;
 const MAX_LOCK_BYTES = 4_096;
 
 /**
- * Lets one process at a time do something, such as install packages into a shared store.
+ * Lets one process at a time do something, such as install packages into a shared store, renew a login or change files. Processes
+ * of other machines and containers that share the folder are among them.
  *
  * The file with the highest number is the lock. A process takes the lock by creating the file with the next number, which is
  * allowed if the last lock was released or its owner is dead. The highest file is never removed, so that two processes cannot
@@ -71,7 +79,8 @@ export class ProcessLock {
         const release = await this.#take(last + 1);
         if (release !== undefined) return release;
       } else {
-        await setTimeout(POLL_MS, undefined, { signal });
+        // Ends early when `signal` is aborted, which the next turn reports.
+        await setTimeout(POLL_MS, undefined, { signal }).catch(() => {});
       }
     }
   }

@@ -12,7 +12,7 @@ export async function builtModule(path: string): Promise<string> {
     input: join(import.meta.dirname, '../../src', path),
     platform: 'node',
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-    output: { file },
+    output: { file, codeSplitting: false },
     logLevel: 'silent',
   });
   return pathToFileURL(file).href;

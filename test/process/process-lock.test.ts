@@ -3,20 +3,19 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { withVaultLock } from '../../src/auth/vault-lock.js';
+import { openProcessLock } from '../../src/state/process-lock.js';
 import { builtModule } from '../support/built-module.js';
 import { fixture } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
 let module: string;
 beforeAll(async () => {
-  module = await builtModule('auth/vault-lock.ts');
+  module = await builtModule('state/process-lock.ts');
 });
 
 let folder: string;
 const started: ChildProcess[] = [];
 beforeEach(() => {
-  // The path of a socket is short.
   folder = mkdtempSync('/tmp/tlk-');
 });
 afterEach(() => {
@@ -31,15 +30,9 @@ function start(what: string) {
   return child;
 }
 
-async function holder() {
-  const child = start('hold');
-  await once(child.stdout, 'data');
-  return child;
-}
+const lock = () => openProcessLock(join(folder, 'lock'), () => {});
 
-const never = new AbortController().signal;
-
-describe('the lock of a login', () => {
+describe('the lock of processes', () => {
   it('is held by one process at a time', async () => {
     writeFileSync(join(folder, 'count'), '0');
     const [processes, times] = [16, repetitions({ full: 60, short: 20 })];
@@ -49,28 +42,21 @@ describe('the lock of a login', () => {
   });
 
   it.each(['SIGKILL', undefined] as const)('F241: is free after its holder has ended (%s)', async (signal) => {
-    const child = await holder();
-    const order: string[] = [];
-    const waiting = withVaultLock(folder, 'login', never, async () => order.push('held'));
-    await withVaultLock(folder, 'another', never, async () => order.push('another login'));
+    const child = start('hold');
+    await once(child.stdout, 'data');
+    const waiting = lock().acquire(new AbortController().signal);
     if (signal === undefined) child.stdin?.end();
     else child.kill(signal);
-    await waiting;
-    expect(order).toEqual(['another login', 'held']);
+    await (await waiting)();
   });
 
-  it('is not waited for any longer than its caller wants', async () => {
-    await holder();
+  it('is not waited for any longer than its caller wants, whose reason it gives', async () => {
+    const child = start('hold');
+    await once(child.stdout, 'data');
     const abort = new AbortController();
-    const waiting = withVaultLock(folder, 'login', abort.signal, async () => 'held');
+    const waiting = lock().acquire(abort.signal);
     abort.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
-    await expect(withVaultLock(folder, 'login', abort.signal, async () => 'held')).rejects.toThrow('enough');
-  });
-
-  it('is released when the work fails', async () => {
-    const fails = withVaultLock(folder, 'login', never, () => Promise.reject(new Error('failed')));
-    await expect(fails).rejects.toThrow('failed');
-    expect(await withVaultLock(folder, 'login', never, async () => 'held')).toBe('held');
+    await expect(lock().acquire(abort.signal)).rejects.toThrow('enough');
   });
 });
