@@ -105,7 +105,9 @@ async function resourceMetadata(
   );
   let fault: string | undefined;
   if (named !== undefined && URL.canParse(named)) {
-    const document = await readDocument(new URL(named), fetch);
+    // All requests have these headers, and any host may be named here.
+    const isForeign = settings.confidential?.includes('headers') === true && new URL(named).origin !== url.origin;
+    const document = isForeign ? 'another host would get `oauth.headers`' : await readDocument(new URL(named), fetch);
     if (typeof document !== 'string') return document;
     fault = `the document ${named} of the server cannot be used (${document})`;
   }

@@ -170,6 +170,21 @@ describe('the authorization server of a server', () => {
     expect(questions).toEqual(says === undefined || fault === OTHER ? [] : [[origin, ['clientSecret']]]);
   });
 
+  it('is not looked for at another host that the server names, if secret headers would go there', async () => {
+    const other = await site({ '/prm': { authorization_servers: [] } });
+    const { url } = await site({ [METADATA]: ENDPOINTS });
+    const headers = { 'x-firewall': 'secret' };
+    const fetch = createFetch({ clock: systemClock, server: url, headers });
+    const challenge = challengeOf({ resource_metadata: `${other.origin}/prm` });
+    const settings = { ...SETTINGS, headers, confidential: ['headers'] };
+    const fault = /another host would get `oauth.headers`/;
+    await expect(discover(url, challenge, settings, fetch)).rejects.toThrow(fault);
+    expect(other.asked).toEqual([]);
+    const named = { ...settings, issuer: url.origin };
+    expect(await discover(url, challenge, named, fetch)).toMatchObject({ issuer: url.origin });
+    expect(other.asked).toEqual([]);
+  });
+
   it('registers a client for its own redirect URI, issuer and scopes', async () => {
     const forms: string[] = [];
     const { found, fetch, origin } = await discovered({
