@@ -23,7 +23,7 @@ import type { LaunchTarget, ServerProcesses, ServerProcessesOptions } from './se
 
 export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
   readonly config: Config;
-  readonly activeConfig: Pick<ActiveConfig, 'serverFor' | 'changeOf' | 'rulesOf' | 'sharingOf'>;
+  readonly activeConfig: Pick<ActiveConfig, 'config' | 'serverFor' | 'changeOf' | 'rulesOf' | 'sharingOf'>;
   /** Receives the secrets of clients. */
   readonly secrets: KnownSecrets;
   /** Limit on the waiting calls of all servers together. */
@@ -265,12 +265,13 @@ export class SupervisedBackends {
   }
 
   async #openInstaller(): Promise<PackageInstaller> {
-    const { config, platform, packages } = this.#options;
+    const { activeConfig, config, platform, packages } = this.#options;
     const { orphanGuard } = this.#running;
+    const requests = () => activeConfig.config.servers.flatMap((server) => server.package?.request ?? []);
     if (packages === undefined) throw new Error('there is no place to install to');
     const { openInstaller } = await import('../packages/package-installer.js');
     const paths = { ...packages, configFile: config.file };
-    return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, paths }).installer;
+    return openInstaller({ ...this.#options, orphanGuard, requests, clock: platform.clock, paths }).installer;
   }
 
   /** Offers the cached catalogue for this client before the server runs. Resolves with false if there is none. */

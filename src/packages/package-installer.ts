@@ -1,8 +1,10 @@
 import { EventEmitter, once } from 'node:events';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { ServerFault } from '../config/file/config-error.js';
 import { isExact, programIn } from '../config/resolve/package-bin.js';
 import { explain } from '../errors/file-error.js';
+import { statOf } from '../files/whole-file.js';
 import type { Logger } from '../observe/logger.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { openProcessLock, type ProcessLock } from '../state/process-lock.js';
@@ -11,6 +13,7 @@ import type { Clock } from '../timing/clock.js';
 import { type LockedPackage, LockFile } from './lock-file.js';
 import { NpmClient, NpmFault } from './npm-client.js';
 import { lockKey, openStore, type PackagePaths, type PackageStore } from './package-store.js';
+import { carryOver, writtenIn } from './written-files.js';
 
 interface PackageInstallerOptions {
   readonly clock: Clock;
@@ -24,6 +27,10 @@ interface PackageInstallerOptions {
   readonly onFallbackPath: (file: string) => void;
   /** Called with the folder of a damaged package, before the package is installed again. */
   readonly onDamaged: (folder: string) => void;
+  /** The packages of the configuration at this moment. */
+  readonly requests: () => readonly Pick<PackageRequest, 'name' | 'version'>[];
+  /** Called with the files of an earlier version, in its folder, that were copied to the version that replaces it. */
+  readonly onCarried: (files: readonly string[], from: string) => void;
 }
 
 /** An installed package. */
@@ -66,10 +73,14 @@ export class PackageInstaller {
     return await this.#inSlot(request, signal, async (within) => {
       const { lockFile, store } = this.#options;
       const { name, installScripts } = request;
-      const locked = lockFile.read().get(lockKey(request));
+      const entries = lockFile.read();
+      const locked = entries.get(lockKey(request));
       const known = locked ?? (isExact(request) ? store.findVersion(name, request.version, installScripts) : undefined);
       const obtained = await this.#put(request, known, within);
-      if (locked === undefined) this.#lock(request, obtained.locked);
+      if (locked === undefined) {
+        this.#carryOver(request, obtained.locked, entries);
+        this.#lock(request, obtained.locked);
+      }
       return obtained;
     });
   }
@@ -103,6 +114,32 @@ export class PackageInstaller {
       const folder = await store.publish(staging, { name, locked, installScripts });
       return { locked, program: programIn(folder, request), isNew: true };
     });
+  }
+
+  /**
+   * Copies what a server has written beside its program from the version that the configuration had before. Of several such
+   * versions, it is the one in whose folder a server wrote last.
+   */
+  #carryOver(
+    { name, installScripts }: PackageRequest,
+    locked: LockedPackage,
+    entries: ReturnType<LockFile['read']>,
+  ): void {
+    const { store, requests, onCarried } = this.#options;
+    const used = new Set(requests().map(lockKey));
+    const to = store.folderOf({ name, locked, installScripts });
+    const folders = [...entries].flatMap(([key, earlier]) => {
+      const isReplaced = (key === name || key.startsWith(`${name}@`)) && !used.has(key);
+      return isReplaced ? [store.folderOf({ name, locked: earlier, installScripts })] : [];
+    });
+    const writtenAt = (folder: string) =>
+      Math.max(0, ...writtenIn(folder).map((path) => statOf(join(folder, path))?.mtimeMs ?? 0));
+    const [from] = folders
+      .filter((folder) => folder !== to && writtenAt(folder) > 0)
+      .sort((one, other) => writtenAt(other) - writtenAt(one));
+    if (from === undefined) return;
+    const { carried } = carryOver(from, to);
+    if (carried.length > 0) onCarried(carried, from);
   }
 
   async #inStaging<T>(work: (folder: string) => Promise<T>): Promise<T> {
@@ -182,6 +219,7 @@ interface OpenInstallerOptions {
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
+  readonly requests: PackageInstallerOptions['requests'];
 }
 
 /** The installer and the npm client that it uses. */
@@ -218,6 +256,9 @@ export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
         { file },
         'the folder of the configuration cannot be written, so the lock file is stored in the data folder',
       ),
+    requests: options.requests,
+    onCarried: (files, from) =>
+      logger.info({ files, from }, 'copied the files that a server has written into the folder of the earlier version'),
     onDamaged: (folder) =>
       logger.warn({ folder }, 'an installed package is damaged, as after a power failure, so it is installed again'),
   });

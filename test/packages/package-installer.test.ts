@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
 import { type Obtained, PackageInstaller } from '../../src/packages/package-installer.js';
@@ -45,9 +45,13 @@ function place({ limit = 3 } = {}) {
   const npm = new HeldNpm();
   const lockFile = new LockFile({ configFile: join(folder, 'trunkline.yaml'), locksFolder: folder });
   const storeFolder = join(folder, 'store');
+  const configured: Pick<PackageRequest, 'name' | 'version'>[] = [];
+  const carried: string[] = [];
   const open = () =>
     new PackageInstaller({
       ...{ npm, lockFile, limit, clock: new FakeClock(), onFallbackPath: () => {}, onDamaged: () => {} },
+      requests: () => configured,
+      onCarried: (files) => void carried.push(...files),
       store: new PackageStore(storeFolder, { platform: 'linux', arch: 'x64', abi: '115' }),
       storeLock: new ProcessLock({
         folder: storeFolder,
@@ -57,10 +61,10 @@ function place({ limit = 3 } = {}) {
       }),
     });
   const installer = open();
-  const obtain = (name: string, signal = NEVER, by = installer): Promise<Obtained> => {
+  const obtain = (name: string, signal = NEVER, by = installer, version?: string): Promise<Obtained> => {
     const request = {
       name,
-      version: undefined,
+      version,
       shown: name,
       bin: undefined,
       installScripts: false,
@@ -73,7 +77,7 @@ function place({ limit = 3 } = {}) {
   // Those that begin together may do so in any order.
   const begun = (...names: string[]) =>
     until(`${names} begin`, () => npm.begun.toSorted().join() === names.toSorted().join());
-  return { folder, storeFolder, npm, lockFile, open, obtain, begun };
+  return { folder, storeFolder, npm, lockFile, open, obtain, begun, configured, carried, installer };
 }
 
 describe('the package installer', () => {
@@ -113,6 +117,31 @@ describe('the package installer', () => {
     npm.end('a');
     expect((await Promise.all(both)).map(({ isNew }) => isNew)).toEqual([true, false]);
     expect(npm.begun).toEqual(['a']);
+  });
+
+  it.each([
+    {
+      title: 'copies what a server has written in the version that the configuration had before',
+      configured: ['2.0.0'],
+    },
+    { title: 'copies nothing from a version that another server still has', configured: ['1.0.0', '2.0.0'] },
+  ])('$title', async (row) => {
+    const { npm, lockFile, storeFolder, obtain, begun, configured, carried, installer } = place();
+    configured.push(...row.configured.map((version) => ({ name: 'a', version })));
+    const before = { version: '1.0.0', integrity: 'sha512-before', tree: { 'node_modules/a': { version: '1.0.0' } } };
+    lockFile.lock('a@1.0.0', before);
+    const store = new PackageStore(storeFolder, { platform: 'linux', arch: 'x64', abi: '115' });
+    const old = join(store.folderOf({ name: 'a', locked: before, installScripts: false }), 'node_modules');
+    mkdirSync(join(old, 'a'), { recursive: true });
+    writeFileSync(join(old, '.package-lock.json'), '{}');
+    utimesSync(join(old, '.package-lock.json'), 1, 1);
+    writeFileSync(join(old, 'a', 'memory.json'), 'remembered');
+    const obtaining = obtain('a', NEVER, installer, '2.0.0');
+    await begun('a');
+    npm.end('a');
+    const file = join(dirname((await obtaining).program), 'memory.json');
+    const isCopied = row.configured.length === 1;
+    expect([existsSync(file), carried]).toEqual([isCopied, isCopied ? [join('node_modules', 'a', 'memory.json')] : []]);
   });
 
   it('leaves the store to another gateway when the last of its installations has ended', async () => {

@@ -46,7 +46,8 @@ export async function workOnPackages(
   const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);
   const paths = { ...packageFolders(), configFile: config.file };
   const orphanGuard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
-  const opened = openInstaller({ paths, clock: systemClock, logger, environment: process.env, orphanGuard });
+  const requests = () => config.servers.flatMap((server) => server.package?.request ?? []);
+  const opened = openInstaller({ paths, clock: systemClock, logger, environment: process.env, orphanGuard, requests });
   const progressLine = new ProgressLine(process.stderr);
   const stoppers = new Set<(ladder: StopLadder) => Promise<void>>();
   let done: Promise<unknown> = Promise.resolve();
