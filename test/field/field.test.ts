@@ -7,11 +7,13 @@ import { ENTRIES } from './rows/entries.js';
 import { EXCHANGES } from './rows/exchanges.js';
 import { FRONT } from './rows/front.js';
 import { HANDSHAKES } from './rows/handshakes.js';
-
 import { HTTP } from './rows/http.js';
 import { LOGINS } from './rows/logins.js';
 import { PAGES } from './rows/pages.js';
+import { REFUSALS } from './rows/refusals.js';
 import { REMOTE } from './rows/remote.js';
+import { RESULTS } from './rows/results.js';
+import { REVERSE } from './rows/reverse.js';
 import { STRAY } from './rows/stray.js';
 
 /** The rows, by subject. */
@@ -23,6 +25,9 @@ const SUBJECTS: Readonly<Record<string, readonly Row[]>> = {
   'lists and their pages': PAGES,
   'servers behind a URL': HTTP,
   'exchanges over HTTP': EXCHANGES,
+  'refusals over HTTP': REFUSALS,
+  'results and errors': RESULTS,
+  'what servers ask and announce': REVERSE,
   logins: LOGINS,
   'what clients send over HTTP': FRONT,
   'what servers behind a URL send': REMOTE,

@@ -455,7 +455,8 @@ async function ask(row: Row, pipes: Pipes, isOver: () => Promise<void>): Promise
 
 async function askWith(row: Row, transport: object, isOver: () => Promise<void>): Promise<string> {
   // The clients of both generations have the methods that rows use.
-  const client = (row.sdk === 2 ? new Client2(CLIENT.clientInfo) : new Client(CLIENT.clientInfo)) as Client;
+  const Made = row.sdk === 2 ? Client2 : Client;
+  const client = new Made(CLIENT.clientInfo, { capabilities: { ...row.capabilities } }) as Client;
   const asked = new FieldClient(client, isOver);
   try {
     await asked.get(client.connect(transport as never));

@@ -16,7 +16,10 @@ export interface Play {
   readonly templates?: readonly unknown[];
   /** The result of each call of a tool. */
   readonly result?: unknown;
-  /** Methods that are answered in another way: with this result, or as the function says. Notifications, too. */
+  /**
+   * Methods that are answered in another way: with this result, or as the function says. Notifications, too; `answer` takes what the
+   * client answers.
+   */
   readonly on?: Readonly<Record<string, Message | Answering>>;
   /** Called when the server starts. */
   readonly begin?: (server: Speaker) => void;
@@ -46,6 +49,11 @@ export interface Speaker {
 /** A tool as a sound server lists it. */
 export function tool(name: string, members: Message = {}): Message {
   return { name, inputSchema: { type: 'object', properties: { text: { type: 'string' } } }, ...members };
+}
+
+/** A question of a server in JSON, without the name of the server that Trunkline puts before its words. */
+export function withoutServer(question: string): string {
+  return question.replace(/Server \\"row\d+\\" asks[^:]*: /, '');
 }
 
 /** The result of a sound server; `undefined` if it answers with "method not found". */
@@ -122,7 +130,7 @@ export function playServer(play: Play, start: number, pipes: PlayedPipes, exit: 
   };
   const take = (message: Message) => {
     heard.push(message);
-    const given = message.method === undefined ? undefined : play.on?.[message.method];
+    const given = play.on?.[message.method ?? 'answer'];
     if (typeof given === 'function') given(message, server);
     else server.soundly(message);
   };

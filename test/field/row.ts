@@ -34,6 +34,8 @@ export interface Row {
   readonly client?: (wire: Wire) => Promise<string>;
   /** In place of `ask`: a client over HTTP that sends requests of its own. Directly, it talks to a server of the official SDK. */
   readonly front?: (client: FrontClient) => Promise<string>;
+  /** Capabilities of the official client; by default none. */
+  readonly capabilities?: Readonly<Record<string, object>>;
   /** The generation of the official SDK whose client asks. */
   readonly sdk?: 1 | 2;
   /** Outcome with the official SDK directly. The default is what a sound server gives. */

@@ -166,10 +166,11 @@ export class OutgoingRequests {
       this.#settle(request, { kind: 'failed', reason, sent: request.position < takenBytes, because });
   }
 
-  /** Returns the request that an error without an id answers. */
+  /** Returns the request that an error without an id of Trunkline answers. Some servers name an id of their own. */
   #unnamedBy({ bytes, id, error }: ResponseEnvelope, asked: number | undefined): number | undefined {
-    if (error === undefined || readText(bytes, id) !== 'null') return undefined;
+    if (error === undefined) return undefined;
     if (asked !== undefined) return asked;
+    if (readText(bytes, id) !== 'null') return undefined;
     for (const request of this.#pending.all()) if (request.handler.takesErrorWithoutId === true) return request.id;
     return undefined;
   }

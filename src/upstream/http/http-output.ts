@@ -12,7 +12,7 @@ import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CloseReason, EndedBecause } from '../port.js';
-import { type Blocked, BlockedError, isBlocked, type RemoteAccess } from './access.js';
+import { type Blocked, BlockedError, isBlocked, type RemoteAccess, said } from './access.js';
 import { Post } from './post.js';
 import { metadataHeaders } from './request-headers.js';
 import {
@@ -242,9 +242,12 @@ export class HttpOutput implements TrackedSink, HttpSession {
         method,
         url,
       });
-      if (verdict !== 'again') throw this.#block(verdict);
-      if (step >= MAX_STEPS)
-        throw this.#block({ blocked: 'login_required', because: `it answers HTTP ${statusCode} to new credentials` });
+      const answers = `it answers HTTP ${statusCode} to new credentials${said(words)}`;
+      const last = step >= MAX_STEPS ? ({ blocked: 'login_required', because: answers } as const) : undefined;
+      const blocked = verdict === 'again' ? last : verdict;
+      if (blocked === undefined) continue;
+      const isAlone = Object.keys(allowed).length > 0 && (await this.#refusesOnly(request));
+      throw isAlone ? new BlockedError(blocked) : this.#block(blocked);
     }
   }
 
@@ -260,6 +263,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
     const sent = { url, method, headers, agent, signal, ...(body && { body }), ...(onSent && { onSent }) };
     const response = await sendRequest(clock, sent);
     this.#keepCookies(response);
+    const isTaken = isInSession && (response.statusCode ?? 0) < 300 && own['mcp-session-id'] === this.#sessionId;
+    // Some servers name another session with each answer.
+    if (isTaken && this.#handshake !== undefined && !this.#isModern)
+      this.#sessionId = sessionIn(response) ?? this.#sessionId;
     return { response, allowed, url };
   }
 
@@ -267,13 +274,18 @@ export class HttpOutput implements TrackedSink, HttpSession {
    * Whether a 401 is about the session instead of the credentials: the server accepts the credentials of a request without the
    * session, and none with it. A renewal of the credentials would not help.
    */
-  async #refusesSession({ method, message }: SessionRequest): Promise<boolean> {
-    const isCall = method === 'POST' && message?.kind === 'request' && message.method !== METHODS.initialize;
-    if (!isCall || this.#sessionId === undefined) return false;
+  async #refusesSession(request: SessionRequest): Promise<boolean> {
+    if (!isCall(request) || this.#sessionId === undefined) return false;
     const inside = await this.#ping();
     if (inside?.status !== 401) return false;
     const outside = await this.#ping(false);
     return outside !== undefined && outside.status !== 401 && outside.status !== 403;
+  }
+
+  /** Whether a refusal is about one call: the server accepts the same credentials of another request. */
+  async #refusesOnly(request: SessionRequest): Promise<boolean> {
+    const { status = 0 } = (isCall(request) ? await this.#ping() : undefined) ?? {};
+    return status >= 200 && status < 300;
   }
 
   async answersPing(): Promise<boolean> {
@@ -405,9 +417,8 @@ export class HttpOutput implements TrackedSink, HttpSession {
     }
   }
 
-  takeSession({ headers }: HttpAnswer, handshake: Uint8Array): void {
-    const id = headers['mcp-session-id'];
-    this.#sessionId = typeof id === 'string' && /^[\x21-\x7e]{1,1024}$/.test(id) ? id : undefined;
+  takeSession(response: HttpAnswer, handshake: Uint8Array): void {
+    this.#sessionId = sessionIn(response);
     this.#handshake = handshake;
   }
 
@@ -478,6 +489,16 @@ export class HttpOutput implements TrackedSink, HttpSession {
     );
     return true;
   }
+}
+
+function isCall({ method, message }: SessionRequest): boolean {
+  return method === 'POST' && message?.kind === 'request' && message.method !== METHODS.initialize;
+}
+
+/** The id of the session that an answer names. */
+function sessionIn({ headers }: HttpAnswer): string | undefined {
+  const id = headers['mcp-session-id'];
+  return typeof id === 'string' && /^[\x21-\x7e]{1,1024}$/.test(id) ? id : undefined;
 }
 
 /** The message in an answer: its JSON, or the first event with data. Reads no more of a stream. Never rejects. */

@@ -19,7 +19,8 @@ import {
   SESSION_GONE,
 } from './session.js';
 
-const ACCEPT = `application/json, ${EVENT_STREAM}`;
+const JSON_TYPE = 'application/json';
+const ACCEPT = `${JSON_TYPE}, ${EVENT_STREAM}`;
 /** Times that a message is sent again because the server wants a pause first. */
 const MAX_REPEATS = 3;
 /** Longest pause for which a message waits, in milliseconds. */
@@ -172,22 +173,21 @@ export class Post {
     const type = mediaTypeOf(response);
     if (type === EVENT_STREAM) {
       await this.#readStream(response);
-    } else if (this.id === undefined || (this.#session.hasOneStream && type !== 'application/json')) {
+    } else if (this.id === undefined || (this.#session.hasOneStream && type !== JSON_TYPE)) {
       response.resume();
-    } else if (type === 'application/json') {
-      await this.#readJson(response);
-    } else if (statusCode === 202 && this.#session.isListening) {
+    } else if (statusCode === 202 && type !== JSON_TYPE && this.#session.isListening) {
       // The answer comes on the stream for all messages.
       response.resume();
+    } else if (type === '' || /\bjson\b|^text\/plain$/.test(type)) {
+      await this.#readJson(response, type === JSON_TYPE ? undefined : wrongType(statusCode, type));
     } else {
       response.resume();
-      const given = type === '' ? 'no content type' : `the content type ${type}`;
-      const status = statusCode === 200 ? '' : `HTTP ${statusCode} and `;
-      this.#fail('refused', true, `it answered with ${status}${given} instead of JSON or an event stream`);
+      this.#fail('refused', true, wrongType(statusCode, type));
     }
   }
 
-  async #readJson(response: HttpAnswer): Promise<void> {
+  /** Reads JSON. `doubt` is a clause that tells why it may be none. */
+  async #readJson(response: HttpAnswer, doubt?: string): Promise<void> {
     const { incoming, maxFrameBytes } = this.#session.options;
     const messages = incoming.open(this.id);
     let length = 0;
@@ -204,7 +204,7 @@ export class Post {
     const coding = unknownCoding(response);
     if (coding !== undefined)
       this.#fail('response_malformed', true, `its answer has the content coding \`${coding}\`, which is unknown here`);
-    else if (isComplete) this.#fail('response_malformed', true);
+    else if (isComplete) this.#fail(doubt === undefined ? 'response_malformed' : 'refused', true, doubt);
     else this.#fail('connection_lost', true, 'the connection broke during the answer');
   }
 
@@ -356,6 +356,12 @@ const FORGETFUL =
 function codeOf(answer: ResponseEnvelope | undefined): number | undefined {
   const code = answer?.tokens.errorCode;
   return answer === undefined || code === undefined ? undefined : Number(readText(answer.bytes, code));
+}
+
+function wrongType(statusCode: number, type: string): string {
+  const status = statusCode === 200 ? '' : `HTTP ${statusCode} and `;
+  const given = type === '' ? 'no content type' : `the content type ${type}`;
+  return `it answered with ${status}${given} instead of JSON or an event stream`;
 }
 
 const NEWLINE = Uint8Array.of(0x0a);

@@ -171,7 +171,9 @@ describe('a call over HTTP', () => {
   });
 
   it('F236: is not authorized after 401, and the connection is blocked', async () => {
-    const { origin } = await serveCalls(({ response }) => status(response, 401));
+    const { origin } = await serve(({ message, response }) =>
+      message.method === 'tools/call' || message.method === 'ping' ? status(response, 401) : undefined,
+    );
     const { call, told } = await connect(origin, { headers: { authorization: 'Bearer old' } });
     expect(await call().done).toBe('login_required unsent');
     await until('the end', () => told.length > 0);
