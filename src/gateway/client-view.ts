@@ -4,7 +4,15 @@ import { readText, stringAt, toBytes } from '../json/json-text.js';
 import { EMPTY_RESULT, RPC_CODES, RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { SKILL_METHODS } from '../mcp/extensions.js';
-import { isRepeatable, LIST_KINDS, type ListKind, METHODS, requestedList, TASK_METHODS } from '../mcp/methods.js';
+import {
+  isRepeatable,
+  LIST_KINDS,
+  type ListKind,
+  METHODS,
+  mayReachServers,
+  requestedList,
+  TASK_METHODS,
+} from '../mcp/methods.js';
 import { asLegacyResult, asOlderContent, knowsOldContentOnly } from '../mcp/older-revisions.js';
 import { hasHandshake } from '../mcp/revisions.js';
 import type { Hmac } from '../mcp/task-id.js';
@@ -277,6 +285,8 @@ export class ClientView {
   #target({ request, client }: Exchange): Target | Candidates | RpcError {
     const { method, tokens } = request;
     const { ofServers } = this.#options.tasks;
+    if (!mayReachServers(method, 'request'))
+      return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
     // A method that MCP does not define may concern a task. Then the request goes to the server of that task.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);

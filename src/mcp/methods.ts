@@ -1,3 +1,5 @@
+import { foldKey } from '../json/json-text.js';
+
 /** Methods that the gateway knows by name. Those of lists are in `LISTS`. */
 export const METHODS = {
   initialize: 'initialize',
@@ -103,6 +105,25 @@ const DEFINED_NOTIFICATIONS: ReadonlySet<string> = new Set([
   ...Object.values(METHODS),
   ...Object.values(LISTS).map(({ changed }) => changed),
 ]);
+
+/**
+ * Whether servers may get a message of a client with this method. They may not if a server could take it for another one, which the
+ * gateway would have checked and translated: a method of MCP in another spelling, a request that is sent as a notification or the
+ * other way round, and what libraries of JSON-RPC handle themselves, such as `$/cancelRequest`.
+ */
+export function mayReachServers(method: string, kind: 'request' | 'notification'): boolean {
+  const meant = DEFINED.get(foldMethod(method));
+  if (meant === undefined) return !method.startsWith('$/');
+  return meant === method && method.startsWith('notifications/') === (kind === 'notification');
+}
+
+function foldMethod(method: string): string {
+  return foldKey(method.replace(/[\s\p{C}]/gu, ''));
+}
+
+const DEFINED: ReadonlyMap<string, string> = new Map(
+  [...LEGACY_REQUESTS, ...MODERN_REQUESTS, ...DEFINED_NOTIFICATIONS].map((method) => [foldMethod(method), method]),
+);
 
 /** Requests that MCP defines as free of side effects, so that they may be repeated. */
 export function isRepeatable(method: string): boolean {

@@ -124,15 +124,15 @@ describe('a call', () => {
     expect(sent).toBe(line(original).replace('"id":1', `"id":${JSON.parse(sent ?? '').id}`));
   });
 
-  it.each(['missing', '__proto__', '', 'a__secret', 'a__secrets', 'secret', 'hidden', 'trunkline__other'])(
-    'of %j is refused as unknown, and no server hears of it',
-    async (name) => {
-      const { server, client } = await called();
-      client.call(1, name);
-      expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: `Unknown tool: ${name}` });
-      expect([...server('a').child.calls, ...server('bare').child.calls]).toEqual([]);
-    },
-  );
+  it.each([
+    ...['missing', '__proto__', '', 'a__secret', 'a__secrets', 'secret', 'hidden', 'trunkline__other'],
+    ...['a__SECRET', 'a__Secret', 'a__\u017fecret'],
+  ])('of %j is refused as unknown, and no server hears of it', async (name) => {
+    const { server, client } = await called();
+    client.call(1, name);
+    expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: `Unknown tool: ${name}` });
+    expect([...server('a').child.calls, ...server('bare').child.calls]).toEqual([]);
+  });
 
   it.each([
     ['no params', undefined],

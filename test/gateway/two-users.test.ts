@@ -513,3 +513,44 @@ describe('each user has processes of his own', () => {
     expect((await server(id ?? '').profile).principal).toBe(ANN.principal);
   });
 });
+
+/** Messages that a server could take for another one, such as a call of a hidden tool or the cancellation of a request of the other user. */
+describe('a message of a user that a server could take for another one', () => {
+  const params = { name: 'hidden', requestId: 2, id: 2, uri: URI };
+
+  it.each([
+    ...['tools/call', 'resources/read', 'initialize', 'server/discover', 'tools/list', 'tasks/cancel'],
+    ...['notifications/Cancelled', ' notifications/cancelled', 'notifications/cancelled\u200b', '$/cancelRequest'],
+    ...['Tools/Call', 'tools/call ', '$/x'],
+  ])('reaches no server as the notification %j', async (method) => {
+    const { bob, child } = await together();
+    const before = child.received.messages.length;
+    bob.say({ jsonrpc: '2.0', method, params });
+    expect(child.received.messages.slice(before)).toEqual([]);
+  });
+
+  it.each([
+    ...['notifications/cancelled', 'notifications/progress', 'notifications/roots/list_changed', '$/cancelRequest'],
+    ...['Tools/Call', ' tools/call', 'tools/call\n', 'Tools/Li\u017ft', 'tas\u212as/cancel', 'Notifications/Cancelled'],
+  ])('reaches no server as the request %j, also of a client that sees one server alone', async (method) => {
+    const { bob, child, connect } = await together();
+    const only = connect({ user: BOB, server: 'a' }).greet('2025-11-25', EVERYTHING);
+    await flush();
+    const before = child.received.messages.length;
+    for (const client of [bob, only]) {
+      client.request(90, method, params);
+      await flush();
+      expect(client.answerTo(90)?.error?.code).toBe(-32601);
+    }
+    expect(child.received.messages.slice(before)).toEqual([]);
+  });
+
+  it.each(['foo/bar', 'notifications/vendor', 'x'])('is none of MCP, so that %j reaches it', async (method) => {
+    const { bob, child } = await together();
+    const before = child.received.messages.length;
+    bob.say({ jsonrpc: '2.0', method, params });
+    bob.request(90, method, params);
+    await flush();
+    expect(child.received.messages.slice(before).map(({ method }) => method)).toEqual([method, method]);
+  });
+});

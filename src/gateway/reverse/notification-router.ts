@@ -2,7 +2,7 @@ import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
+import { isDefinedNotification, METHODS, mayReachServers } from '../../mcp/methods.js';
 import { withoutEraMembers } from '../../mcp/older-revisions.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { SentNotification, UpstreamConnection } from '../../upstream/port.js';
@@ -42,6 +42,7 @@ export class NotificationRouter {
     mayWait: boolean,
   ): void {
     const { tasks } = this.#options;
+    if (!mayReachServers(notification.method, 'notification')) return;
     if (notification.method === METHODS.taskStatus) {
       const holder = tasks.ofClients.holderOf(client, notification);
       if (holder === undefined) return;

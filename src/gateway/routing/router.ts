@@ -1,6 +1,6 @@
 import type { Failure } from '../../downstream/failure.js';
 import { type Exchange, withMembers } from '../../downstream/port.js';
-import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import { foldKey, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { printable } from '../../json/printable.js';
 import type { Edit } from '../../json/splice.js';
 import { suggest } from '../../json/suggest.js';
@@ -108,7 +108,7 @@ export class Router {
 
   /** Whether policy and view let clients call a tool that is not listed. */
   #mayCallUnlisted(original: string, backend: Backend): boolean {
-    if (!backend.rules.policy(original)) return false;
+    if (!backend.rules.policy(original) || isLookalike(original, backend.lists.tools)) return false;
     const { key, prefix } = backend;
     const { entries, renamed } = backend.lists.tools;
     const exposed =
@@ -284,7 +284,8 @@ function unchanged(request: RelayedRequest, backend: Backend, revision: string |
   if (name === undefined || shown === undefined) return needsName(method, 'tools');
   const { shaping, policy } = backend.rules;
   const tool = shaping === undefined ? shown : shaping.originalOf(shown, toolsOf(backend).renamed);
-  if (!policy(tool)) return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', shown));
+  if (!policy(tool) || isLookalike(tool, toolsOf(backend)))
+    return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', shown));
   const edits = tool === shown ? [] : [{ span: name, text: toBytes(JSON.stringify(tool)) }];
   return shaped({ backend, edits, tool }, request);
 }
@@ -294,6 +295,15 @@ const BY_URI: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.subsc
 /** The tools of a server as far as they were read, under original names. */
 function toolsOf(backend: Backend) {
   return backend.knownListsAs('original').tools;
+}
+
+/**
+ * Whether the server lists no tool of this name, and one that differs in case only. Some servers would call that tool, although
+ * the configuration may deny it or decide about its parameters.
+ */
+function isLookalike(name: string, { entries, denied, withheld }: Backend['lists']['tools']): boolean {
+  const names = [...entries.map(({ original }) => original), ...denied, ...withheld.map((tool) => tool.name)];
+  return !names.includes(name) && names.some((each) => foldKey(each) === foldKey(name));
 }
 
 /** The call of a tool with the values that the configuration gives to its parameters. */
