@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 83_600,
-  sourceFiles: 435,
-  tinyFiles: 9,
-  testLines: 84_200,
-  callFiles: 48,
-  listFiles: 160,
+  sourceLines: 85_600,
+  sourceFiles: 441,
+  tinyFiles: 10,
+  testLines: 89_800,
+  callFiles: 49,
+  listFiles: 164,
 };
 
 const source = filesOf('src');

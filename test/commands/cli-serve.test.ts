@@ -51,7 +51,12 @@ describe('serve', () => {
 
   it('answers all calls of a pipe that has ended, also those that take longer than the drain', async () => {
     place.configure({ lab: lab() });
-    const messages = [INITIALIZE, INITIALIZED, call(2, 'lab__wait', { delayMs: 2_500, marker: 'late' }), call(3, 'lab__echo', {})];
+    const messages = [
+      INITIALIZE,
+      INITIALIZED,
+      call(2, 'lab__wait', { delayMs: 2_500, marker: 'late' }),
+      call(3, 'lab__echo', {}),
+    ];
     const { code, stdout } = await place.run([], messages.join(''));
     expect([code, stdout.match(/(?<="id": ?)\d+/g)]).toEqual([0, ['1', '3', '2']]);
   });
