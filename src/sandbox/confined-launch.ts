@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { closeSync, lstatSync, mkdirSync, openSync, readlinkSync, readSync, rmSync } from 'node:fs';
+import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, readlinkSync, readSync, rmSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import { realPath, statOf } from '../files/whole-file.js';
+import { readTextFile, realPath, statOf } from '../files/whole-file.js';
 import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
 import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
@@ -113,12 +113,31 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
   return { kind: 'ready', confine, policy, close: () => proxy?.close() };
 }
 
+let areClosed = false;
+
+/**
+ * Closes the descriptors that the client has left open in this process, once: bubblewrap would hand them on, and with a folder among them
+ * the server could open every file. Those of Node itself end at the start of another program.
+ */
+function closeInherited(): void {
+  if (areClosed) return;
+  areClosed = true;
+  for (const name of readdirSync('/proc/self/fdinfo')) {
+    const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(readTextFile(`/proc/self/fdinfo/${name}`) ?? '') ?? [];
+    const isInherited = Number(name) > 2 && flags !== '' && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
+    if (isInherited) closeSync(Number(name));
+  }
+}
+
+const CLOSE_ON_EXEC = 0o2000000;
+
 /** The request to start these words in bubblewrap. */
 function wrapped(
   request: SpawnRequest,
   program: string,
   confined: Pick<Parameters<typeof bubblewrapCommand>[0], 'policy' | 'words' | 'scratch' | 'sharesNetwork'>,
 ): SpawnRequest {
+  closeInherited();
   const { args, input } = bubblewrapCommand(
     { ...confined, cwd: request.cwd, filterDescriptor: 3, argumentsDescriptor: 4 },
     {

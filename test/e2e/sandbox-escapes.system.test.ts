@@ -42,6 +42,11 @@ const FILES: readonly Escape[] = [
     'reads a key through the root of its parent',
     `return require('fs').readFileSync('/proc/' + process.ppid + '/root' + t.key, 'utf8')`,
   ],
+  [
+    'reads a key through a descriptor of the client',
+    `return require('fs').readFileSync('/proc/self/fd/20/.ssh/id', 'utf8')`,
+    'wild',
+  ],
   ['lists the working folder of the gateway', `return require('fs').readdirSync('/proc/' + t.gateway + '/cwd').length`],
   ['reads the configuration of Trunkline', `return require('fs').readFileSync(t.config, 'utf8')`],
   ['reads an environment file', `return require('fs').readFileSync(t.envFile, 'utf8')`],
@@ -285,6 +290,8 @@ describe('a hostile server in a sandbox', () => {
         networked: { ...server, sandbox: { network: [`localhost:${allowed}`] } },
       },
       args: ['-v'],
+      // A client may leave a descriptor open, here that of a folder.
+      via: ['bash', '-c', 'exec 20<"$HOME"; exec "$0" "$@"'],
       env: { HOME: home, GATEWAY_SECRET: 'of the gateway' },
     });
     await gateway.listTools();
