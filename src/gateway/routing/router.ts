@@ -302,6 +302,7 @@ function toolsOf(backend: Backend) {
  * the configuration may deny it or decide about its parameters.
  */
 function isLookalike(name: string, { entries, denied, withheld }: Backend['lists']['tools']): boolean {
+  if (entries.some(({ original }) => original === name)) return false;
   const names = [...entries.map(({ original }) => original), ...denied, ...withheld.map((tool) => tool.name)];
   return !names.includes(name) && names.some((each) => foldKey(each) === foldKey(name));
 }

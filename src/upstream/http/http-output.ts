@@ -246,8 +246,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
       const last = step >= MAX_STEPS ? ({ blocked: 'login_required', because: answers } as const) : undefined;
       const blocked = verdict === 'again' ? last : verdict;
       if (blocked === undefined) continue;
-      const isAlone = Object.keys(allowed).length > 0 && (await this.#refusesOnly(request));
-      throw isAlone ? new BlockedError(blocked) : this.#block(blocked);
+      throw (await this.#refusesOnly(request)) ? new BlockedError(blocked) : this.#block(blocked);
     }
   }
 

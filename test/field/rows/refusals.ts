@@ -64,11 +64,11 @@ function onceRefused(method: string, status: number, headers: Record<string, str
 }
 
 /** A tool whose calls are refused, before a sound one. */
-function oneRefused(status: number, headers: Record<string, string> = {}): Row {
+function oneRefused(status: number, headers: Record<string, string> = {}, key = 'good'): Row {
   return {
-    quirk: `The calls of one tool are refused with ${status}`,
+    quirk: `The calls of one tool are refused with ${status}${key === '' ? ', and there are no credentials' : ''}`,
     right: 'The refusal costs that call, and the client gets its reason.',
-    entry: { headers: { 'X-Key': 'good' } },
+    ...(key !== '' && { entry: { headers: { 'X-Key': key } } }),
     http: inSession(
       /^tools\/call$/,
       ({ message }, response) =>
@@ -154,6 +154,7 @@ export const REFUSALS: readonly Row[] = [
   ...[408, 500, 502, 503, 504].map((status) => onceRefused('initialize', status)),
   ...[400, 401, 402, 404, 405, 410, 413, 501].map((status) => oneRefused(status)),
   oneRefused(403, { 'www-authenticate': 'Bearer error="insufficient_scope"' }),
+  oneRefused(401, {}, ''),
   ...[-32_000, -32_001, -32_002, -32_600].map(denied),
   {
     quirk: 'A method that is unknown is refused with 400',
