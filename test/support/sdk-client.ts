@@ -43,7 +43,7 @@ export interface ClientRecord {
 /** A client with a user, a model and one root. It answers every server request, and records it. */
 export class SdkClient {
   readonly client: Client;
-  /** Server requests as they came: in the modern era, the SDK takes them from results. */
+  /** Server requests in the words of the server. In the modern era, the SDK takes them from results. */
   readonly asked: Message[] = [];
   /** Every message as it came, in order. The handlers of the SDK miss notifications that come in one chunk with the result. */
   readonly received: Message[] = [];
@@ -57,7 +57,7 @@ export class SdkClient {
     const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
     this.client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: NEGOTIATION[era] });
     this.client.setRequestHandler('elicitation/create', (request) => {
-      this.asked.push(request);
+      this.asked.push(unsigned(request as Message));
       if (request.params.mode === 'url') return { action: 'accept' };
       const fields = Object.keys(request.params.requestedSchema.properties);
       return { action: 'accept', content: Object.fromEntries(fields.map((field) => [field, ENTERED[field]])) };
@@ -197,3 +197,12 @@ export class SdkPlace {
 function textOf({ method, params: { _meta, progressToken, ...own } = {} }: Message): string {
   return JSON.stringify([method, own]).replaceAll(UUID, 'UUID');
 }
+
+/** A question in the words of its server, before which Trunkline puts the name of the server. */
+function unsigned(request: Message): Message {
+  const { message } = request.params ?? {};
+  if (typeof message !== 'string') return request;
+  return { ...request, params: { ...request.params, message: message.replace(SIGNATURE, '') } };
+}
+
+const SIGNATURE = /^Server "[^"]+" asks(?: you to open a page of [^ ]+)?: /;
