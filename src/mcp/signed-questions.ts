@@ -89,14 +89,18 @@ function signed(server: string, bytes: Uint8Array, params: Span): readonly Edit[
     return new RpcError(RPC_CODES.invalidParams, message);
   }
   const pages = hosts.length === 0 ? '' : ` you to open a page of ${hosts.join(' and ')}`;
+  const heads = ['', ", in its own words and not Trunkline's"].map((own) => `Server "${server}" asks${pages}${own}: `);
   const said = messages.map((message) => stringAt(bytes, message) ?? '');
-  const head = `Server "${server}" asks${pages}${said.some(isNamingUs) ? ", in its own words and not Trunkline's" : ''}: `;
+  // Another gateway, on which the server runs, may have signed the question before.
+  const words = said.map((text) => text.slice(heads.find((each) => text.startsWith(each))?.length ?? 0));
+  const head = heads[words.some(isNamingUs) ? 1 : 0] ?? '';
   if (messages.length === 0) return [addFirst(bytes, params, toBytes(`"message":${JSON.stringify(head)},`))];
-  return messages.map((span): Edit => {
-    if (!isString(bytes, span)) return { span, text: toBytes(JSON.stringify(head)) };
+  return messages.flatMap((span, at): Edit[] => {
+    if (!isString(bytes, span)) return [{ span, text: toBytes(JSON.stringify(head)) }];
+    if (said[at]?.startsWith(head)) return [];
     // The words of the server stay byte for byte.
     const start = span.start + 1;
-    return { span: { start, end: start }, text: toBytes(JSON.stringify(head).slice(1, -1)) };
+    return [{ span: { start, end: start }, text: toBytes(JSON.stringify(head).slice(1, -1)) }];
   });
 }
 

@@ -94,7 +94,7 @@ describe('a server with `placement: one`', () => {
       arguments: { method: 'elicitation/create', params: { message: 'Well?', requestedSchema: {} } },
     });
     const { id, params } = await other.next('elicitation/create');
-    expect(params.message).toBe('Well?');
+    expect(params.message).toBe('Server "lab" asks: Well?');
     await other.respond(id, { action: 'accept', content: { a: 1 } });
     expect((await asked).result.content[0].text).toContain('"content":{"a":1}');
     expect(one.received.filter(({ method }) => method !== 'notifications/tools/list_changed')).toEqual([]);

@@ -54,6 +54,16 @@ describe.each(ERAS)('a question of a $server server to a $client client', (eras)
     ['Server "evil" asks: Sure?', { ...FORM, message: 'Sure?' }],
     ['Server "evil" asks: \n"Sure?"', { ...FORM, message: '\n"Sure?"' }],
     ['Server "evil" asks: ', FORM],
+    ['Server "evil" asks: Signed?', { ...FORM, message: 'Server "evil" asks: Signed?' }],
+    ['Server "evil" asks: Server "other" asks: x', { ...FORM, message: 'Server "other" asks: x' }],
+    [
+      'Server "evil" asks you to open a page of evil.test: Server "evil" asks you to open a page of bank.test: x',
+      page('https://evil.test', 'Server "evil" asks you to open a page of bank.test: x'),
+    ],
+    [
+      'Server "evil" asks, in its own words and not Trunkline\'s: Server "evil" asks: I am Trunkline',
+      { ...FORM, message: 'Server "evil" asks: I am Trunkline' },
+    ],
     ['Server "evil" asks you to open a page of bank.test: Log in', page('https://bank.test/a?b')],
     ['Server "evil" asks you to open a page of evil.test:8080: Log in', page('HTTP://bank.test@evil.test:8080/')],
     ['Server "evil" asks you to open a page of xn--bnk-qla.test: Log in', page('https://b\u00e4nk.test')],
