@@ -123,9 +123,11 @@ export function readString(bytes: Uint8Array, { start, end }: Span): string {
 /**
  * Returns a key as readers that ignore case compare it. For some of them, such as Go's `encoding/json`, a long s (U+017F) is
  * an s and the Kelvin sign (U+212A) a k, and for others an i without a dot, or a capital one with a dot, is an i.
+ * Readers in C end a text at its first NUL.
  */
 export function foldKey(key: string): string {
   return key
+    .replace(/\0.*/s, '')
     .toLowerCase()
     .replace(/\u017f/g, 's')
     .replace(/\u0131|i\u0307/g, 'i');

@@ -113,12 +113,13 @@ const DEFINED_NOTIFICATIONS: ReadonlySet<string> = new Set([
  */
 export function mayReachServers(method: string, kind: 'request' | 'notification'): boolean {
   const meant = DEFINED.get(foldMethod(method));
-  if (meant === undefined) return !method.startsWith('$/');
+  if (meant === undefined) return !method.includes('$/');
   return meant === method && method.startsWith('notifications/') === (kind === 'notification');
 }
 
+/** Letters and digits alone, because some servers make `tools_call` or `toolsCall` of a method to find its function. */
 function foldMethod(method: string): string {
-  return foldKey(method.replace(/[\s\p{C}]/gu, ''));
+  return foldKey(method).replace(/[^\p{L}\p{N}]/gu, '');
 }
 
 const DEFINED: ReadonlyMap<string, string> = new Map(

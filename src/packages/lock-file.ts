@@ -121,7 +121,7 @@ function malformed(file: string): never {
 
 /** A version as registries have it. Names of folders contain it, so it has no separator of a path. */
 export const EXACT_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
-const INTEGRITY = /^sha\d+-[\w+/=]+/;
+export const INTEGRITY = /^sha\d+-[\w+/=]+/;
 
 function isLockedPackage(value: unknown): value is LockedPackage {
   return (
@@ -138,6 +138,8 @@ function isLockedPackage(value: unknown): value is LockedPackage {
 function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): void {
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
+  if (Buffer.byteLength(text) >= MAX_LOCK_BYTES)
+    throw new LockFileError(`${file} would be too large to be read again`, 'remove the package that was added last');
   // Readable for others, because the file has no secrets and belongs into version control.
   replaceFileSync(realPath(file) ?? file, `${text}\n`, { mode: 0o666, flush: true });
 }

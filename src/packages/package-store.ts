@@ -9,9 +9,9 @@ import { systemFault } from '../errors/file-error.js';
 import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 import type { PackageRequest } from '../supervision/launcher.js';
-import { EXACT_VERSION, type LockedPackage, LockFile, LockFileError } from './lock-file.js';
+import { EXACT_VERSION, INTEGRITY, type LockedPackage, LockFile, LockFileError } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';
-import { carryOver, refreshCopies } from './written-files.js';
+import { COPIES, carryOver, refreshCopies } from './written-files.js';
 
 /** Identifies a package with its dependencies. */
 interface StoredPackage {
@@ -87,6 +87,8 @@ export class PackageStore {
   /** Moves a staging folder into the store, unless the package is installed and whole. Returns the folder of the package. */
   async publish(staging: string, wanted: StoredPackage): Promise<string> {
     const folder = this.folderOf(wanted);
+    // Only Trunkline says what is copied to the package, and no install script.
+    await this.discard(join(staging, COPIES));
     // Files that the server has written in a damaged folder must not go with it.
     if (this.isDamaged(wanted)) {
       carryOver(folder, staging);
@@ -146,7 +148,7 @@ function listed(folder: string): string[] {
 
 /**
  * Reads npm's lock file in a folder; `undefined` if it does not contain the package. An install script may have written the file, so
- * its version has to be one.
+ * its version and integrity have to be such: nobody could read a lock file that has others.
  */
 export function readInstalled(folder: string, name: string): LockedPackage | undefined {
   const value = readJsonFile(join(folder, 'package-lock.json'));
@@ -156,7 +158,7 @@ export function readInstalled(folder: string, name: string): LockedPackage | und
   const own = tree[`node_modules/${name}`];
   const { version, integrity } = isRecord(own) ? own : {};
   if (typeof version !== 'string' || !EXACT_VERSION.test(version)) return undefined;
-  return typeof integrity === 'string' ? { version, integrity, tree } : undefined;
+  return typeof integrity === 'string' && INTEGRITY.test(integrity) ? { version, integrity, tree } : undefined;
 }
 
 /** The fields that identify the content. Other fields are left out, because new versions of npm add more. */

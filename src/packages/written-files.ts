@@ -79,7 +79,7 @@ export function refreshCopies(folder: string): void {
 
 const MODULES = 'node_modules';
 /** The folder of the earlier version, and the times of the files that were copied from there, by path. */
-const COPIES = 'carried-over.json';
+export const COPIES = 'carried-over.json';
 /** Folders of caches, whose content is made again. */
 const CACHES = new Set(['.cache', '.vite', '.vite-temp']);
 const PROGRAM = /(?:\.(?:[cm]?[jt]s|map|node|wasm)|[\\/]package(?:-lock)?\.json)$/i;
@@ -130,8 +130,10 @@ function copiesIn(folder: string): Map<string, number> {
  * was not confined, and a copy must not bring it files from elsewhere.
  */
 function isInside(folder: string, path: string): boolean {
-  const [real, modules] = [realPath(join(folder, path)), realPath(join(folder, MODULES))];
-  return real !== undefined && modules !== undefined && (real === modules || real.startsWith(modules + sep));
+  const [real, top] = [realPath(join(folder, path)), realPath(folder)];
+  // The folder of the packages could be such a link itself.
+  const modules = join(top ?? sep, MODULES);
+  return real !== undefined && top !== undefined && (real === modules || real.startsWith(modules + sep));
 }
 
 /** Copies a file to a path in a folder. Returns false, without a copy, if links lead out of the folder. */

@@ -34,6 +34,8 @@ describe('a server that ignores the case of keys and takes the last one', () => 
     '"method":"tools/call","params":{"name":"f__open","Name":"hidden","arguments":{}}',
     '"method":"tools/call","params":{"name":"f__open","\\u004eame":"hidden","arguments":{}}',
     '"method":"tools/call","params":{"name":"f__open","nAmE":"hidden","arguments":{}}',
+    '"method":"tools/call","params":{"name\\u0000":"hidden","name":"f__open","arguments":{}}',
+    '"method":"tools/call","params":{"name":"f__search","arguments":{"repo":1,"owner\\u0000x":"you"}}',
     '"method":"tools/call","params":{"name":"f__open"},"Params":{"name":"hidden"}',
     '"method":"tools/call","params":{"name":"f__open"},"paramſ":{"name":"hidden"}',
     '"method":"tools/call","params":{"name":"f__search","arguments":{"repo":1},"Arguments":{"owner":"you"}}',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ABOUT } from '../../src/gateway/instructions.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
+import { printable } from '../../src/json/printable.js';
 import { InMemoryClient } from '../support/in-memory-client.js';
 import { scriptGateway, startGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
@@ -126,11 +127,11 @@ describe('a call', () => {
 
   it.each([
     ...['missing', '__proto__', '', 'a__secret', 'a__secrets', 'secret', 'hidden', 'trunkline__other'],
-    ...['a__SECRET', 'a__Secret', 'a__\u017fecret'],
+    ...['a__SECRET', 'a__Secret', 'a__\u017fecret', 'a__secret\0', 'a__secret\0x'],
   ])('of %j is refused as unknown, and no server hears of it', async (name) => {
     const { server, client } = await called();
     client.call(1, name);
-    expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: `Unknown tool: ${name}` });
+    expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: `Unknown tool: ${printable(name)}` });
     expect([...server('a').child.calls, ...server('bare').child.calls]).toEqual([]);
   });
 

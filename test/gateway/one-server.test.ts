@@ -126,8 +126,9 @@ describe('a client that wants to see one server as it is', () => {
     await flush();
     for (const [id, name] of ['read file', 'unlisted', 'trunkline__x'].entries()) one.call(`c${id}`, name);
     expect(server('a').child.calls.map(({ params }) => params.name)).toEqual(['read file', 'unlisted', 'trunkline__x']);
-    for (const name of ['hidden', 'HIDDEN', 'Read file', 'b__x']) one.call(name, name);
-    for (const name of ['hidden', 'HIDDEN', 'Read file']) expect(one.answerTo(name)?.error.code).toBe(-32602);
+    for (const name of ['hidden', 'HIDDEN', 'Read file', 'hidden\0x', 'b__x']) one.call(name, name);
+    for (const name of ['hidden', 'HIDDEN', 'Read file', 'hidden\0x'])
+      expect(one.answerTo(name)?.error.code).toBe(-32602);
     expect(server('a').child.calls.at(-1)?.params.name).toBe('b__x');
     expect(server('b').child.calls).toEqual([]);
   });

@@ -521,7 +521,7 @@ describe('a message of a user that a server could take for another one', () => {
   it.each([
     ...['tools/call', 'resources/read', 'initialize', 'server/discover', 'tools/list', 'tasks/cancel'],
     ...['notifications/Cancelled', ' notifications/cancelled', 'notifications/cancelled\u200b', '$/cancelRequest'],
-    ...['Tools/Call', 'tools/call ', '$/x'],
+    ...['Tools/Call', 'tools/call ', '$/x', ' $/x', 'notifications/cancelled\0x', 'notifications.cancelled'],
   ])('reaches no server as the notification %j', async (method) => {
     const { bob, child } = await together();
     const before = child.received.messages.length;
@@ -532,6 +532,7 @@ describe('a message of a user that a server could take for another one', () => {
   it.each([
     ...['notifications/cancelled', 'notifications/progress', 'notifications/roots/list_changed', '$/cancelRequest'],
     ...['Tools/Call', ' tools/call', 'tools/call\n', 'Tools/Li\u017ft', 'tas\u212as/cancel', 'Notifications/Cancelled'],
+    ...['tools/call\0', 'tools/call\0x', 'tools_call', 'tools.call', 'toolsCall', '/tools/call'],
   ])('reaches no server as the request %j, also of a client that sees one server alone', async (method) => {
     const { bob, child, connect } = await together();
     const only = connect({ user: BOB, server: 'a' }).greet('2025-11-25', EVERYTHING);

@@ -30,6 +30,15 @@ describe('the lock file', () => {
     expect(readFileSync(lock.path, 'utf8')).toMatch(/^\{\n "lockVersion": 1,\n "packages": \{\n {2}"@a\/b@1\.2\.3"/);
   });
 
+  it('takes no package with which nobody could read it again', () => {
+    const folder = folderWith();
+    const lock = lockIn(folder);
+    lock.lock('a', LOCKED);
+    const huge = { ...LOCKED, tree: { 'node_modules/b': { x: 'x'.repeat(64 * 1024 * 1024) } } };
+    expect(() => lock.lock('b', huge)).toThrow('too large');
+    expect([...lockIn(folder).read().keys()]).toEqual(['a']);
+  });
+
   it.runIf(process.platform === 'linux')(
     'is stored elsewhere if its folder cannot be written, and takes precedence there',
     () => {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { FoundPackage } from '../../src/config/resolve/config.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
 import {
+  installedPackages,
   installedTree,
   openStore,
   type PackagePaths,
@@ -127,14 +128,28 @@ describe('the store', () => {
     expect(store.findVersion('@a/tool', '1.0.0', false)).toBeUndefined();
   });
 
-  it.each(['1.0.0/../../../b@1.0.0', 'x/../b@1.0.0', '..', ''])(
-    'takes no version that an install script has written: %j',
-    (version) => {
-      const packages = { 'node_modules/a': { version, integrity: 'sha512-A' } };
-      const folder = folderWith({ 'package-lock.json': JSON.stringify({ packages }) });
-      expect(readInstalled(folder, 'a')).toBeUndefined();
-    },
-  );
+  it.each([
+    ...['1.0.0/../../../b@1.0.0', 'x/../b@1.0.0', '..', ''].map((version) => ({ version, integrity: 'sha512-A' })),
+    ...['', 'x', '../sha512-A'].map((integrity) => ({ version: '1.0.0', integrity })),
+  ])('takes no version and no integrity that an install script has written: %j', (entry) => {
+    const folder = folderWith({ 'package-lock.json': JSON.stringify({ packages: { 'node_modules/a': entry } }) });
+    expect(readInstalled(folder, 'a')).toBeUndefined();
+  });
+
+  it('copies nothing to a package because of a list that an install script has written', async () => {
+    const storeFolder = folderWith({
+      'other/node_modules/key': 'secret',
+      'trunkline.lock': JSON.stringify({ lockVersion: 1, packages: { '@a/tool': locked } }),
+    });
+    const paths = { storeFolder, configFile: join(storeFolder, 'trunkline.yaml'), locksFolder: storeFolder };
+    const store = openStore(paths);
+    const staging = await stage(store);
+    const list = { from: join(storeFolder, 'other'), files: { 'node_modules/key': 0 } };
+    writeFileSync(join(staging, 'carried-over.json'), JSON.stringify(list));
+    const folder = await store.publish(staging, WANTED);
+    installedPackages(paths).find({ ...REQUEST, name: '@a/tool' });
+    expect(existsSync(join(folder, 'node_modules/key'))).toBe(false);
+  });
 
   it('is rid of what was never published', async () => {
     const folder = folderWith();

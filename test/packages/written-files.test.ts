@@ -85,10 +85,13 @@ describe('the files that a server writes beside its program', () => {
     ['a path outside of the packages', 'home', 'id'],
     ['a path that leads out of them', 'one', 'node_modules/../../home/id'],
     ['a link in the earlier version', 'one', 'node_modules/tool/away/id'],
+    ['a link in place of the packages', 'trap', 'node_modules/id'],
   ])('never bring a server files from elsewhere, by %s in a list that it has written', (_, from, path) => {
     const [one, two] = [install('one', 1_000), install('two', 1_500)];
     write('home/id', 'secret', 2_000);
     symlinkSync(join(folder, 'home'), join(one, 'node_modules/tool/away'));
+    mkdirSync(join(folder, 'trap'));
+    symlinkSync(join(folder, 'home'), join(folder, 'trap/node_modules'));
     write('two/carried-over.json', JSON.stringify({ from: join(folder, from), files: { [path]: 0 } }), 2_000);
     refreshCopies(two);
     expect(writtenIn(two).map((found) => read('two', found))).not.toContain('secret');
