@@ -67,6 +67,8 @@ const env = {
   TRUNKLINE_HUB_DIR: join(folder, 'hubs'),
 };
 const execute = promisify(execFile);
+/** The issuer that was added to the configuration. */
+let added;
 try {
   configure(scenario.startsWith('auth/') ? credentials() : undefined);
   // The suite's authorization server asks nothing, and redirects at once.
@@ -122,7 +124,7 @@ async function useWithLogin(session) {
     const answer = await session.call('test-tool');
     if (!answer.isError) return;
     const text = JSON.stringify(answer.content);
-    if (addIssuer(text)) continue;
+    if (await addIssuer(text)) continue;
     if (!text.includes(`trunkline login ${SERVER}`)) throw new Error(text);
     const { stdout } = await trunkline('auth', 'status', '--json');
     const [{ state } = {}] = JSON.parse(stdout).logins;
@@ -135,7 +137,7 @@ async function useWithLogin(session) {
     if (logins === MAX_LOGINS) throw new Error(`After ${logins} logins: ${text}`);
     logins += 1;
     const { code, stderr } = await trunkline('login', SERVER);
-    if (addIssuer(stderr)) continue;
+    if (await addIssuer(stderr)) continue;
     if (code !== 0) throw new Error(`trunkline login ended with code ${code}: ${stderr}`);
     loggedInAt = performance.now();
   }
@@ -146,11 +148,15 @@ function configure(oauth) {
   writeFileSync(config, JSON.stringify({ servers: { [SERVER]: { url, oauth } }, gateway: { startupWait: '10s' } }));
 }
 
-/** Adds the line that a refusal asks for, as an administrator would who knows the authorization server. */
-function addIssuer(text) {
+/** Adds the line that a refusal asks for, once, as an administrator would who knows the authorization server. */
+async function addIssuer(text) {
   const [, issuer] = /add `issuer: ([^`]+)`/.exec(text) ?? [];
-  if (issuer !== undefined) configure({ ...credentials(), issuer });
-  return issuer !== undefined;
+  if (issuer === undefined) return false;
+  if (issuer !== added) configure({ ...credentials(), issuer });
+  added = issuer;
+  // A change reaches a Trunkline that runs within a second.
+  await sleep(POLL_MS);
+  return true;
 }
 
 /** The credentials that an administrator would write into the configuration. */
