@@ -117,7 +117,9 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
       readMetrics: () => composition.readMetrics(),
     });
     const withToken = noAuth ? '' : '; `trunkline token` shows the token';
-    process.stderr.write(`Trunkline serves ${transport.url}/mcp${auth === undefined ? withToken : loginOf(auth)}\n`);
+    // Without a terminal, it is not the file of the current folder.
+    const what = `${transport.url}/mcp with the configuration ${composition.config.file}`;
+    process.stderr.write(`Trunkline serves ${what}${auth === undefined ? withToken : loginOf(auth)}\n`);
     return transport;
   } catch (error) {
     throw asUsageError(error, settings, cluster?.config.listen.port);

@@ -75,7 +75,8 @@ function remarksOn(server: ServerConfig, { proposed, distrusted, network }: Poli
   const child = programOf(server);
   const name = npmPackageOf(server);
   const known = needsOf(name);
-  const suggested = suggestedEntry(name, child?.args ?? []);
+  const program = server.package?.found?.program;
+  const suggested = suggestedEntry(name, child?.args.filter((each) => each !== program) ?? []);
   const shown = suggested === true ? 'true' : yamlOf(suggested);
   return [
     ...(known === undefined
