@@ -245,12 +245,21 @@ class Finder {
     const { command, args, cwd } = this.#program;
     const runsScript = INTERPRETER.test(basename(command));
     const first = runsScript ? args.findIndex((arg) => !arg.startsWith('-')) : -1;
-    for (const [index, arg] of args.entries()) {
+    const named = args.flatMap((arg, index) => {
       const path = resolve(cwd, arg);
       const kind = arg === '' ? undefined : this.#files.kindOf(path);
-      if (kind === 'folder' && PROJECT_OPTION.test(args[index - 1] ?? ''))
-        this.openFolder(path, `the project of \`${args[index - 1]}\``);
-      if (kind !== 'file' || !(index === first || SCRIPT.test(arg))) continue;
+      const option = args[index - 1] ?? '';
+      if (kind === 'folder' && PROJECT_OPTION.test(option)) return [{ path, option }];
+      return kind === 'file' && (index === first || SCRIPT.test(arg)) ? [{ path, option: '' }] : [];
+    });
+    // A program that runs none of them, or another one of them, could have made the link.
+    const isDoubtful = named.length > 1 || (command.includes(sep) && !runsScript);
+    for (const { path, option } of named) {
+      if (isDoubtful && this.#isForeignLink(path)) continue;
+      if (option !== '') {
+        this.openFolder(path, `the project of \`${option}\``);
+        continue;
+      }
       const real = this.#realPath(path);
       if (real === undefined) continue;
       if (real !== path) this.open(path, 'read', 'a script of its arguments');
@@ -314,10 +323,17 @@ class Finder {
   #openModules(folder: string, because: string): void {
     const modules = join(folder, 'node_modules');
     if (this.#files.kindOf(modules) !== 'folder') return;
-    // The author of a program could have it lead to any folder.
-    const target = this.#files.linkAt(modules);
-    if (target === undefined) this.open(modules, 'read', `${because}, with its packages`);
-    else this.distrusted.push(`${modules} stays closed, because it is a link to ${target}, and no entry names it.`);
+    if (!this.#isForeignLink(modules)) this.open(modules, 'read', `${because}, with its packages`);
+  }
+
+  /** Whether this is a link, which the author of a program could have lead to any place. Says that it stays closed. */
+  #isForeignLink(path: string): boolean {
+    const target = this.#files.linkAt(path);
+    if (target === undefined) return false;
+    this.distrusted.push(
+      `${path} stays closed, because it is a link to ${target}, which \`read\` of the entry does not name.`,
+    );
+    return true;
   }
 
   /** Whether a folder holds much that has nothing to do with one server: the home folder, and folders above it. */

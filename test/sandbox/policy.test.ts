@@ -60,6 +60,9 @@ const TREE = {
   [`${HOME}/work/line/tool`]: `#!/usr/bin/env -S -u ${HOME}/.ssh/id node`,
   [`${HOME}/work/masked/tool`]: '#!/usr/bin/env -S -u ./masked/python node',
   [`${HOME}/work/masked/python`]: `->${HOME}/.ssh/id`,
+  [`${HOME}/work/plain/tool`]: '#!/bin/sh',
+  [`${HOME}/work/plain/more.py`]: `->${HOME}/.ssh/id`,
+  [`${HOME}/work/plain/more`]: `->${HOME}/.ssh`,
   '/srv/ca.pem': '',
 };
 const PLACES = {
@@ -173,6 +176,9 @@ describe('the openings of a confined server', () => {
     ['a first line that names no interpreter', './line/tool', [], 'line', '.ssh/id'],
     ['a first line with the name of one that is a link', './masked/tool', [], 'masked', 'masked/python'],
     ['a link in place of a project', 'uv', ['--directory', 'trap/home'], undefined, undefined],
+    ['a link beside the script', 'python3', ['plain/server.py', 'plain/more.py'], 'plain', 'plain/more.py'],
+    ['a link that the program gets', './plain/tool', ['plain/more.py'], 'plain', 'plain/more.py'],
+    ['a link to a second project', 'uv', ['--project', 'plain/more', 'run', 'plain/server.py'], 'plain', 'plain/more'],
   ])('does not grow by what the author of the program has made: %s', (_, command, args, project, closed) => {
     const cwd = `${HOME}/work`;
     const { openings, distrusted } = policy({ command, args, cwd });
