@@ -298,8 +298,8 @@ function toolsOf(backend: Backend) {
 }
 
 /**
- * Whether the server lists no tool of this name, and one that differs in case only, or after a NUL. Some servers would call that tool, although
- * the configuration may deny it or decide about its parameters.
+ * Whether the server lists no tool of this name, and one that differs in case only, or after a NUL. Some servers would call that
+ * tool, although the configuration may deny it or decide about its parameters.
  */
 function isLookalike(name: string, { entries, denied, withheld }: Backend['lists']['tools']): boolean {
   if (entries.some(({ original }) => original === name)) return false;
