@@ -1,4 +1,4 @@
-import { stringAt, valuesAt, visitElements } from '../../json/json-text.js';
+import { readString, stringAt, valuesAt, visitElements, visitMembers } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { skillRoot } from '../../mcp/extensions.js';
 import { isUiUri } from '../../mcp/ui-uris.js';
@@ -107,14 +107,18 @@ const MAX_KNOWN = 512;
 /** Limit of a remembered URI in characters, because some servers put a whole picture into a `data:` URI. */
 const MAX_URI_LENGTH = 8 * 1024;
 
-/** Places of resource URIs in results: the list, and the path within its entries. */
-const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
-  ['content', 'uri'],
-  ['content', 'resource', 'uri'],
-  ['contents', 'uri'],
-  ['messages', 'content', 'uri'],
-  ['messages', 'content', 'resource', 'uri'],
-];
+/** Places of resource URIs in results: the list, and the paths within its entries. */
+const PLACES: ReadonlyMap<string, readonly (readonly string[])[]> = new Map([
+  ['content', [['uri'], ['resource', 'uri']]],
+  ['contents', [['uri']]],
+  [
+    'messages',
+    [
+      ['content', 'uri'],
+      ['content', 'resource', 'uri'],
+    ],
+  ],
+]);
 
 /** Owners of URIs that servers mentioned without listing them. The server that mentioned a URI last owns it. */
 export class KnownUris {
@@ -162,16 +166,23 @@ export class KnownUris {
     if (uri !== '' && !isUiUri(uri)) setLatest(this.#owners, uri, key);
   }
 
-  /** Records the resources and resource links in the result of a tool call, a prompt or a read. */
+  /**
+   * Records the resources and resource links in the result of a tool call, a prompt or a read. Of each list, it reads as many entries
+   * as it can remember, because all clients wait meanwhile.
+   */
   learn({ bytes, result }: ResponseEnvelope, key: string): void {
     if (result === undefined) return;
-    for (const [list, ...path] of PLACES) {
-      for (const entries of valuesAt(bytes, result, [list])) {
-        visitElements(bytes, entries.start, Number.POSITIVE_INFINITY, (entry) => {
+    visitMembers(bytes, result.start, Number.POSITIVE_INFINITY, (name, list) => {
+      const paths = PLACES.get(readString(bytes, name));
+      if (paths === undefined) return;
+      let left = MAX_KNOWN;
+      visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (entry) => {
+        left -= 1;
+        if (left < 0) return;
+        for (const path of paths)
           for (const span of valuesAt(bytes, entry, path)) this.note(stringAt(bytes, span) ?? '', key);
-        });
-      }
-    }
+      });
+    });
   }
 }
 

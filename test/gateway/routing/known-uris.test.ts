@@ -16,4 +16,13 @@ describe('a URI that a server has mentioned', () => {
     known.learn(responseOf(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content } })), 'a');
     expect([short, long].map((uri = '') => known.owner(uri))).toEqual(['a', undefined]);
   });
+
+  it('is learned from no more entries of a list than are remembered, because all clients wait meanwhile', () => {
+    const known = new KnownUris();
+    const content = Array.from({ length: 600 }, (_, n) => ({ type: 'resource_link', uri: `x://${n}` }));
+    const messages = [{ content: { type: 'resource', resource: { uri: 'y://0' } } }];
+    known.learn(responseOf(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content, messages } })), 'a');
+    const uris = ['x://0', 'x://1', 'x://511', 'x://512', 'y://0'];
+    expect(uris.map((uri) => known.owner(uri))).toEqual([undefined, 'a', 'a', undefined, 'a']);
+  });
 });
