@@ -189,6 +189,8 @@ describe('with a running hub', () => {
   });
 
   it('restart replaces the process of one server, and refuses a server that the hub does not have', async () => {
+    const lab = { command: 'node', args: [LAB, `run=${place.folder}`], sharing: 'profile' };
+    place.configure({ one: lab, two: lab, off: { ...lab, disabled: true } });
     await connect('claude');
     const { servers } = (await json(['ps', '--json'])).hub;
     expect(await json(['restart', 'one', '--json'])).toEqual({ server: 'one', restarting: true });
@@ -200,6 +202,9 @@ describe('with a running hub', () => {
     const { code, stderr } = await place.run(['restart', 'none']);
     expect(code).toBe(1);
     expect(stderr).toBe('trunkline: There is no server "none". Did you mean "one"?\n');
+    const cure = 'trunkline: The server "off" is disabled in the configuration; run: trunkline enable off\n';
+    expect((await place.run(['restart', 'off'])).stderr).toBe(cure);
+    expect((await place.run(['status', 'off'])).stderr).toBe(cure);
   });
 
   it('F111: logs prints what the hub logged about a server, and follows the log through a rotation', async () => {

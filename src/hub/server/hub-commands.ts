@@ -30,7 +30,7 @@ export interface RunningHub {
 export interface ServedGateway extends RecordedGateway {
   readonly gateway: Pick<Gateway, 'pool' | 'catalogsIn' | 'named' | 'viewNameFor' | 'connected'>;
   readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };
-  readonly config: Pick<Config, 'file' | 'servers' | 'gateway'>;
+  readonly config: Pick<Config, 'file' | 'servers' | 'disabled' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
   readHistory(): HistoryReport;
@@ -130,7 +130,7 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
       throw new Error(
         keys.includes(String(server))
           ? `The server "${server}" cannot be started, because its entry in the configuration is wrong: \`trunkline status\` says how.`
-          : noServerText(String(server), keys),
+          : noServerText(String(server), composition.config),
       );
     },
     ...recordingCommands(running),
@@ -209,7 +209,7 @@ function statusOf(composition: ServedGateway): StatusAnswer {
 /** Everything about one server, as the status tool tells it. Throws if there is no such server. */
 function statusOfServer(composition: ServedGateway, server: string): StatusAnswer {
   const keys = composition.config.servers.map(({ key }) => key);
-  if (!keys.includes(server)) throw new Error(noServerText(server, keys));
+  if (!keys.includes(server)) throw new Error(noServerText(server, composition.config));
   const report = reportStatus(composition.status(), server);
   return { text: renderOneServer(report), structure: report };
 }
@@ -222,8 +222,11 @@ export interface RecordCounts {
   readonly fault?: string | undefined;
 }
 
-/** Error text for a command about a server that the hub does not have. */
-function noServerText(server: string, keys: readonly string[]): string {
+/** Error text for a command about a server that does not run here. */
+function noServerText(server: string, { servers, disabled }: Pick<Config, 'servers' | 'disabled'>): string {
+  if (disabled.includes(server))
+    return `The server "${server}" is disabled in the configuration; run: trunkline enable ${server}`;
+  const keys = servers.map(({ key }) => key);
   const nearest = suggest(server, keys);
   const hint = nearest === undefined ? `Its servers are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`;
   return `There is no server "${server}". ${hint}`;
@@ -256,7 +259,7 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
       const { showMessages } = await import('../../record/record-to.js');
       const only = typeof server === 'string' ? server : undefined;
       const keys = composition.config.servers.map(({ key }) => key);
-      if (only !== undefined && !keys.includes(only)) throw new Error(noServerText(only, keys));
+      if (only !== undefined && !keys.includes(only)) throw new Error(noServerText(only, composition.config));
       const shown = showMessages(composition, { sink: toPerson(emit), server: only, onFault: () => {} });
       emit({ begun: true });
       await aborted(signal);
