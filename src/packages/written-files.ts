@@ -139,8 +139,10 @@ function isInside(folder: string, path: string): boolean {
 /** Copies a file to a path in a folder. Returns false, without a copy, if links lead out of the folder. */
 function copy(from: string, folder: string, path: string, { mtimeMs }: Stats): boolean {
   const to = join(folder, path);
+  let above = dirname(path);
+  while (above !== '.' && statOf(join(folder, above)) === undefined) above = dirname(above);
+  if (!isInside(folder, above)) return false;
   mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
-  if (!isInside(folder, dirname(path))) return false;
   copyWhole(from, to, mtimeMs);
   return true;
 }

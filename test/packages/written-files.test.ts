@@ -101,10 +101,12 @@ describe('the files that a server writes beside its program', () => {
   it('are never written through a link that leads out of the new version', () => {
     const [one, two] = [install('one', 1_000), install('two', 1_500)];
     write('home/id', 'secret', 1_000);
-    write('one/node_modules/tool/data/id', 'other', 2_000);
+    for (const path of ['id', 'new/id']) write(`one/node_modules/tool/data/${path}`, 'other', 2_000);
     symlinkSync(join(folder, 'home'), join(two, 'node_modules/tool/data'));
-    expect(carryOver(one, two)).toEqual({ carried: [], left: ['node_modules/tool/data/id'] });
+    const left = ['node_modules/tool/data/id', 'node_modules/tool/data/new/id'];
+    expect(carryOver(one, two)).toEqual({ carried: [], left });
     expect(readFileSync(join(folder, 'home/id'), 'utf8')).toBe('secret');
+    expect(existsSync(join(folder, 'home/new'))).toBe(false);
   });
 
   it('go back to the version from which they came', () => {
