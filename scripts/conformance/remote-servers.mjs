@@ -123,6 +123,9 @@ async function untilRootsAreAsked(asked) {
   while (asked.length === 0 && performance.now() < deadline) await sleep(10);
 }
 
+/** Trunkline puts the name of the server before the words of its questions. */
+const SIGNATURE = /^Server "[^"]+" asks(?: you to open a page of [^ ]+)?: /;
+
 /**
  * Asks for the lists that the server has, which Trunkline does not tell, and makes the calls. Returns labels with what the
  * client got of it.
@@ -137,6 +140,7 @@ async function converse(transport, { calls = [], isOffline = true }, known) {
   const answerWith = (method, answer) =>
     client.setRequestHandler(z.looseObject({ method: z.literal(method) }), ({ params }) => {
       const { _meta, ...others } = params ?? {};
+      if (typeof others.message === 'string') others.message = others.message.replace(SIGNATURE, '');
       asked.push([method, others]);
       return answer;
     });
