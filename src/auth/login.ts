@@ -266,8 +266,8 @@ function redirectUriOf(port: number): string {
 }
 
 /**
- * Listens for the browser on loopback: at the address of the configured URI or port, or else at that of the registration or a fixed one. Without
- * a listener, the person has to paste the address.
+ * Listens for the browser on loopback: at the address of the configured URI or port, or else at that of the registration or a fixed
+ * one. Without a listener, the person has to paste the address.
  */
 async function openListener(
   { callbackPort, clientId, server, redirectUri: own }: LoginSettings,

@@ -198,7 +198,9 @@ describe('the example of docs/users.md', () => {
     expect(value).toBe('the value of ann');
     const running = place.start(argsOf(serve), CLI, env);
     await running.untilListening();
-    expect(running.stderr).toContain('; users log in at https://idp.example.com/realms/team');
+    expect(running.stderr).toMatch(
+      /with the configuration \S*trunkline\.yaml; users log in at https:\/\/idp\.example\.com\/realms\/team/,
+    );
     const client = new RawHttpClient(running.url, stdout.trim());
     await client.initialize();
     const { tools } = (await client.request('tools/list')).result;

@@ -357,7 +357,7 @@ export type Unapproved = 'changed' | 'new' | 'unreadable';
 /** Approval state of a listed tool, if the tools of its server need approval. */
 export type ApprovalVerdict = Unapproved | 'approved';
 
-/** What needs approval: the entries of lists, and the texts of the handshake. */
+/** The kinds of texts that need approval: the entries of lists, and those of the handshake. */
 export type ApprovedKind = ListKind | 'instructions';
 
 /** The approved definitions of one server. */

@@ -101,7 +101,7 @@ export class BackendPool {
     return [...this.keys].flatMap((key) => oldestOf(this.of(key)));
   }
 
-  /** Who tells a client without backends of its own about each server: a process that runs alike, or that ended last. */
+  /** The processes that describe each server to a client without backends of its own: one that runs alike, or that ended last. */
   tellersFor(facts: ClientFacts): readonly Teller[] {
     return [...this.#servers.values()].flatMap((server) => {
       const variant = server.variantOf(facts.origin);
@@ -367,7 +367,7 @@ export interface RunningBackend {
   end(): Promise<void>;
 }
 
-/** What a client can be told about a server. */
+/** A description of a server for clients. */
 export type Teller = Pick<Backend, 'key' | 'prefix' | 'handshake' | 'listsAs'>;
 
 /** A backend that has had a process, which may have ended since. */
@@ -398,7 +398,7 @@ class ServerInstances {
   isSessionless: boolean | undefined;
   /** Whether its processes must not start before the retired ones are gone. */
   isStartDeferred = false;
-  /** What the latest processes have told, the newest first: one entry for each variant and principal. */
+  /** The descriptions by the latest processes, the newest first: one for each variant and principal. */
   told: readonly Told[] = [];
   #server: PooledServer;
 
@@ -422,7 +422,7 @@ class ServerInstances {
     this.told = this.told.map((told) => ({ ...told, areListsOld: true }));
   }
 
-  /** What was told to clients of this variant and, if it is known, of this principal. */
+  /** The description for clients of this variant and, if it is known, of this principal. */
   toldTo(variant: string, principal: string | undefined): Told | undefined {
     return this.told.find((each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)));
   }
