@@ -74,8 +74,41 @@ export function findCompileFault(root: Schema): string | undefined {
     for (const each of [target, ...innerOf(schema)]) fault ??= visit(each);
     return fault;
   };
-  return visit(root);
+  return visit(root) ?? findAnchorFault(root);
 }
+
+/** Anchors count wherever there may be a schema, also in definitions that nothing refers to. */
+function findAnchorFault(root: Schema): string | undefined {
+  const seen = new Set<unknown>();
+  for (const { $anchor, $dynamicAnchor } of schemasBelow(root)) {
+    for (const anchor of [$anchor, $dynamicAnchor]) {
+      if (typeof anchor !== 'string') continue;
+      if (!/^[a-z_][-a-z0-9._]*$/i.test(anchor)) return `has the anchor ${JSON.stringify(anchor)}, which is not valid`;
+      if (seen.has(anchor)) return `has the anchor ${JSON.stringify(anchor)} twice`;
+      seen.add(anchor);
+    }
+  }
+  return undefined;
+}
+
+/** The values within a schema in which Ajv looks for anchors. */
+function* schemasBelow(schema: Schema): Generator<Schema> {
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (NO_SCHEMAS.has(keyword)) continue;
+    const isMany = Array.isArray(value)
+      ? LISTS_OF_SCHEMAS.has(keyword)
+      : isRecord(value) && MAPS_OF_SCHEMAS.has(keyword);
+    for (const each of isMany ? Object.values(value as object) : [value]) {
+      if (!isRecord(each)) continue;
+      yield each;
+      yield* schemasBelow(each);
+    }
+  }
+}
+
+const NO_SCHEMAS = new Set(['default', 'enum', 'const']);
+const LISTS_OF_SCHEMAS = new Set(['items', 'allOf', 'anyOf', 'oneOf']);
+const MAPS_OF_SCHEMAS = new Set(['$defs', 'definitions', 'properties', 'patternProperties', 'dependencies']);
 
 /** Whether references lead only to further ones. */
 function isEndless(root: Schema, schema: Schema): boolean {
@@ -173,14 +206,10 @@ function decoded(text: string): string {
   }
 }
 
-/** Finds the schema with an anchor, wherever it is. */
-function findAnchor(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { $anchor, $dynamicAnchor, $id } = value as Schema;
-  if ($anchor === name || $dynamicAnchor === name || $id === `#${name}`) return value;
-  for (const each of Object.values(value)) {
-    const found = findAnchor(each, name);
-    if (found !== undefined) return found;
+function findAnchor(root: unknown, name: string): unknown {
+  if (!isRecord(root)) return undefined;
+  for (const schema of schemasBelow(root)) {
+    if ([schema.$anchor, schema.$dynamicAnchor].includes(name) || schema.$id === `#${name}`) return schema;
   }
   return undefined;
 }
