@@ -73,12 +73,14 @@ export type Cell = string | { readonly text: string; readonly format: Format | u
 
 /** No column is cut below this width. */
 const MIN_WIDTH = 6;
+/** A column of short cells, such as states and times, is not wrapped below this width while others can give way. */
+const SHORT_WIDTH = 12;
 const GAP = 2;
 
 /**
  * Aligns columns, two spaces apart. On a terminal, the text of the widest columns wraps at spaces so that each row fits. No word is
- * cut, because a person types names, packages and versions, or consents to them; a row of long words is wider than the terminal.
- * The columns from `cutFrom` on are cut instead of wrapped.
+ * cut, because a person types names, packages and versions, or consents to them. A word that is wider than its column takes the
+ * rest of the line, and the cells after it begin below. The columns from `cutFrom` on are cut instead of wrapped.
  */
 export function table(
   rows: readonly (readonly Cell[])[],
@@ -87,31 +89,58 @@ export function table(
 ): string {
   const texts = rows.map((row) => row.map((cell) => toText(cell, look)));
   const columns = texts[0]?.map((_, column) => texts.map((row) => row[column] ?? '')) ?? [];
+  const longest = (cells: readonly string[]) => widthOf(cells.flatMap((text) => text.split(' ')));
   const natural = columns.map(widthOf);
-  const least = columns.map((column, at) =>
-    at >= cutFrom ? MIN_WIDTH : widthOf(column.flatMap((text) => text.split(' '))),
-  );
-  const widths = narrowed(natural, least, look.width);
-  const linesOf = (text: string, column: number) => {
-    const width = widths[column] ?? 0;
-    if (stringWidth(text) <= width) return [text];
-    return column >= cutFrom ? [cliTruncate(text, width)] : wrapped(text, width);
-  };
+  const least = columns.map((column, at) => {
+    const short = Math.min(natural[at] ?? 0, SHORT_WIDTH);
+    return at >= cutFrom ? MIN_WIDTH : Math.max(short, longest(column));
+  });
+  const floor = columns.map((column) => Math.max(MIN_WIDTH, longest(column.slice(0, 1))));
+  const widths = narrowed(narrowed(natural, least, look.width), cutFrom === 0 ? least : floor, look.width);
   return rows
-    .flatMap((row, at) => {
-      const head: Format | undefined = at === 0 ? 'bold' : undefined;
-      const cells = row.map((_, column) => linesOf(texts[at]?.[column] ?? '', column));
-      const height = Math.max(...cells.map(({ length }) => length));
-      return Array.from({ length: height }, (_, line) => {
-        const parts = row.map((cell, column) => {
-          const shown = cells[column]?.[line] ?? '';
-          const padding = ' '.repeat(column === row.length - 1 ? 0 : (widths[column] ?? 0) - stringWidth(shown));
-          return paint(look, typeof cell === 'string' ? head : cell.format, shown) + padding;
-        });
-        return parts.join(' '.repeat(GAP)).trimEnd();
-      });
-    })
+    .flatMap((row, at) => rowLines(row, texts[at] ?? [], { look, widths, cutFrom, isHead: at === 0 }))
     .join('\n');
+}
+
+interface RowPlan {
+  readonly look: Look;
+  readonly widths: readonly number[];
+  readonly cutFrom: number;
+  readonly isHead: boolean;
+}
+
+function rowLines(
+  row: readonly Cell[],
+  texts: readonly string[],
+  { look, widths, cutFrom, isHead }: RowPlan,
+): readonly string[] {
+  const lines: { text: string; width: number }[] = [];
+  const available = look.width ?? Number.POSITIVE_INFINITY;
+  let start = 0;
+  let top = 0;
+  for (const [column, cell] of row.entries()) {
+    const [text = '', width = 0] = [texts[column], widths[column]];
+    let shown = column < cutFrom ? wrapped(text, width) : [stringWidth(text) > width ? cliTruncate(text, width) : text];
+    let indent = start;
+    const isWider = widthOf(shown) > width;
+    if (isWider) {
+      shown = wrapped(text, available - start);
+      indent = Math.max(0, Math.min(start, available - widthOf(shown)));
+      if (indent < start) top = lines.length;
+    }
+    for (const [at, part] of shown.entries()) {
+      const line = lines[top + at] ?? { text: '', width: 0 };
+      const padding = part === '' ? '' : ' '.repeat(indent - line.width);
+      const format: Format | undefined = typeof cell === 'string' ? (isHead ? 'bold' : undefined) : cell.format;
+      lines[top + at] = {
+        text: line.text + padding + paint(look, format, part),
+        width: line.width + padding.length + stringWidth(part),
+      };
+    }
+    if (isWider) top += shown.length;
+    start += width + GAP;
+  }
+  return lines.map(({ text }) => text);
 }
 
 function widthOf(texts: readonly string[]): number {
