@@ -1,4 +1,4 @@
-// What the comparisons need that is no dependency of ours: kept out of package.json, under `node_modules/.cache`.
+// Packages that scripts need and that are no dependencies of ours: kept out of package.json, under `node_modules/.cache`.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const CACHE = fileURLToPath(new URL('../../node_modules/.cache/trunkline-conformance/', import.meta.url));
+const CACHE = fileURLToPath(new URL('../node_modules/.cache/trunkline-conformance/', import.meta.url));
 const NODE_TO_BRING = '24.21.0';
 
 const run = promisify(execFile);

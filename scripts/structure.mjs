@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PROBE = new URL('structure-probe.mjs', import.meta.url);
-const SERVER = join(ROOT, 'scripts/bench/tiny-server.mjs');
+const SERVER = join(ROOT, 'lab/bench/tiny-server.mjs');
 /** A file of at most so many lines counts as tiny. */
 const TINY_LINES = 25;
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 /** The folders of the repository that documents refer to. */
-const FOLDERS = ['src', 'test', 'docs', 'scripts', 'config', 'deploy'];
+const FOLDERS = ['src', 'test', 'docs', 'scripts', 'lab', 'config', 'deploy'];
 /** The changelog also names files of earlier versions. */
 const CHANGELOG = 'CHANGELOG.md';
 

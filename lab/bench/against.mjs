@@ -1,4 +1,4 @@
-// Compares this build with the build of another checkout in calls, starts and the hub: `npm run bench:against -- ../other`.
+// Compares this build with the build of another checkout in calls, starts and the hub: `npm run -w lab bench:against -- ../other`.
 // Each script measures both builds in turns. Further options, such as `--rounds 5`, are passed to all of them.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

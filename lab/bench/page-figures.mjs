@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { launchBrowser } from '../chromium.mjs';
+import { launchBrowser } from '../../scripts/chromium.mjs';
 import { cpuOf, HubPlace } from './hub-place.mjs';
 import { inRounds } from './measure.mjs';
 import { describeMachine, table } from './page.mjs';

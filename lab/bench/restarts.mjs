@@ -1,5 +1,5 @@
 // Measures how long starting a process holds the event loop, depending on the memory of the gateway, and how much processor
-// time a whole restart takes: `npm run bench:restarts [-- --write]`. A restart must not hold the loop for more than 10 ms at 200 MiB.
+// time a whole restart takes: `npm run -w lab bench:restarts [-- --write]`. A restart must not hold the loop for more than 10 ms at 200 MiB.
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { installPackage } from '../conformance/packages.mjs';
+import { installPackage } from '../../scripts/packages.mjs';
 
 const PACKAGE = '@standardbeagle/slop-mcp';
 const VERSION = '0.15.0';

@@ -1,11 +1,11 @@
-// Records the tools of real servers from npm in `tools.json`: `node scripts/bench/search-record.mjs`. The file is frozen, so
+// Records the tools of real servers from npm in `tools.json`: `node lab/bench/search-record.mjs`. The file is frozen, so
 // that figures of two versions can be compared. Run this only to replace it, and write new questions then.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { installTogether } from '../conformance/packages.mjs';
+import { installTogether } from '../../scripts/packages.mjs';
 
 const ANSWERS_WITHIN_MS = 60_000;
 /** Characters that are kept of a description, and of the description of a parameter: more than the search reads. */

@@ -1,4 +1,4 @@
-// How often the search finds a tool that answers a question, what it saves and what it takes: `npm run bench:search`. With
+// How often the search finds a tool that answers a question, what it saves and what it takes: `npm run -w lab bench:search`. With
 // `--part tuning` the questions are those on which the ranking may be tuned, and with `--misses` each missed one is printed.
 // The other questions are for the figures only, so that no change of the ranking is fitted to them. `--peers` adds other searches from npm.
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { installPackage } from '../conformance/packages.mjs';
+import { installPackage } from '../../scripts/packages.mjs';
 import { bundle } from './inside-bundle.mjs';
 import { describeMachine, table, writeSection } from './page.mjs';
 import { openPeer, PEER } from './search-peer.mjs';

@@ -1,7 +1,7 @@
 // Runs the services of deploy/compose/compose.yaml without Docker, behind nginx and then behind HAProxy. Clients of the official
 // SDK in both eras call through the proxy, while gateways are killed and stopped, and while the store is killed, emptied and
 // suspended. Prints `not run` for a proxy that is not installed. Exits with 1 if a client loses more than the call that was in
-// flight on a killed gateway, or is not told that this call is lost. Run it with `npm run compose:check`.
+// flight on a killed gateway, or is not told that this call is lost. Run it with `npm run -w lab compose:check`.
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from '@modelcontextprotocol/client';

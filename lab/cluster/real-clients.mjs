@@ -1,7 +1,7 @@
 // Do the sessions of real clients go on when the gateway that serves them is killed? Each client calls tools through nginx at three
 // gateways with one key. Before its second call, the gateway that answered last is killed with SIGKILL.
 //
-//   node scripts/cluster/real-clients.mjs [--client NAME] [--short]
+//   node lab/cluster/real-clients.mjs [--client NAME] [--short]
 //
 // Ends with 1 if a client has to open a second session, or a call is not answered and executed once. Says so and ends with 0 if
 // there is no nginx.
@@ -14,9 +14,9 @@ import { parseArgs, promisify } from 'node:util';
 import * as two from '@modelcontextprotocol/client';
 import { Client as ClientOfOne } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportOfOne } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { bringNode, installPackage } from '../../scripts/packages.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
 import { CLIENTS, openHome } from '../conformance/client-programs.mjs';
-import { bringNode, installPackage } from '../conformance/packages.mjs';
 import { Place } from './place.mjs';
 import { Watch } from './watch.mjs';
 

@@ -1,7 +1,7 @@
 // Kills, restarts and rekeys gateways behind nginx while clients of both eras call, and looks whether each call was answered
 // once, not executed, or unknown: `docs/cluster.md` has the promises.
 //
-//   npm run cluster -- [C1 C2 …] [--short] [--users 200]
+//   npm run -w lab cluster -- [C1 C2 …] [--short] [--users 200]
 //
 // A scenario with users has 1,000, or as many as `--users` says.
 // Ends with 1 when a target is not met. Says so if a program is missing. The short form runs scenarios side by side, in
@@ -76,7 +76,7 @@ else await run(SCENARIOS);
 
 /** Runs scenarios one after another. */
 async function run(scenarios) {
-  say(`\`npm run cluster -- ${process.argv.slice(2).join(' ')}\`; ${describeMachine()}`);
+  say(`\`npm run -w lab cluster -- ${process.argv.slice(2).join(' ')}\`; ${describeMachine()}`);
   for (const { name, about, needs = [], missing = () => undefined, run: scenario } of scenarios) {
     const program = ['nginx', ...needs].find((each) => spawnSync(each, ['-v']).error !== undefined) ?? missing();
     say(`\n${name}: ${program === undefined ? about : `not run, because ${program} is not installed`}`);

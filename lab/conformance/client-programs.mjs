@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { bringNode, installPackage } from '../../scripts/packages.mjs';
 import { Model } from './model.mjs';
-import { bringNode, installPackage } from './packages.mjs';
 
 /**
  * Every client has `register(place, server)`, which registers one server with a name, command, args and env. `look(place)`

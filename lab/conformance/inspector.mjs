@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import { bringNode, installPackage } from './packages.mjs';
+import { bringNode, installPackage } from '../../scripts/packages.mjs';
 import { CLI, everything, startTrunkline } from './targets.mjs';
 
 /**

@@ -1,12 +1,12 @@
 // Runs the built program on real old versions of Node, from npm. Versions that are too old must say in one line on stderr
 // which Node is needed, which one runs and where it is, and exit with 2. The oldest supported versions must start the servers
-// of the demo, and those that can keep compiled code must keep it for the next start. Exits with 1 when one of them does something else. Run it with `npm run old-node`.
+// of the demo, and those that can keep compiled code must keep it for the next start. Exits with 1 when one of them does something else. Run it with `npm run -w lab old-node`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installPackage } from './packages.mjs';
+import { installPackage } from '../../scripts/packages.mjs';
 import { CLI } from './targets.mjs';
 
 const TOO_OLD = ['14.21.3', '16.20.2', '18.20.8', '20.0.0', '20.18.3', '21.7.3', '22.2.0'];

@@ -2,7 +2,7 @@
 // and 24 from npm. Each prints the version and the schema, and serves the configuration of the demo to the client of the
 // official SDK. Prints how much an installation takes on disk, and how long `--version` takes in comparison with a Node
 // that does nothing. Exits with 1 when something fails, or when an installation takes more than 15 MB. Run it with
-// `npm run package`.
+// `npm run -w lab package`.
 import { execFile } from 'node:child_process';
 import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { registryNameFault } from '../registry-name.mjs';
-import { installPackage } from './packages.mjs';
+import { installPackage } from '../../scripts/packages.mjs';
+import { registryNameFault } from '../../scripts/registry-name.mjs';
 
 const NODES = ['20.20.2', '22.22.0', '24.21.0'];
 const MAX_MB = 15;

@@ -1,7 +1,7 @@
 // Do the metrics say what happened? Clients call real servers through the hub for ten minutes and count the outcomes
 // themselves. A real Prometheus (Debian package `prometheus`) scrapes the hub. Then its counters must be those of the clients,
 // `promtool check metrics` must find nothing, and every query of the dashboard must have an answer. At last, scrapes of a hub
-// with 50 servers are timed. `npm run prometheus`; `--short` takes half a minute and 10 servers;
+// with 50 servers are timed. `npm run -w lab prometheus`; `--short` takes half a minute and 10 servers;
 // `--scrapes` only times the scrapes. Needs no network.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -174,7 +174,7 @@ async function timeScrapes() {
   const tools = 20;
   const tiny = {
     command: process.execPath,
-    args: [own('scripts/bench/tiny-server.mjs'), '--tools', String(tools - 4)],
+    args: [own('lab/bench/tiny-server.mjs'), '--tools', String(tools - 4)],
   };
   const servers = Object.fromEntries(Array.from({ length: MANY_SERVERS }, (_, at) => [`tiny${at}`, tiny]));
   const hub = await openHub('many', servers);

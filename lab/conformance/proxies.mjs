@@ -1,6 +1,6 @@
 // Runs the nginx of PATH with the configuration that docs/remote.md shows, without its TLS, in front of Trunkline, and looks at
 // what a client of the official SDK and raw requests get through it. Says so and exits with 0 if there is no nginx; exits with
-// 1 when something is lost on the way. Run it with `npm run proxies`.
+// 1 when something is lost on the way. Run it with `npm run -w lab proxies`.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { installTogether } from './packages.mjs';
+import { installTogether } from '../../scripts/packages.mjs';
 
 /** Dependencies of the servers are no newer than this day, so that every run installs the same. */
 const DAY = '2026-11-22';

@@ -1,6 +1,6 @@
 // Is the table of packages in `src/config/resolve/sharing.ts` right? Two sessions of one hub call each of the thirty real
 // servers in turn, first with a process each, then with one, then with the default. The answers must be the same where the
-// table says that no session notices another, and differ where it says that they do. `npm run sharing`; `--short` has the ten
+// table says that no session notices another, and differ where it says that they do. `npm run -w lab sharing`; `--short` has the ten
 // servers of the other short forms, `--server KEY` one.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

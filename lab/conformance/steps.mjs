@@ -20,8 +20,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { bringNode, installPackage } from '../../scripts/packages.mjs';
 import { CLIENTS, prepareClient } from './client-programs.mjs';
-import { bringNode, installPackage } from './packages.mjs';
 import { prepareServers } from './real-servers.mjs';
 import { CLI } from './targets.mjs';
 

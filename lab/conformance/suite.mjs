@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { bringNode, installPackage } from './packages.mjs';
+import { bringNode, installPackage } from '../../scripts/packages.mjs';
 
 /** The suites use what came with Node 22; we support Node 20. */
 const OLDEST_NODE = 22;

@@ -1,6 +1,6 @@
 // Runs what wears a gateway down, and looks whether it keeps what it promises: `docs/evidence.md` tells of each.
 //
-//   npm run soak -- [S-1 …] [--short] [--seed N] [flags of a run]
+//   npm run -w lab soak -- [S-1 …] [--short] [--seed N] [flags of a run]
 //
 // A run is a seed and some measures; the flags are their names. Ends with 1 when a target is not met. Several runs of the short
 // form go side by side, each in a process of its own, because most of them wait and none of them judges times.
@@ -121,7 +121,7 @@ async function run({ name, title, full, short, run: start }) {
   const flags = Object.entries(measures).map(([key, value]) => `--${toFlag(key)}${value === true ? '' : ` ${value}`}`);
   const shown = flags.filter((flag) => !flag.endsWith(' false'));
   console.log(
-    `\n## ${name}: ${title}\n\n${describeMachine()}\n\n\`npm run soak -- ${name} --seed ${seed} ${shown.join(' ')}\`\n`,
+    `\n## ${name}: ${title}\n\n${describeMachine()}\n\n\`npm run -w lab soak -- ${name} --seed ${seed} ${shown.join(' ')}\`\n`,
   );
   const startedAt = performance.now();
   let outcome;

@@ -1,5 +1,5 @@
 // Makes the pictures of docs/page.md from the real page: a hub with four servers, of which one is broken, and two clients
-// that call them. Run it with `npm run page:pictures`.
+// that call them. Run it with `npm run pictures`.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

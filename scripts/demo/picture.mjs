@@ -1,5 +1,5 @@
 // Draws docs/images/demo.svg, the picture in the README: runs the demo and renders what it prints as a terminal window.
-// Only process ids and times differ from run to run. Run it with `npm run demo:picture`.
+// Only process ids and times differ from run to run. Run it with `npm run pictures`.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

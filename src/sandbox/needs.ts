@@ -61,7 +61,7 @@ const WEATHER = [
 ];
 
 /**
- * Needs by package, as the source of the named version shows them. `npm run sandbox-needs` starts these packages confined, and
+ * Needs by package, as the source of the named version shows them. `npm run -w lab sandbox-needs` starts these packages confined, and
  * others that need nothing.
  */
 const KNOWN: ReadonlyMap<string, KnownNeeds> = new Map<string, KnownNeeds>([

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { aimsTable, brokenAims } from '../../scripts/bench/aims.mjs';
-import { LEGACY_PAIR, pairName } from '../../scripts/bench/era-calls.mjs';
-import { LIMITED, RELAY, TRUNKLINE } from '../../scripts/bench/ways.mjs';
+import { aimsTable, brokenAims } from '../../lab/bench/aims.mjs';
+import { LEGACY_PAIR, pairName } from '../../lab/bench/era-calls.mjs';
+import { LIMITED, RELAY, TRUNKLINE } from '../../lab/bench/ways.mjs';
 
 it('the aims for many calls hold for both ways to write them, and are easier for a concurrency limit', () => {
   const calls = (callsPerSecond: number, cpuTogether: number, callsPerSecondApart: number, cpuApart: number) => [

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { COUNTS, PARTIAL } from '../../scripts/bench/start-cases.mjs';
-import { buildsReport, startReport } from '../../scripts/bench/start-report.mjs';
+import { COUNTS, PARTIAL } from '../../lab/bench/start-cases.mjs';
+import { buildsReport, startReport } from '../../lab/bench/start-report.mjs';
 
 const start = (list: number) => ({ initialize: 20, list, call: list + 5, atOnce: list + 1 });
 

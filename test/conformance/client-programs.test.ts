@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readClaude, readCodex, readGemini, readMcporter } from '../../scripts/conformance/client-programs.mjs';
+import { readClaude, readCodex, readGemini, readMcporter } from '../../lab/conformance/client-programs.mjs';
 
 const COMMAND = 'trunkline: node /a - b/cli.js --config trunkline.yaml';
 

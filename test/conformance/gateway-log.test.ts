@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { describeLog } from '../../scripts/conformance/gateway-log.mjs';
+import { describeLog } from '../../lab/conformance/gateway-log.mjs';
 
 const START = Date.parse('2026-11-22T16:00:00.000Z');
 const at = (ms: number, msg: string, more: object = {}) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isAsListed, toReport } from '../../scripts/conformance/report.mjs';
+import { isAsListed, toReport } from '../../lab/conformance/report.mjs';
 
 const passed = (name: string) => ({ name, checks: [], faults: [] });
 const failed = (name: string) => ({ name, checks: [], faults: [`FAILURE ${name}-check: why`] });

@@ -5,7 +5,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlin
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { readCompose, readImage } from '../../scripts/cluster/stack.mjs';
+import { readCompose, readImage } from '../../lab/cluster/stack.mjs';
 import { readServing, readTransports } from '../../src/cli/commands/serve/serve-options.js';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readSealKeys } from '../../src/state/seal.js';

@@ -12,7 +12,7 @@ import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { readCompose, readImage } from '../../scripts/cluster/stack.mjs';
+import { readCompose, readImage } from '../../lab/cluster/stack.mjs';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
 import { namesIn, userVariable } from '../../src/config/resolve/references.js';

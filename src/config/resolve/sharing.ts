@@ -55,7 +55,7 @@ type Known = readonly [sharing: 'profile' | 'all' | 'serial' | 'isolated', versi
 
 /**
  * Verdicts on packages, from their source and from a comparison of two interleaved sessions, shared and apart (`npm run
- * sharing`). `profile`: no session notices another. `all`: two processes harm each other. `serial`: two calls harm each
+ * -w lab sharing`). `profile`: no session notices another. `all`: two processes harm each other. `serial`: two calls harm each
  * other, too. `isolated`: a session would see or change the state of another.
  */
 const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
