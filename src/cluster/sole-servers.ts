@@ -89,14 +89,15 @@ export class SoleServers {
    */
   drain(): void {
     this.#isDraining = true;
-    this.#giveAway(0);
+    this.#giveAway(this.#options.clock.now());
     this.#leases.releaseUnused().catch(this.#options.onInternalError);
   }
 
-  #giveAway(drainedMs: number): void {
-    this.#isPausing = drainedMs % PAUSE.everyMs < PAUSE.ms;
+  #giveAway(drainsSince: number): void {
+    const { clock } = this.#options;
+    this.#isPausing = (clock.now() - drainsSince) % PAUSE.everyMs < PAUSE.ms;
     for (const giveAway of this.#running.values()) giveAway();
-    if (this.#running.size > 0) this.#options.clock.schedule(STEP_MS, () => this.#giveAway(drainedMs + STEP_MS));
+    if (this.#running.size > 0) clock.schedule(STEP_MS, () => this.#giveAway(drainsSince));
   }
 
   /** Runs the process of the server with this key, or connects to it. */
@@ -220,13 +221,17 @@ export class SoleServers {
       },
     );
     let isOver = false;
+    let connection: UpstreamConnection | undefined;
+    const mayHold = () => this.#mayHold(key, holder, () => connection?.inFlight ?? 0);
     const moved = () => listener.lost('moved', 'it does not run on the same gateway any more');
-    this.#watch(key, holder, () => isOver, moved).catch(this.#options.onInternalError);
+    this.#watch(mayHold, () => isOver, moved).catch(this.#options.onInternalError);
     return {
       pid: undefined,
       connection: dialed.connection.then((outcome) => {
-        if (outcome.kind === 'open') this.#left.delete(key);
-        else if ((outcome.fault ?? 'server') === 'server') return { ...outcome, fault: 'trouble' };
+        if (outcome.kind === 'open') {
+          connection = outcome.connection;
+          this.#left.delete(key);
+        } else if ((outcome.fault ?? 'server') === 'server') return { ...outcome, fault: 'trouble' };
         return outcome;
       }),
       end: async (ladder) => {
@@ -237,17 +242,18 @@ export class SoleServers {
   }
 
   /** Calls `onMoved` when the process may be at another gateway, unless `isOver` by then. */
-  async #watch(key: string, holder: string, isOver: () => boolean, onMoved: () => void): Promise<void> {
+  async #watch(mayHold: () => Promise<boolean>, isOver: () => boolean, onMoved: () => void): Promise<void> {
     do await this.#sleep(LOOK_MS);
-    while (!isOver() && (await this.#mayHold(key, holder)));
+    while (!isOver() && (await mayHold()));
     if (!isOver()) onMoved();
   }
 
-  async #mayHold(key: string, holder: string): Promise<boolean> {
+  /** Whether another gateway may have the process, or answers calls that it got while it had the process. */
+  async #mayHold(key: string, holder: string, inFlight: () => number): Promise<boolean> {
     const { store, addressOf } = this.#options;
     if (addressOf(holder) === undefined) return false;
     try {
-      return (await store.holderOf(leaseOf(key))) === holder;
+      return (await store.holderOf(leaseOf(key))) === holder || inFlight() > 0;
     } catch (error) {
       // The other gateway ends the process in time, which breaks the connection.
       if (error instanceof StoreUnavailable) return true;

@@ -299,6 +299,8 @@ export class Endpoint {
     const placement = this.#options.placement();
     const received = placement?.received(request.raw);
     if (received?.isBody(body) === false) return this.refuse(request, reply, NOT_SIGNED);
+    // The server may have moved while the body came.
+    if (received?.server === 'elsewhere') return this.refuse(request, reply, UNKNOWN_SESSION);
     const message = readMessage(body, scan);
     if (received?.server === 'moving' && message.kind === 'request') return this.refuse(request, reply, MOVED);
     if (isSubscription(message)) this.#endWithToken(request, reply);
