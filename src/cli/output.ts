@@ -1,11 +1,42 @@
+import { stripVTControlCharacters } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
 import { explain, FileError, fileErrorIn, systemFault } from '../errors/file-error.js';
 import { EXIT, HintedError, UsageError } from '../errors/usage-error.js';
 import { printableLines } from '../json/printable.js';
 
-/** Writes lines for the user to stderr. Control and invisible characters are escaped. */
+/** Writes lines for the user to stderr. Control and invisible characters are escaped. A terminal gets no line that is wider. */
 export function tell(text: string): void {
-  process.stderr.write(`${printableLines(text)}\n`);
+  process.stderr.write(`${folded(printableLines(text), terminalWidth(process.stderr))}\n`);
+}
+
+/** Columns of a terminal; `undefined` for a file or a pipe. */
+export function terminalWidth({ isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number }) {
+  return isTTY === true ? columns || DEFAULT_WIDTH : undefined;
+}
+
+const DEFAULT_WIDTH = 80;
+
+/**
+ * Breaks lines that are wider than a terminal at spaces. What is in backticks stays whole, because a person copies it. Further lines
+ * have the indentation of the first one, or `hang` spaces if that has none.
+ */
+export function folded(text: string, width: number | undefined, hang = 0): string {
+  if (width === undefined) return text;
+  const fits = (line: string) => stripVTControlCharacters(line).length <= width;
+  return text
+    .split('\n')
+    .flatMap((line) => {
+      if (fits(line)) return [line];
+      const indent = ' '.repeat(/^ *(?:[|-] )?/.exec(line)?.[0].length || hang);
+      const lines: string[] = [];
+      for (const [part] of line.matchAll(/\s*(?:`[^`]*`|\S)+/g)) {
+        const last = lines.at(-1);
+        if (last !== undefined && fits(last + part)) lines[lines.length - 1] = last + part;
+        else lines.push(last === undefined ? part : indent + part.trimStart());
+      }
+      return lines;
+    })
+    .join('\n');
 }
 
 let isQuiet = false;
@@ -45,6 +76,11 @@ export async function withGuardedOutput(run: () => Promise<number>): Promise<num
 /** Ends the process when the reader of a long output closes its end early, as `head` does. */
 export function endWithReader(): void {
   process.stdout.on('error', () => process.exit(EXIT.ok));
+}
+
+/** Prints sentences. A terminal gets no line that is wider. */
+export async function say(text: string): Promise<void> {
+  await print(folded(text, terminalWidth(process.stdout)));
 }
 
 /** Prints text, and resolves when stdout has taken it, because an exit before that would cut it off. */

@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import { printable } from '../json/printable.js';
-import { isQuietWanted } from './output.js';
+import { isQuietWanted, terminalWidth } from './output.js';
 
 /** How text is to look on a stream. */
 export interface Look {
@@ -19,16 +19,13 @@ export const PLAIN: Look = { width: undefined, isColored: false };
 
 /** `FORCE_COLOR` wins over `NO_COLOR` (no-color.org), as in Node itself; without either, a terminal has colors. */
 export function lookOf(
-  { isTTY, columns }: { readonly isTTY?: boolean; readonly columns?: number },
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
   { FORCE_COLOR, NO_COLOR, TERM }: NodeJS.ProcessEnv = process.env,
 ): Look {
-  const isTerminal = isTTY === true;
-  const width = isTerminal ? columns || DEFAULT_WIDTH : undefined;
+  const width = terminalWidth(stream);
   if (FORCE_COLOR !== undefined) return { width, isColored: FORCE_COLOR !== '0' && FORCE_COLOR !== 'false' };
-  return { width, isColored: isTerminal && !NO_COLOR && TERM !== 'dumb' };
+  return { width, isColored: width !== undefined && !NO_COLOR && TERM !== 'dumb' };
 }
-
-const DEFAULT_WIDTH = 80;
 
 export function paint({ isColored }: Look, format: Format | undefined, text: string): string {
   // `isColored` already accounts for the stream, which older versions of Node do not check.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forStream, print } from '../../src/cli/output.js';
+import { folded, forStream, print } from '../../src/cli/output.js';
 import { ProgressLine } from '../../src/cli/terminal.js';
 
 describe('text of a server', () => {
@@ -11,6 +11,26 @@ describe('text of a server', () => {
 
   it('is left as it is anywhere else', () => {
     expect(forStream(text, {})).toBe(text);
+  });
+});
+
+describe('a line of sentences that is wider than a terminal', () => {
+  it.each([
+    ['breaks at spaces', 'one two three', 0, ['one two', 'three']],
+    ['keeps its indentation', '  one two three', 0, ['  one two', '  three']],
+    ['keeps the room of a bar', ' | one two three', 0, [' | one', '   two', '   three']],
+    ['hangs under its beginning', 'one two three four', 2, ['one two', '  three', '  four']],
+    ['keeps a command whole', 'run `a b c`, then go', 0, ['run', '`a b c`,', 'then go']],
+    ['keeps a long word whole', 'see /home/ada/notes now', 0, ['see', '/home/ada/notes', 'now']],
+    ['takes a single backtick as a letter', 'don`t one two', 0, ['don`t one', 'two']],
+    ['counts no colors', '\u001b[31mone\u001b[39m two 3', 0, ['\u001b[31mone\u001b[39m two 3']],
+  ])('%s', (_, text, hang, lines) => {
+    expect(folded(text, 9, hang).split('\n')).toEqual(lines);
+    expect(folded(text, undefined, hang)).toBe(text);
+  });
+
+  it('is broken alone: the other lines stay as they are', () => {
+    expect(folded('A    B\n\none two three\n', 9)).toBe('A    B\n\none two\nthree\n');
   });
 });
 

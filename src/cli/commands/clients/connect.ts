@@ -25,7 +25,7 @@ import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { type EmitJson, print, printJson, tell, withoutHome } from '../../output.js';
+import { type EmitJson, printJson, say, tell, withoutHome } from '../../output.js';
 import { describeNewerFiles } from './kept-files.js';
 
 type ConnectInvocation = Invocation<{ all: boolean; dryRun: boolean }>;
@@ -81,7 +81,7 @@ export async function undo({
     try {
       const undone = await withChangeLock(() => undoChange(change, { ...context(), journal }));
       results.push({ ...factsOf(change), result: undone, because: null });
-      if (!isJson) await print(undoneText(change, undone));
+      if (!isJson) await say(undoneText(change, undone));
     } catch (error) {
       if (!(error instanceof FileRefusal)) throw error;
       results.push({ ...factsOf(change), result: 'failed', because: error.message });
@@ -90,7 +90,7 @@ export async function undo({
     }
   }
   if (isJson) await printJson({ changes: results });
-  else if (changes.length === 0) await print('There is nothing to undo.');
+  else if (changes.length === 0) await say('There is nothing to undo.');
   else for (const line of describeNewerFiles(settings)) tell(line);
   return code;
 }
@@ -238,7 +238,7 @@ async function carryOutAll(
     if (!isJson) await tellReport(report, own, { isDryRun, tellsRestart });
   }
   if (isJson) await emit({ dryRun: isDryRun, changes: reports.map(toJson) });
-  else if (plans.length === 0) await print('No client needs a change.');
+  else if (plans.length === 0) await say('No client needs a change.');
   return reports.some(({ plan, failed }) => plan.kind === 'refused' || failed !== undefined) ? EXIT.failed : EXIT.ok;
 
   async function attempt(plan: Extract<Plan, { content: string }>): Promise<Report> {
@@ -275,7 +275,7 @@ async function tellReport(
   const { title } = plan.client;
   if (!isChange(plan)) {
     const where = plan.file === undefined ? '' : ` (${shown(plan.file)})`;
-    if (plan.kind === 'unchanged') return await print(`${title}: nothing to do${where}: ${plan.because}`);
+    if (plan.kind === 'unchanged') return await say(`${title}: nothing to do${where}: ${plan.because}`);
     return tell(`trunkline: ${title}: not changed${where}: ${plan.because}`);
   }
   const file = shown(plan.place.file);
@@ -288,7 +288,7 @@ async function tellReport(
   if (done?.backup !== undefined) lines.push(`  backup: ${shown(done.backup)}`);
   if (done?.unrecorded !== undefined) lines.push(`  undo does not know of this: ${shown(done.unrecorded)}`);
   if (tellsRestart) lines.push(`  Restart ${title}.`);
-  await print(lines.join('\n'));
+  await say(lines.join('\n'));
 }
 
 const ACTIONS = {

@@ -5,7 +5,7 @@ import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { programOf } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
-import { type EmitJson, print, printJson } from '../../output.js';
+import { type EmitJson, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
 import { chooseServers, type Diagnosis, examine, outputOf, runOnce, type TriedServer } from '../calls/run-once.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
@@ -44,7 +44,7 @@ export async function tryServers(
       const look = lookOf(process.stdout);
       const rows = results.map((result) => toRow(result, look));
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
-      else await print([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
+      else await say([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
       for (const { server, report, diagnosis, unlisted, isOfUsers } of results) {
         if (isOfUsers) continue;
         const waitsForLogin =

@@ -10,7 +10,7 @@ import { cachedToolNames } from '../../../state/catalogue-cache.js';
 import { catalogueFolder } from '../../../state/user-files.js';
 import type { ConfiguredServer } from '../../../web/contract.js';
 import type { Invocation } from '../../command.js';
-import { note, print, printJson } from '../../output.js';
+import { note, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
 import { describeHub, reachGateway } from '../hub/hub-access.js';
 import { nameOf, type RunningGateway } from '../hub/running.js';
@@ -48,8 +48,8 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
     await printJson({ configFile: file, gateway: kind === undefined ? null : { kind, pid, url }, servers: rows });
     return EXIT.ok;
   }
-  if (rows.length === 0) await print(`${file} has no servers; \`trunkline add\` adds one.`);
-  else await print(listText(rows, lookOf(process.stdout)));
+  if (rows.length === 0) await say(`${file} has no servers; \`trunkline add\` adds one.`);
+  else await say(listText(rows, lookOf(process.stdout)));
   note(sourceText(file, gateway, rows));
   return EXIT.ok;
 }

@@ -18,7 +18,7 @@ import { printable } from '../../../json/printable.js';
 import { networkVariables } from '../../../process/environment.js';
 import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
-import { print, printJson, withoutHome } from '../../output.js';
+import { folded, print, printJson, withoutHome } from '../../output.js';
 import { type Look, lookOf, paint, table } from '../../terminal.js';
 import { chooseServers } from '../calls/run-once.js';
 import { checkMachine, checkStarts, checkTwice, NOT_STARTED } from './doctor-checks.js';
@@ -138,7 +138,7 @@ async function printCodes(isJson: boolean): Promise<number> {
   const codes = listedCodes();
   const rows = codes.map(({ code, level, means }) => [code, level, means]);
   if (isJson) await printJson(codes);
-  else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
+  else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows], lookOf(process.stdout)));
   return EXIT.ok;
 }
 
@@ -163,7 +163,8 @@ function findingText({ level, code, sentence, evidence, remedy }: ReportedFindin
   const word = level.padEnd(4);
   const head = `${paint(look, STYLES[level], word)}  ${code}  ${sentence}`;
   const below = evidence.slice(0, MAX_LINES).flatMap((each) => each.split('\n').map((line) => `${INDENT}| ${line}`));
-  return [head, ...below, ...(remedy === '' ? [] : remedy.split('\n').map((line) => INDENT + line))].join('\n');
+  const text = [head, ...below, ...(remedy === '' ? [] : remedy.split('\n').map((line) => INDENT + line))].join('\n');
+  return folded(text, look.width, INDENT.length);
 }
 
 /** The number of findings of each level. */

@@ -7,7 +7,7 @@ import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import { printableLines } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
-import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
+import { endWithReader, forStream, note, print, printJson, say, tell } from '../../output.js';
 import { type Cell, type Look, lookOf, table } from '../../terminal.js';
 import { describeHub, describeHubs, hubText, processText, withGateway, withHub } from './hub-access.js';
 import {
@@ -38,7 +38,7 @@ export async function status({
     }
     if (options.watch) return await watch(control, gateway, isJson);
     const { text, structure } = (await control.request('status', { server })) as StatusAnswer;
-    await print(isJson ? JSON.stringify(structure) : printableLines(text));
+    await (isJson ? printJson(structure) : say(printableLines(text)));
     return EXIT.ok;
   });
 }
@@ -114,7 +114,7 @@ export async function ps({ settings, options, isJson }: Invocation<{ all: true }
   return await withGateway(settings, async (reached) => {
     const facts = await describeHubs(reached, true);
     if (isJson) await printJson(facts);
-    else await print(processText(facts, lookOf(process.stdout)));
+    else await say(processText(facts, lookOf(process.stdout)));
     return EXIT.ok;
   });
 }
@@ -122,7 +122,7 @@ export async function ps({ settings, options, isJson }: Invocation<{ all: true }
 async function listAll(isJson: boolean): Promise<number> {
   const found = await findOwnProcesses();
   if (isJson) await printJson(toJson(found));
-  else await print(allText(found, lookOf(process.stdout)));
+  else await say(allText(found, lookOf(process.stdout)));
   return EXIT.ok;
 }
 
@@ -185,7 +185,7 @@ export async function hubStatus({ settings, isJson }: Invocation): Promise<numbe
   return await withHub(settings, async (reached) => {
     const facts = await describeHubs(reached, false);
     if (isJson) await printJson(facts);
-    else await print(hubText(facts, VERSION));
+    else await say(hubText(facts, VERSION));
     return EXIT.ok;
   });
 }

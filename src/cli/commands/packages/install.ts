@@ -3,7 +3,7 @@ import { causeLines } from '../../../observe/cause-lines.js';
 import { InstallFault } from '../../../packages/package-installer.js';
 import { installedTree, storedTree } from '../../../packages/package-store.js';
 import type { Invocation } from '../../command.js';
-import { type EmitJson, forStream, printJson, tell } from '../../output.js';
+import { type EmitJson, forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
 import { chooseServers, StartProgress } from '../calls/run-once.js';
 import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
@@ -23,7 +23,7 @@ export async function install(
     async (work) => {
       const results = await installAll(work);
       if (isJson) await emit({ servers: results.map(toFacts) });
-      else process.stdout.write(describe(results));
+      else await say(describe(results).trimEnd());
       const faults = results.flatMap(({ fault }) => fault ?? []);
       if (reportsFaults) for (const fault of faults) reportInstallFault(fault, work);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;

@@ -7,7 +7,7 @@ import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';
 import { installedTree } from '../../../packages/package-store.js';
 import type { PackageRequest } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
-import { forStream, printJson, tell } from '../../output.js';
+import { forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, elapsed, lookOf, table } from '../../terminal.js';
 import { progressBar } from '../calls/run-once.js';
 import { listRemarks, remarksOn, remarksOnNewest } from './package-remarks.js';
@@ -62,8 +62,7 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
           return [server, shown, installed ?? '-', accepted, newest ?? '?', where ?? 'not installed'];
         });
         const remarks = listRemarks(facts.map((each) => ({ key: each.server, remarks: each.remarks })));
-        const text = `${table([HEAD, ...rows], lookOf(process.stdout))}\n${forStream(remarks, process.stdout)}`;
-        process.stdout.write(text);
+        await say(`${table([HEAD, ...rows], lookOf(process.stdout))}\n${forStream(remarks, process.stdout)}`.trimEnd());
       }
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;

@@ -11,7 +11,7 @@ import { lockKey, openStore, storedTree } from '../../../packages/package-store.
 import type { StopLadder } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
-import { forStream, printJson, tell } from '../../output.js';
+import { forStream, printJson, say, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
 import { composeOnce, type Diagnosis, examine, FirstStarts, outputOf, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
@@ -36,7 +36,7 @@ export async function update({ settings, words: [name], isJson }: Invocation): P
         const { text, ...facts } = await updateOne(servers, first.package, work);
         const about = { servers: servers.map(({ key }) => key), package: first.package.request.shown };
         packages.push({ ...about, ...facts });
-        if (!isJson && text !== undefined) process.stdout.write(`${forStream(text, process.stdout)}\n`);
+        if (!isJson && text !== undefined) await say(forStream(text, process.stdout));
       }
       if (isJson) await printJson({ packages });
       return packages.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
