@@ -195,11 +195,10 @@ export function compose(options: ComposeOptions): Composition {
     servers: [...backends.values()].map((backend) => ({
       backend,
       ...instances.factsOf(backend),
-      instances: gateway.pool.of(backend.key).map((each) => ({
-        backend: each,
-        lifecycle: instances.factsOf(each).lifecycle,
-        isUnclaimed: gateway.pool.isUnclaimed(each),
-      })),
+      instances: gateway.pool.of(backend.key).map((each) => {
+        const { lifecycle, problem, isPerUser } = instances.factsOf(each);
+        return { backend: each, lifecycle, problem, isPerUser, isUnclaimed: gateway.pool.isUnclaimed(each) };
+      }),
     })),
   });
   const runnable = ({ backends }: VisibleBackends) =>

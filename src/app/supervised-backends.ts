@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
+import { type Config, isPerUser, type Origin, type ServerConfig } from '../config/resolve/config.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
 import type { LoginOffer } from '../gateway/dispatch/login-offer.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
@@ -218,6 +218,7 @@ export class SupervisedBackends {
     return {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
+      isPerUser: instance && isPerUser(this.#options.activeConfig.config, instance.server),
       isRemote: instance?.server.child?.kind === 'remote',
       isInsecure: isInsecure(instance?.server.child),
       sharing: instance && this.#options.activeConfig.sharingOf(instance.server),
@@ -339,7 +340,10 @@ export class SupervisedBackends {
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       offerLogin: this.#offerLogin(key, child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
-      whyDown: () => (isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote'))),
+      whyDown: () => {
+        if (server.problem !== undefined) return { because: `${server.problem.message}; ${server.problem.hint}` };
+        return isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote'));
+      },
       remarkSince: confined && ((at, error) => this.#processes?.confined.refusedSince(confined, at, error)),
     });
   }

@@ -54,6 +54,8 @@ function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
   // A report with a code and without a problem leads to a remark below.
   if (diagnosis === undefined && problem === '') return undefined;
   if (report.state === 'misconfigured') return undefined;
+  // The program is not at fault, so its output does not count.
+  if (code === 'TL-VAR-USER') return finding(code, `server \`${server}\`: ${problem}`, [], { remedy: advice });
   const output = (cause.length > 0 ? cause : log).filter((line) => line !== lastFailure).slice(-MAX_LINES);
   const { phase, code: usual } = phaseOf(report);
   const reason = diagnosis?.reason ?? problem;

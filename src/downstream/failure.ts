@@ -157,6 +157,8 @@ function sentenceOf({ reason, because, isRemote = false }: Failure): string {
   switch (reason) {
     case 'child_exited':
       return `was ended during this call, because ${because}. ${RESTARTS}`;
+    case 'misconfigured':
+      return `cannot run: ${because}.`;
     case 'restarting':
       return `is being restarted, because ${because}.`;
     case 'parked':

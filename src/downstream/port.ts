@@ -78,6 +78,7 @@ export interface ClientOrigin {
   /** The principal of the user whose variables are in `environment`. */
   readonly user?: string | undefined;
   readonly userName?: string | undefined;
+  readonly isMachine?: boolean | undefined;
 }
 
 /** One client's session with the gateway. */

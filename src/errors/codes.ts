@@ -153,6 +153,10 @@ const CONFIG_CODES = {
     'A variable that the configuration refers to is not set.',
     'Set it where Trunkline is started, or give it a default with `:-` after its name.',
   ),
+  'TL-VAR-USER': warn(
+    'A user of a gateway over HTTP lacks a variable that a server needs, so the server cannot run for this user.',
+    'Store its value where the gateway runs: `trunkline user set USER VARIABLE`.',
+  ),
   'TL-VAR-EMPTY': warn('A variable of a server is empty.', 'Set it, or remove it from the configuration.'),
   'TL-VAR-WHITESPACE': warn(
     'The value of a variable begins or ends with a space, a line break or a quote.',

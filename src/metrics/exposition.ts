@@ -1,6 +1,6 @@
 import type { ClusterFacts } from '../downstream/http/placement.js';
 import type { DownstreamClient } from '../downstream/port.js';
-import { stateOf } from '../gateway/status/status-advice.js';
+import { serverStateOf } from '../gateway/status/status.js';
 import type { ServerFacts, StatusFacts } from '../gateway/status/status-facts.js';
 import { isModernRevision } from '../mcp/revisions.js';
 import { type Counter, Exposition, type Metrics, OUTCOMES, type Series } from './metrics.js';
@@ -22,7 +22,7 @@ export interface MeasuredGateway {
 /** States of a server, in the order of its life. */
 const STATES = [
   ...['stopped', 'idle', 'installing', 'starting', 'ready', 'suspect', 'backoff', 'offline', 'blocked', 'parked'],
-  ...['stopping', 'misconfigured'],
+  ...['stopping', 'misconfigured', 'per user'],
 ];
 const BREAKER_STATES = ['closed', 'half-open', 'open'];
 
@@ -93,8 +93,9 @@ function writeServers(out: Exposition, facts: StatusFacts): void {
     'gauge',
     'Whether the server is in this state: 1 for one of them, 0 for the others.',
   );
-  for (const { backend, lifecycle, problem } of servers) {
-    const now = problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured';
+  for (const server of servers) {
+    const now = serverStateOf(server);
+    const { backend } = server;
     for (const state of STATES)
       out.sample('trunkline_server_state', { server: backend.key, state }, state === now ? 1 : 0);
   }

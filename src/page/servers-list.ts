@@ -20,6 +20,7 @@ const TONES: Readonly<Record<ServerReport['state'], Tone>> = {
   blocked: 'bad',
   parked: 'bad',
   misconfigured: 'bad',
+  'per user': 'off',
 };
 
 export function toneOf(state: ServerReport['state']): Tone {

@@ -61,7 +61,9 @@ export class UserVariables {
 
   #changed(user: User, before: ClientOrigin | undefined): ClientOrigin {
     const environment = { ...this.#environment, ...asUserVariables(this.#valuesOf(user)) };
-    const now = { environment, folder: this.#options.workingFolder, user: user.principal, userName: user.name };
+    const { principal, name: userName, kind } = user;
+    const folder = this.#options.workingFolder;
+    const now = { environment, folder, user: principal, userName, isMachine: kind === 'machine' };
     return before !== undefined && isDeepStrictEqual(before, now) ? before : now;
   }
 

@@ -133,24 +133,29 @@ describe('two machines with tokens and variables of their own', () => {
   it('of which one lacks a variable are told so, and have no process', async () => {
     const eve = await connect(running, 'eve');
     const { result } = await eve.request('tools/call', { name: 'trunkline__status', arguments: {} });
-    expect(result.content[0].text).toContain('the variable KEY of the user is not set');
+    expect(result.content[0].text).toContain('the variable KEY of the machine eve is not set');
+    // Every command says the same about the server, which runs for the others.
+    const config = ['--config', place.file('trunkline.yaml')];
+    for (const words of [['status'], ['status', 'own'], ['ps'], ['tools'], ['doctor', '--offline']]) {
+      const { stdout, stderr } = await place.run([...words, ...config]);
+      expect(stdout + stderr, words.join(' ')).toContain('the variable KEY of the machine eve is not set');
+      expect(stdout + stderr, words.join(' ')).toContain('`trunkline user set eve KEY --machine`');
+    }
+    expect((await place.run(['list', ...config])).stdout).toMatch(/^own +ready/m);
+    const called = await place.run(['call', 'own__where', ...config]);
+    expect(called.stderr).toContain('the variable KEY of the user is not set; run `trunkline user set USER KEY`');
     await eve.end();
     const [line = ''] = running.stderr.split('\n').filter((each) => each.includes('"user":"eve"'));
-    expect(line).toContain('the variable KEY of the user is not set');
+    expect(line).toContain('the variable KEY of the machine eve is not set');
   });
 
   it.each([
     { args: [], code: 0, says: /^own +per user .*trunkline check --user NAME/ms },
     { args: ['--user', 'ann'], code: 0, says: /^own +ready/m },
-    { args: ['--user', 'bob'], code: 1, says: /^own +misconfigured .*the variable KEY of the user is not set/ms },
+    { args: ['--user', 'bob'], code: 1, says: /^own +misconfigured .*the variable KEY of the user bob is not set/ms },
   ])('have servers that `check $args` tries', async ({ args, code, says }) => {
     const tried = await place.run(['check', 'own', ...args, '--config', place.file('trunkline.yaml')]);
     expect(tried).toMatchObject({ code, stdout: expect.stringMatching(says) });
-  });
-
-  it('have servers that `list` shows as those of users', async () => {
-    const { stdout } = await place.run(['list', '--config', place.file('trunkline.yaml')]);
-    expect(stdout).toMatch(/^own +per user/m);
   });
 
   it('are admitted and shut out when the file of tokens changes', async () => {

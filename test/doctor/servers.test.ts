@@ -115,6 +115,18 @@ describe('a server that', () => {
       expect.objectContaining({ level: 'fail' }),
     );
   });
+
+  it('cannot run for a user is a warning with the command, whatever its output looks like', () => {
+    const report = { problem: 'It cannot run for some users: x.', advice: 'Run y.', log: ['401 unauthorized'] };
+    expect(seen({ ...report, code: 'TL-VAR-USER' })).toMatchObject([
+      {
+        code: 'TL-VAR-USER',
+        level: 'warn',
+        sentence: 'server `s`: It cannot run for some users: x.',
+        remedy: 'Run y.',
+      },
+    ]);
+  });
 });
 
 describe('a server that works', () => {

@@ -107,6 +107,7 @@ describe('the words of a failure', () => {
   it.each([
     ['child_exited', true, 'was ended during this call, because it went mad. Trunkline restarts it, unless'],
     ['restarting', false, 'is being restarted, because it went mad. The call was not sent'],
+    ['misconfigured', false, 'cannot run: it went mad. The call was not sent'],
     ['parked', false, 'less often. It was ended the last time because it went mad. The call was not sent'],
   ] as const)('say for %s what the server did, if it was ended for that', (reason, sent, words) => {
     const failed = failure({ reason, sent, because: 'it went mad' });

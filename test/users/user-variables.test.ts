@@ -94,6 +94,7 @@ describe('the origin of a user', () => {
         environment: { HOME: '/home/ada', 'user:TOKEN': 'of ann' },
         folder: '/work',
         user: 'user ann',
+        isMachine: false,
         userName: 'ann',
       },
     });

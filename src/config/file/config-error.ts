@@ -88,10 +88,10 @@ export class ServerFault extends Error {
   readonly hint: string;
   /** Path of the fault within the server's entry; empty for the whole entry. */
   readonly path: readonly PropertyKey[];
-  /** Whether only a variable of a user is missing, which no configuration can have. */
-  readonly isOfUser: boolean;
+  /** Set if only a variable of a user is missing, which no configuration can have: of `any` user, or of the `one` who is served. */
+  readonly isOfUser: 'any' | 'one' | undefined;
 
-  constructor(message: string, hint: string, path: readonly PropertyKey[] = [], isOfUser = false) {
+  constructor(message: string, hint: string, path: readonly PropertyKey[] = [], isOfUser?: 'any' | 'one') {
     super(message);
     this.hint = hint;
     this.path = path;
@@ -125,7 +125,7 @@ export interface ServerProblem {
   readonly line: number;
   readonly column: number;
   /** See `ServerFault`. */
-  readonly isOfUser?: true;
+  readonly isOfUser?: 'any' | 'one';
 }
 
 /** Adds line and column to a fault. `positions` begins with the position of the entry; those of its values follow. */

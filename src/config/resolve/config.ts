@@ -5,7 +5,7 @@ import type { PackageRequest, ServerSpec } from '../../supervision/launcher.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';
-import { userVariable, variableIn } from './references.js';
+import { type Owner, userVariable, variableIn } from './references.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
@@ -26,13 +26,12 @@ export interface Config {
 }
 
 /** The variables and the working folder of a client, with which its servers are resolved. */
-export interface Origin {
+export interface Origin extends Owner {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The working folder; absolute. Used only with `sharing: folder`. */
   readonly folder: string;
   /** The principal of the user whose variables are in `environment`. Absent for clients without a user. */
   readonly user?: string | undefined;
-  readonly userName?: string | undefined;
 }
 
 /** One server: its resolved entry, and the settings that need no resolution. */
@@ -94,7 +93,7 @@ export function isInView(
 
 /** Whether the server runs for users only, who have variables, and has no other problem. */
 export function isPerUser({ gateway }: Pick<Config, 'gateway'>, { problem }: Pick<ServerConfig, 'problem'>): boolean {
-  return problem?.isOfUser === true && gateway.http.auth?.variables !== undefined;
+  return problem?.isOfUser === 'any' && gateway.http.auth?.variables !== undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { ToolShapes } from '../../gateway/catalog/tool-shaping.js';
+import { printable, quotedPath } from '../../json/printable.js';
 import type { CheckedEntry } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
 
@@ -18,6 +19,13 @@ export function userVariable(name: string): string | undefined {
   return name.startsWith(OF_USER) ? name.slice(OF_USER.length) : undefined;
 }
 
+/** The user whose variables are meant. Absent without one. */
+export interface Owner {
+  readonly userName?: string | undefined;
+  /** Whether the user is a machine with a token of its own. */
+  readonly isMachine?: boolean | undefined;
+}
+
 /** The variables of a user, by the names that references have for them. */
 export function asUserVariables(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [OF_USER + name, value]));
@@ -31,12 +39,12 @@ type ReadSecret = (name: string) => string;
 
 /**
  * Replaces `${NAME}` and `${NAME:-default}` with the values of the variables, `${secret:NAME}` with the value of the secret,
- * `${user:NAME}` with the value for the user, and `$${` with a literal `${`.
+ * `${user:NAME}` with the value for the user, and `$${` with a literal `${`. `owner` is the user, for the message.
  *
  * As in a shell, the default also replaces an empty value. Values are not expanded again. Throws a `ServerFault` for
  * a variable that is not set and has no default, and for a `${` without a valid reference.
  */
-export function expand(text: string, variables: Variables, readSecret: ReadSecret): string {
+export function expand(text: string, variables: Variables, readSecret: ReadSecret, owner: Owner = {}): string {
   return text.replace(REFERENCE, (...match) => {
     const { escaped, secret, name, fallback } = match.at(-1) as Record<string, string | undefined>;
     if (escaped !== undefined) return escaped;
@@ -51,19 +59,22 @@ export function expand(text: string, variables: Variables, readSecret: ReadSecre
     if (fallback !== undefined) return value || fallback;
     if (value !== undefined) return value;
     const ofUser = userVariable(name);
-    if (ofUser !== undefined) {
-      throw new ServerFault(
-        `the variable ${ofUser} of the user is not set`,
-        `store the value in the user's folder below \`gateway.http.auth.variables\`, or give it a default: \${user:${ofUser}:-default}. Only clients over HTTP have a user`,
-        [],
-        true,
-      );
-    }
+    if (ofUser !== undefined) throw lackOf(ofUser, owner);
     throw new ServerFault(
       `the environment variable ${name} is not set`,
       `set ${name} in the environment that starts Trunkline or in an \`envFile\`, or give it a default: \${${name}:-default}`,
     );
   });
+}
+
+function lackOf(variable: string, { userName, isMachine }: Owner): ServerFault {
+  const shown = printable(userName ?? '');
+  const message = `the variable ${variable} of the ${isMachine ? 'machine' : 'user'}${shown && ` ${shown}`} is not set`;
+  const command = `trunkline user set ${shown ? quotedPath(shown, process.platform) : 'USER'} ${variable}`;
+  const hint = shown
+    ? `run \`${command}${isMachine ? ' --machine' : ''}\` where the gateway runs, or give it a default: \${user:${variable}:-default}`
+    : `run \`${command}\` for each user. Commands and clients over stdio have no user, and need a default: \${user:${variable}:-default}`;
+  return new ServerFault(message, hint, [], shown ? 'one' : 'any');
 }
 
 /**

@@ -185,7 +185,7 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
   const { key, entry, settings } = server;
   const { origin, home, envFiles } = surroundings;
   const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
-  const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets));
+  const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets), origin);
   const secrets = secretValuesOf(entry, references, surroundings.secrets);
   const { sharing, start, idleStopMs, era, approval, trusted, limits, results } = settings;
   const { maxFrameBytes, maxUnwrittenBytes } = settings;

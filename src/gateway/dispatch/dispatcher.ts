@@ -211,5 +211,5 @@ export class Dispatcher implements CallHost {
 
 /** Failures of calls to a server whose process has failed. */
 const IS_DOWN: readonly FailureReason[] = [
-  ...(['parked', 'not_installed', 'restarting', 'unreachable', 'login_required'] as const),
+  ...(['parked', 'not_installed', 'restarting', 'unreachable', 'login_required', 'misconfigured'] as const),
 ];

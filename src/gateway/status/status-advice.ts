@@ -18,11 +18,12 @@ interface Assessment {
 export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
   const { problem, code, advice } = assessState(facts, server);
   const tools = assessTools(server.backend);
+  const users = assessUsers(server);
   return {
-    problem: problem === '' ? tools.problem : problem,
-    code: code ?? tools.code,
+    problem: problem || tools.problem || users.problem,
+    code: code ?? tools.code ?? users.code,
     advice: [
-      ...[advice, tools.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
+      ...[advice, tools.advice, users.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
       ...[adviseOnSandbox(server), adviseOnApproval(server.backend)],
     ]
       .filter(Boolean)
@@ -37,7 +38,9 @@ export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | u
 }
 
 function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
-  const { backend, lifecycle, problem, instances, isRemote = false } = server;
+  const { backend, lifecycle, problem, instances, isPerUser, isRemote = false } = server;
+  if (isPerUser === true)
+    return fine(`It runs for users over HTTP only, with a variable of their own. ${sentence(problem?.hint ?? '')}`);
   if (problem !== undefined) return assessConfiguration(problem);
   const next = describeWait(facts.now, lifecycle?.retryAt);
   const restart = howToRestart(facts, backend.key);
@@ -143,11 +146,37 @@ function howToRestart({ canRestart, service, restartCommand }: StatusFacts, serv
 }
 
 /** Assesses a wrong configuration. Message and hint are phrases without a capital letter and without a period. */
-function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem']>): Assessment {
+function assessConfiguration({ message, hint, isOfUser }: NonNullable<ServerFacts['problem']>): Assessment {
+  if (isOfUser)
+    return {
+      code: 'TL-VAR-USER',
+      problem: `It cannot run: ${message}, so its tools are not listed.`,
+      advice: sentence(hint),
+    };
   return {
     code: 'TL-SERVER-MISCONFIGURED',
     problem: `Its configuration is wrong: ${message}. It cannot run, so its tools are not listed.`,
     advice: `To fix it, ${hint}.`,
+  };
+}
+
+/** Users that one sentence names. */
+const MAX_USERS = 3;
+
+/** Assesses the instances of users that lack a variable, while other users have the server. */
+function assessUsers({ backend, instances }: ServerFacts): Assessment {
+  const lacking = new Map(
+    instances.flatMap(({ backend: own, problem, isPerUser }) =>
+      own !== backend && isPerUser !== true && problem?.isOfUser ? [[problem.message, problem.hint]] : [],
+    ),
+  );
+  if (lacking.size === 0) return fine('');
+  const some = [...lacking].slice(0, MAX_USERS);
+  const more = lacking.size > some.length ? `; and for ${lacking.size - some.length} more` : '';
+  return {
+    code: 'TL-VAR-USER',
+    problem: `It cannot run for some users: ${some.map(([message]) => message).join('; ')}${more}.`,
+    advice: some.map(([, hint]) => sentence(hint)).join(' '),
   };
 }
 

@@ -28,8 +28,10 @@ export interface ServerFacts {
   readonly backend: Backend;
   /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ProcessFacts | undefined;
-  /** Problem with the configuration of this server, and its remedy. */
-  readonly problem: { readonly message: string; readonly hint: string } | undefined;
+  /** Problem with the configuration of this server, and its remedy. `isOfUser` is set if only a variable of a user is missing. */
+  readonly problem: { readonly message: string; readonly hint: string; readonly isOfUser?: 'any' | 'one' } | undefined;
+  /** Whether the server runs for users over HTTP only, and this instance is of no user. */
+  readonly isPerUser?: boolean | undefined;
   /** Whether the server is behind a URL, so that it has a connection instead of a process. */
   readonly isRemote?: boolean | undefined;
   /** Whether its messages cross a network in plain text, as its entry allows. */
@@ -59,6 +61,8 @@ export interface InstanceFacts {
   readonly backend: Backend;
   /** Absent if the server cannot run with the variables of its clients. */
   readonly lifecycle: ProcessFacts | undefined;
+  readonly problem?: ServerFacts['problem'];
+  readonly isPerUser?: boolean | undefined;
   /** Whether the instance waits for its first client. */
   readonly isUnclaimed: boolean;
 }

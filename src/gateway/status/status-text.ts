@@ -55,10 +55,12 @@ function countServers({ servers, startedBySessions = [] }: StatusReport): string
   const [troubled, others] = splitByProblem(servers);
   const up = others.filter(({ state }) => state === 'ready').length;
   const starting = others.filter(({ state }) => state === 'starting' || state === 'installing').length;
+  const perUser = others.filter(({ state }) => state === 'per user').length;
   const counts: [number, string][] = [
     [troubled.length, 'with a problem'],
     [starting, 'starting'],
-    [others.length - starting - up, 'not running'],
+    [others.length - starting - up - perUser, 'not running'],
+    [perUser, 'for users only'],
     [startedBySessions.length, 'started by each session'],
     [up, 'up'],
   ];
@@ -153,6 +155,7 @@ const GROUPS: readonly Group[] = [
     label: 'Starting, with the tools of the last run. Calls wait until the server is ready',
     includes: ({ state, fromLastRun }) => state === 'starting' && fromLastRun,
   },
+  { label: 'For users over HTTP only, who need variables of their own', includes: ({ state }) => state === 'per user' },
   { label: 'Not running', includes: ({ state }) => state === 'stopping' || state === 'stopped' },
   { label: 'Not running until a call needs them', includes: ({ state }) => state === 'idle' },
   { label: 'Up', includes: ({ state }) => state === 'ready' },
@@ -350,6 +353,7 @@ export const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   blocked: 'credentials refused',
   parked: 'parked',
   misconfigured: 'misconfigured',
+  'per user': 'for users over HTTP only',
   stopping: 'being stopped',
   stopped: 'not running',
 };

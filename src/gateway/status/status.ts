@@ -122,7 +122,7 @@ const BRIEF_LOG_LINES = 3;
 const FULL_LOG_LINES = 20;
 
 function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
-  const { backend, lifecycle, problem } = one;
+  const { backend, lifecycle } = one;
   const sanitize = sanitizerFor(facts);
   const { counters, latencies, connection, breaker } = backend.dispatcher;
   const { forgottenSessions: _, ...dropped } = connection?.counters ?? {};
@@ -134,7 +134,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   const instructions = backend.handshake?.instructions;
   return {
     server: backend.key,
-    state: problem === undefined ? stateOf(backend, lifecycle) : ('misconfigured' as const),
+    state: serverStateOf(one),
     /** Whether the server is behind a URL: `uptimeSeconds`, `generation` and `restarts` are those of its connection. */
     remote: one.isRemote === true,
     /** Whether its messages cross a network in plain text, as its entry allows. */
@@ -228,12 +228,15 @@ function reportApproval({ approval }: Backend) {
   return { approved: tools, firstUse: isFirstUse, fault: fault ?? null };
 }
 
-/** Returns the state of one instance. It may be unable to run, because its clients lack a variable that others have. */
-function instanceStateOf({
+/** The state of a server or of one instance, which may be unable to run, because its clients lack a variable that others have. */
+export function serverStateOf({
   backend,
   lifecycle,
-}: Pick<InstanceFacts, 'backend' | 'lifecycle'>): ServerState | 'misconfigured' {
-  return lifecycle === undefined ? 'misconfigured' : stateOf(backend, lifecycle);
+  problem,
+  isPerUser,
+}: Omit<InstanceFacts, 'isUnclaimed'>): ServerState | 'misconfigured' | 'per user' {
+  if (isPerUser === true) return 'per user';
+  return problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured';
 }
 
 /** Which clients share a process, by which rule, and why; null if that is not known. */
@@ -251,14 +254,14 @@ function reportInstance(facts: StatusFacts, instance: InstanceFacts, yours: Back
   const { backend, lifecycle } = instance;
   return {
     id: backend.id,
-    state: instanceStateOf(instance),
+    state: serverStateOf(instance),
     pid: lifecycle?.pid ?? null,
     clients: backend.clients.size,
     inFlight: backend.dispatcher.connection?.inFlight ?? 0,
     restarts: lifecycle?.restarts ?? 0,
     memoryBytes: reportUsage(facts, lifecycle)?.memoryBytes ?? null,
     /** Whether the client that called `trunkline__status` uses this instance. */
-    isYours: backend === yours,
+    isYours: facts.decision !== undefined && backend === yours,
   };
 }
 
@@ -326,7 +329,7 @@ export interface ProcessReport {
   readonly server: string;
   /** Unique, also among the instances of one server. */
   readonly id: string;
-  readonly state: ReturnType<typeof instanceStateOf>;
+  readonly state: ReturnType<typeof serverStateOf>;
   readonly pid: number | null;
   /** The revision of MCP that the process speaks. Absent in answers of older versions. */
   readonly revision?: string | null;
@@ -345,13 +348,14 @@ export interface ProcessReport {
 export function listProcesses(facts: StatusFacts): ProcessReport[] {
   return facts.servers.flatMap(({ backend: { key }, instances, ...server }) => {
     const sharing = reportSharing({ ...server, instances });
-    return instances.map(({ backend, lifecycle }) => {
+    return instances.map((instance) => {
+      const { backend, lifecycle } = instance;
       const { counters, connection } = backend.dispatcher;
       const { memoryBytes = null, cpuPercent = null, processes = null } = reportUsage(facts, lifecycle) ?? {};
       return {
         server: key,
         id: backend.id,
-        state: instanceStateOf({ backend, lifecycle }),
+        state: serverStateOf(instance),
         pid: lifecycle?.pid ?? null,
         revision: connection?.revision ?? null,
         sharing,

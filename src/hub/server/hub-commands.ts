@@ -153,7 +153,9 @@ export function describe(options: HubCommandsOptions, report?: StatusReport): Hu
 }
 
 function processesOf(facts: StatusFacts, report = reportStatus(facts)): Pick<HubDescription, 'servers' | 'advice'> {
-  return { servers: listProcesses(facts), advice: adviseOnSharing(report.servers) };
+  const lacking = report.servers.filter(({ code }) => code === 'TL-VAR-USER');
+  const ofUsers = lacking.map(({ server, problem, advice }) => `${server}: ${problem} ${advice}`);
+  return { servers: listProcesses(facts), advice: [...ofUsers, ...adviseOnSharing(report.servers)] };
 }
 
 function describeClients({ clients, composition }: RunningHub, kind: GatewayKind, clock: Clock): ClientDescription[] {

@@ -132,8 +132,20 @@ describe('a variable of a user', () => {
 
   test('is missing without a user, also if a variable of the environment has its name', () => {
     const { problem } = loadServer(TEXT, { env: { KEY: 'k', HOME: '/home/ada' } });
+    expect(problem).toMatchObject({ isOfUser: 'any' });
     expect(problem?.message).toContain('the variable KEY of the user is not set');
-    expect(problem?.hint).toContain(`\${user:KEY:-default}`);
+    expect(problem?.hint).toMatch(/^run `trunkline user set USER KEY` for each user.*\$\{user:KEY:-default\}/);
+  });
+
+  test.each([
+    ['ann@example.com', false, 'the user ann@example.com', 'set ann@example.com KEY`'],
+    ['ci', true, 'the machine ci', 'set ci KEY --machine`'],
+    ["auth0|o'ann", false, "the user auth0|o'ann", "set 'auth0|o'\\''ann' KEY`"],
+    ['a\nb', false, 'the user a\\u{a}b', "set 'a\\u{a}b' KEY`"],
+  ])('of %j that is missing is named with its owner and the command', (userName, isMachine, owner, command) => {
+    const { problem } = load(TEXT).serverFor('a', { ...origin({}, 'p'), userName, isMachine }) ?? {};
+    expect(problem).toMatchObject({ isOfUser: 'one', message: expect.stringContaining(`KEY of ${owner} is not set`) });
+    expect(problem?.hint).toContain(`run \`trunkline user ${command} where the gateway runs`);
   });
 
   test('is a secret, whatever its name', () => {

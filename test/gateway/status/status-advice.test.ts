@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { reportStatus } from '../../../src/gateway/status/status.js';
 import { findNetworkTrouble } from '../../../src/gateway/status/status-advice.js';
+import { renderStatus } from '../../../src/gateway/status/status-text.js';
+import { scriptGateway } from '../../support/scripted-gateway.js';
 import { given } from './reporting.js';
 
 const RETRY = { retryAt: 102_500 };
@@ -179,6 +182,51 @@ describe('the advice', () => {
       code: 'TL-SERVER-MISCONFIGURED',
       problem: 'Its configuration is wrong: the variable KEY is not set. It cannot run, so its tools are not listed.',
       advice: 'To fix it, set KEY, or give it a default.',
+    });
+  });
+
+  describe('about variables of users', () => {
+    const lacking = (name: string) => ({
+      message: `${name} has no KEY`,
+      hint: `run set ${name}`,
+      isOfUser: 'one' as const,
+    });
+    const ofNobody = { ...lacking('nobody'), isOfUser: 'any' as const };
+
+    it('is no problem of a server that has no instance of a user', async () => {
+      const { make } = await given({ problem: ofNobody, isStarted: false });
+      const servers = make().servers.map((server, at) => ({ ...server, isPerUser: at === 0 }));
+      const report = reportStatus({ ...make(), servers });
+      expect(report.servers[0]).toMatchObject({ state: 'per user', code: null, problem: '' });
+      expect(report.servers[0]?.advice).toContain('Run set nobody.');
+      expect(renderStatus(report)).toMatch(/1 for users only\..*For users over HTTP only.*: a$/ms);
+    });
+
+    it('is the command for the user who asks', async () => {
+      const { one } = await given({ problem: lacking('dan'), isStarted: false });
+      expect(one()).toMatchObject({
+        state: 'misconfigured',
+        code: 'TL-VAR-USER',
+        problem: 'It cannot run: dan has no KEY, so its tools are not listed.',
+        advice: 'Run set dan.',
+      });
+    });
+
+    it('names each user who lacks one once, and three at most, beside the server of other users', async () => {
+      const { make } = await given();
+      const backend = scriptGateway({ servers: { a: {} } }).server('a').backend;
+      const instances = [...['ann', 'bob', 'ann', 'cat', 'dan'].map(lacking), ofNobody].map((problem) => ({
+        ...{ backend, problem, lifecycle: undefined, isUnclaimed: false, isPerUser: problem === ofNobody },
+      }));
+      const servers = make().servers.map((server) => ({ ...server, instances }));
+      const [report] = reportStatus({ ...make(), servers }).servers;
+      expect(report).toMatchObject({
+        state: 'ready',
+        code: 'TL-VAR-USER',
+        problem: 'It cannot run for some users: ann has no KEY; bob has no KEY; cat has no KEY; and for 1 more.',
+        advice: 'Run set ann. Run set bob. Run set cat.',
+      });
+      expect(report?.instances.map(({ state }) => state)).toEqual([...Array(5).fill('misconfigured'), 'per user']);
     });
   });
 });

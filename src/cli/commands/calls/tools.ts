@@ -47,10 +47,11 @@ async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], is
     const reports = servers.filter(({ server }) => chosen.includes(server));
     const listed = names.length === 0 ? result : onlyOf(result, reports);
     await print(isJson ? forStream(listed, process.stdout) : describe(JSON.parse(listed), reports, names.length === 0));
-    const troubled = reports.filter(({ problem }) => problem !== '');
-    for (const { server, problem, advice } of troubled)
-      tell(`trunkline: server \`${server}\`: ${problem}${advice === '' ? '' : ` ${advice}`}`);
-    return troubled.length === 0 ? EXIT.ok : EXIT.failed;
+    const told = reports.filter(({ problem, state }) => problem !== '' || state === 'per user');
+    for (const { server, problem, advice } of told)
+      tell(`trunkline: server \`${server}\`: ${[problem, advice].filter(Boolean).join(' ')}`);
+    const isSound = told.every(({ state, code }) => state === 'per user' || code === 'TL-VAR-USER');
+    return isSound ? EXIT.ok : EXIT.failed;
   } finally {
     hub.close();
   }
@@ -153,11 +154,14 @@ export async function listAllTools(client: LocalClient): Promise<string> {
 export function reportFailures(once: Once, key?: string): boolean {
   const isWanted = ({ server }: TriedServer) => key === undefined || server.key === key;
   const failed = examine(once).filter((tried) => tried.diagnosis && isWanted(tried));
-  for (const { server, diagnosis } of failed) {
-    tell(`trunkline: server \`${server.key}\` failed: ${diagnosis?.reason}`);
-    tell(`  run \`trunkline check ${server.key}\` for details`);
+  for (const { server, report, diagnosis } of failed) {
+    if (report.state === 'per user') tell(`trunkline: server \`${server.key}\`: ${report.advice}`);
+    else {
+      tell(`trunkline: server \`${server.key}\` failed: ${diagnosis?.reason}`);
+      tell(`  run \`trunkline check ${server.key}\` for details`);
+    }
   }
-  return failed.length > 0;
+  return failed.some(({ report }) => report.state !== 'per user' || key !== undefined);
 }
 
 /** Reports on stderr the servers that are ready but do not list their tools. Returns whether there is one. */

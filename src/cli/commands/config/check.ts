@@ -1,5 +1,4 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { isPerUser } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';
@@ -38,7 +37,7 @@ export async function tryServers(
     async (once) => {
       const results = examine(once).map((tried): Result => {
         const packageRemarks = [...remarksOnServer(tried.server, once.config.file), ...remarksOnSandbox(tried)];
-        const isOfUsers = user === undefined && isPerUser(once.config, tried.server);
+        const isOfUsers = tried.report.state === 'per user';
         return { ...tried, packageRemarks, isOfUsers, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
       });
       const look = lookOf(process.stdout);

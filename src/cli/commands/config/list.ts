@@ -84,7 +84,7 @@ function listed(
   const tools = isKnown(own) ? own.tools.exposed.length : cached;
   return {
     server,
-    state: isDisabled ? 'disabled' : isOfUsers ? 'per user' : (own?.state ?? stateWithout(report, config, server)),
+    state: isDisabled ? 'disabled' : (own?.state ?? (isOfUsers ? 'per user' : stateWithout(report, config, server))),
     disabled: isDisabled,
     version: own?.packageVersion ?? config?.package?.found?.version ?? null,
     tools: tools ?? null,
