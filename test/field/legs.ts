@@ -228,17 +228,20 @@ class PipeTransport {
 /** Turns of the event loop without a byte after which nothing more comes: in memory, nothing waits for a timer. */
 const QUIET_TURNS = 20;
 
-/** Resolves when no stream has moved for some turns. */
-async function whenQuiet({ input, output }: Pipes): Promise<void> {
-  let turns = 0;
+/** Returns a function whose promise resolves when no stream has moved for some turns. */
+function quietOf({ input, output }: Pipes): () => Promise<void> {
+  let moves = 0;
   const moved = () => {
-    turns = 0;
+    moves += 1;
   };
-  input.on('data', moved);
-  output.on('data', moved);
-  for (; turns < QUIET_TURNS; turns += 1) await nextTurn();
-  input.off('data', moved);
-  output.off('data', moved);
+  return async () => {
+    // A stream flows from its first listener on. The first ones are those of the client and the server, which ask for this.
+    for (const stream of [input, output]) if (!stream.listeners('data').includes(moved)) stream.on('data', moved);
+    for (let [turns, before] = [0, moves]; turns < QUIET_TURNS; turns += 1) {
+      await nextTurn();
+      if (moves !== before) [turns, before] = [0, moves];
+    }
+  };
 }
 
 /** A wait that is longer than any row takes. The promise of a test that fails ends with its process. */
@@ -268,7 +271,7 @@ export class Field {
     if (row.client !== undefined) {
       const server = sdkServer(row.server ?? {});
       await server.connect(new StdioServerTransport(pipes.input, pipes.output));
-      const outcome = await row.client(new Wire(pipes, () => whenQuiet(pipes)));
+      const outcome = await row.client(new Wire(pipes, quietOf(pipes)));
       await server.close();
       return outcome;
     }
@@ -290,7 +293,7 @@ export class Field {
     }
     const played: PlayedPipes = { stdin: pipes.input, stdout: pipes.output, stderr: new PassThrough() };
     playServer(row.server ?? {}, 1, played, () => pipes.output.destroy());
-    return await ask(row, pipes, () => whenQuiet(pipes));
+    return await ask(row, pipes, quietOf(pipes));
   }
 
   /** Starts the gateway for all rows. */
