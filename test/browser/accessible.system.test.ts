@@ -142,7 +142,7 @@ it('a screen reader is told of what comes to need the person', async () => {
   const page = await place.page();
   await page.getByRole('article').first().waitFor();
   // The sentence is shown for some seconds, which the command may take.
-  const told = page.getByRole('status').filter({ hasText: 'reviewed runs, but' }).waitFor({ timeout: 30_000 });
+  const told = page.getByRole('status').filter({ hasText: 'reviewed runs, but' }).waitFor();
   writeFileSync(place.file('reviewed.json'), '[]');
   await place.client.call('reviewed__read', { changed: true });
   await Promise.all([told, place.run('restart', 'reviewed')]);

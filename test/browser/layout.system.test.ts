@@ -81,8 +81,8 @@ it('25 servers with long names and long tools: no text covers another, or leaves
   );
   const page = await open({ servers, files: { 'tools.json': JSON.stringify(TOOLS) } });
   await show(page, 'servers');
-  await expect.poll(() => page.getByRole('cell', { name: 'up', exact: true }).count(), { timeout: 40_000 }).toBe(19);
-  await expect.poll(() => page.getByRole('cell', { name: /^parked/ }).count(), { timeout: 40_000 }).toBe(5);
+  await expect.poll(() => page.getByRole('cell', { name: 'up', exact: true }).count()).toBe(19);
+  await expect.poll(() => page.getByRole('cell', { name: /^parked/ }).count()).toBe(5);
   // Broken servers are first.
   const states = await page.locator('.servers tbody td:nth-child(2)').allInnerTexts();
   expect(states.indexOf('up')).toBe(6);

@@ -26,7 +26,7 @@ const header = (page: Page) => textOf(page, 'header');
 async function untilHub(page: Page): Promise<void> {
   const { hubFolder: folder } = place.hub;
   const pid = readFileSync(hubFiles(folder, latestHub(folder)).pid, 'latin1').trim();
-  await expect.poll(() => header(page), { timeout: 20_000 }).toContain(`Hub, pid ${pid}, up`);
+  await expect.poll(() => header(page)).toContain(`Hub, pid ${pid}, up`);
 }
 
 describe('with the page open, a hub', () => {
@@ -235,7 +235,7 @@ it('a flood of calls is counted to the last one, and leaves the tab below 40 MB'
     const left = /, ([\d,]+) more, not shown/.exec(text)?.[1] ?? '0';
     return Number((numbers?.[1] ?? '0').replaceAll(',', '')) + Number(left.replaceAll(',', ''));
   };
-  await expect.poll(shown, { timeout: 20_000 }).toBe(count);
+  await expect.poll(shown).toBe(count);
   const session = await page.context().newCDPSession(page);
   await session.send('HeapProfiler.collectGarbage');
   const { usedSize } = await session.send('Runtime.getHeapUsage');

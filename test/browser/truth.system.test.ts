@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
 import { PagePlace, show, textOf } from '../support/page-place.js';
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
     },
   });
   const ready = async () => (await place.status()).servers.filter(({ state }: Message) => state === 'ready');
-  await vi.waitFor(async () => expect(await ready()).toHaveLength(6), { timeout: 20_000, interval: 200 });
+  await expect.poll(ready, { interval: 200 }).toHaveLength(6);
 });
 
 afterEach(async () => {

@@ -348,7 +348,7 @@ describe('a gateway that does not answer', () => {
     await until('the stream is there', () => home.core.last.stream !== undefined);
     // A machine that loses its network ends no connection.
     for (const way of [relay, back]) way.freeze();
-    await until('its stream is over', () => home.core.last.stream === undefined, 25_000);
+    await until('its stream is over', () => home.core.last.stream === undefined);
     await until('its client has noticed', () => stream.response.destroyed);
     expect((await home.http.begin('GET', '/mcp', session)).statusCode).toBe(200);
   });
@@ -370,7 +370,7 @@ describe('a gateway that does not answer', () => {
     const answer = other.http.post(request(1, 'tools/call', { name: 'x' }), session);
     await until('it runs', () => replies.length === 1);
     const pings = relay.freezeNew();
-    await until('more pings have failed than a gateway without heartbeats may miss', () => pings() > 4, 25_000);
+    await until('more pings have failed than a gateway without heartbeats may miss', () => pings() > 4);
     replies[0]?.answer(json({ jsonrpc: '2.0', id: 1, result: { done: true } }));
     expect(JSON.parse((await answer).text)).toMatchObject({ result: { done: true } });
     expect(other.core.sessions).toEqual([]);

@@ -213,7 +213,7 @@ describe('RedisStore', () => {
     expect(await refusalOf(server.port, { location: elsewhere, caFile: certFile })).toContain('altnames');
   });
 
-  it('follows the Sentinels to the next server, with their passwords', { timeout: 60_000 }, async () => {
+  it('follows the Sentinels to the next server, with their passwords', async () => {
     const password = ['requirepass right', 'masterauth right'];
     const first = await place.start(password);
     const second = await place.start([...password, `replicaof 127.0.0.1 ${first.port}`]);
@@ -244,18 +244,16 @@ describe('RedisStore', () => {
     await store.claim('name', 'one', LONG);
     // Before the Sentinel knows the replica, there is no server to fail over to.
     await expect
-      .poll(() => known.ask('-a', 'right', 'SENTINEL', 'REPLICAS', 'mymaster'), { timeout: 30_000 })
+      .poll(() => known.ask('-a', 'right', 'SENTINEL', 'REPLICAS', 'mymaster'))
       .toContain(String(second.port));
     await first.kill();
     await until('the connection is known to be lost', () => !store.isUp);
     await expect
-      .poll(
-        () =>
-          store.beat('one', '', LONG).then(
-            () => true,
-            () => false,
-          ),
-        { timeout: 40_000 },
+      .poll(() =>
+        store.beat('one', '', LONG).then(
+          () => true,
+          () => false,
+        ),
       )
       .toBe(true);
     expect(await store.claim('other name', 'one', LONG)).toBe('one');
@@ -264,9 +262,7 @@ describe('RedisStore', () => {
     );
   });
 
-  it('follows the node of a Redis Cluster to the one that has the keys, also when they have moved', {
-    timeout: 60_000,
-  }, async () => {
+  it('follows the node of a Redis Cluster to the one that has the keys, also when they have moved', async () => {
     const lines = ['cluster-enabled yes', 'cluster-require-full-coverage no', 'cluster-config-file nodes-PORT.conf'];
     const [first, second, third] = [await place.start(lines), await place.start(lines), await place.start(lines)];
     const [key, servers] = ['{trunkline}:key', [first, second, third]];
@@ -280,7 +276,7 @@ describe('RedisStore', () => {
         return await Promise.all(servers.map(async (server) => (await server.ask('GET', key)).trim()));
       };
       const named = servers.map((server) => (server === owner ? '' : `MOVED ${slot} 127.0.0.1:${owner.port}`));
-      await expect.poll(answers, { timeout: 20_000, interval: 200 }).toEqual(named);
+      await expect.poll(answers, { interval: 200 }).toEqual(named);
     };
     await areAt(second);
     const store = await opened(first.port);
@@ -362,7 +358,7 @@ async function comesBack(store: ClusterStore): Promise<void> {
       () => store.isUp,
       () => false,
     );
-  await expect.poll(beat, { timeout: 10_000 }).toBe(true);
+  await expect.poll(beat).toBe(true);
 }
 
 function secretFile(name: string, text: string): string {

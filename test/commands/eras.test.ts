@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TOOLS } from '../fixtures/servers/everything-tools.mjs';
 import type { Message } from '../support/gateway-process.js';
 import {
@@ -58,7 +58,7 @@ describe.each(CELLS)(
       peer = await placeWith(server, transport).connect(era, transport, 'all__');
       current = peer;
       // Over stdio, the first list is that of the cache, which may be a second old, and so have a tool of the client before.
-      await vi.waitFor(async () => expect(await listTools(peer)).not.toContain(peer.named('test_added_tool')), 10_000);
+      await expect.poll(() => listTools(peer)).not.toContain(peer.named('test_added_tool'));
     });
     beforeEach(() => peer.forget());
     afterEach(() => {
@@ -188,7 +188,7 @@ function requests(peer: () => SdkClient, script: Script, era: ClientEra): void {
       { signal: stop.signal, onprogress: () => stop.abort(new Error('Enough')) },
     );
     await expect(call).rejects.toThrow('Enough');
-    await vi.waitFor(async () => expect(await canceled()).toBe(before + 1), 10_000);
+    await expect.poll(canceled).toBe(before + 1);
     // The number of questions says nothing about the server.
     peer().forget();
   });
@@ -291,7 +291,7 @@ function changes(peer: () => SdkClient, script: Script): void {
     ]) {
       peer().forget();
       await peer().call('test_trigger_tool_change');
-      await vi.waitFor(() => expect(peer().of('notifications/tools/list_changed')).toHaveLength(1), 10_000);
+      await expect.poll(() => peer().of('notifications/tools/list_changed')).toHaveLength(1);
       expect((await listTools(peer())).includes(peer().named('test_added_tool'))).toBe(isThere);
     }
     await stop();
@@ -300,9 +300,8 @@ function changes(peer: () => SdkClient, script: Script): void {
   script('learns that a resource changed', async () => {
     const stop = await listenTo(peer(), { resourceSubscriptions: [WATCHED] });
     await peer().call('test_trigger_resource_update');
-    await vi.waitFor(() => {
-      expect(peer().of('notifications/resources/updated')).toMatchObject([{ params: { uri: WATCHED } }]);
-    }, 10_000);
+    const updates = () => peer().of('notifications/resources/updated');
+    await expect.poll(updates).toMatchObject([{ params: { uri: WATCHED } }]);
     await stop();
   });
 }

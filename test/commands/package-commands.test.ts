@@ -1,14 +1,12 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataFolder } from '../../src/state/user-files.js';
 import { Workplace } from '../cli/cli-run.js';
 import { copyInto } from '../support/own-copy.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let place: Workplace;
 let registry: Registry;
@@ -111,7 +109,7 @@ describe('install', () => {
     registry.hold();
     place.configure({ a: { package: 'tool' }, b: { package: 'other' } });
     const { process: running, finished } = place.start(['install']);
-    await until('npm downloads both', () => registry.waiting === 2, 20_000);
+    await until('npm downloads both', () => registry.waiting === 2);
     running.kill('SIGINT');
     expect(await finished).toEqual({ code: 130, stdout: '', stderr: '' });
     expect(processesOf(place.folder)).toEqual([]);

@@ -1,10 +1,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lockOf, OFFLINE, PackagePlace } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let place: PackagePlace;
 afterEach(() => place.dispose());
@@ -89,7 +87,7 @@ describe('a package that is not installed', () => {
     place.registry.publish('tool', { version: '1.0.0' });
     place.registry.hold();
     const killed = await place.start({ a: { package: 'tool' } });
-    await until('npm downloads', () => place.registry.waiting > 0, 20_000);
+    await until('npm downloads', () => place.registry.waiting > 0);
     killed.kill('SIGKILL');
     await killed.exited;
     expect(place.stored()).toEqual([]);

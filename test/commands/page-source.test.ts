@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createPageSource } from '../../src/cli/commands/web/hub-source.js';
 import { folderOfHub } from '../../src/hub/attach/attach.js';
 import { claimSuccessor } from '../../src/hub/hub-folder.js';
@@ -176,7 +176,7 @@ it('streams calls, and shows the messages of both legs, and the output and the s
   expect(views[0]?.clients).toEqual(['test']);
   page.close();
   const read = () => page.source.answers['GET /call']({ id: String(row?.id) });
-  await vi.waitFor(async () => expect(await read()).toBeNull());
+  await expect.poll(read).toBeNull();
 });
 
 it('restarts a server, names a server that is down with its cause, and refuses an unknown one', async () => {
@@ -201,7 +201,7 @@ it('restarts a server, names a server that is down with its cause, and refuses a
   const tool = { server: '../../../one', tool: 'read', hash: '' };
   for (const request of ['GET /settings', 'GET /review', 'POST /approve'] as const)
     await expect(answers[request](tool)).rejects.toMatchObject({ name: 'PageRefusal', status: 404 });
-}, 30_000);
+});
 
 it('F291: changes the configuration only as it was shown, without secrets in the difference', async () => {
   const [page] = await withClient();

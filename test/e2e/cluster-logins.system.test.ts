@@ -31,7 +31,7 @@ async function open(lifetimeSeconds = 3_600) {
       args,
       env: { ...env, XDG_DATA_HOME: join(data, `${gateways.length}`) },
     };
-    const started = await GatewayProcess.start({ ...machine, stateWithinMs: 15_000 });
+    const started = await GatewayProcess.start(machine);
     gateways.push(started);
     return started;
   };

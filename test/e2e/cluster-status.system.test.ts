@@ -6,7 +6,7 @@ import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 
 const KEY = 'k'.repeat(43);
 
-describe('trunkline cluster status', { timeout: 60_000 }, () => {
+describe('trunkline cluster status', () => {
   const [place, stores] = [new Place(), new RedisPlace()];
   let redis: RedisProcess;
   let ports: number[];

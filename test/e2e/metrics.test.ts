@@ -10,7 +10,6 @@ import { Place } from '../support/http-place.js';
 import { sharedPlace } from '../support/hub-place.js';
 
 const run = promisify(execFile);
-const WITHIN = { timeout: 10_000 };
 
 type Where = { readonly port: number } | { readonly socketPath: string };
 
@@ -71,7 +70,7 @@ describe('the metrics of a hub', () => {
     );
     const port = await freePort();
     one.configure(servers, { metrics: { listen: `127.0.0.1:${port}` } });
-    await expect.poll(async () => (await get({ port })).status, WITHIN).toBe(200);
+    await expect.poll(async () => (await get({ port })).status).toBe(200);
     await two.call('lab__echo');
     const { text: served } = await get({ port });
     expect(valueIn(served, called('lab__echo', 'ok'))).toBe(7);
@@ -85,7 +84,7 @@ describe('the metrics of a hub', () => {
 
     one.configure(servers, { metrics: { listen: './metrics.sock', tools: false } });
     const socketPath = join(place.folder, 'metrics.sock');
-    await expect.poll(async () => (await get({ socketPath })).status, WITHIN).toBe(200);
+    await expect.poll(async () => (await get({ socketPath })).status).toBe(200);
     await one.call('lab__echo');
     expect(valueIn((await get({ socketPath })).text, 'trunkline_calls_total{server="lab",tool="",outcome="ok"}')).toBe(
       1,
@@ -110,13 +109,13 @@ describe('two processes with one address for their metrics', () => {
   });
 
   it('the second one says that the address is taken, goes on, and takes it when the first one ends', async () => {
-    await expect.poll(async () => (await get({ port })).status, WITHIN).toBe(200);
+    await expect.poll(async () => (await get({ port })).status).toBe(200);
     second = await GatewayProcess.start(options);
     await second.untilStatus('names the address', ({ advice }) => String(advice).includes('another process listens'));
     expect(second.stderr).toContain(`The metrics cannot be served at 127.0.0.1:${port}`);
     await second.call('lab__echo');
     await first.end();
-    await expect.poll(async () => (await get({ port })).text, WITHIN).toContain(called('lab__echo', 'ok'));
+    await expect.poll(async () => (await get({ port })).text).toContain(called('lab__echo', 'ok'));
     await second.untilStatus('is content', ({ advice }) => !String(advice).includes('metrics'));
   });
 });

@@ -15,7 +15,6 @@ const SEED = 20;
 const TURNS = repetitions({ full: 50, short: 10 });
 
 /** Wait for an event. It is long, because these tests run at the same time, on machines that do other work as well. */
-const WITHIN_MS = 15_000;
 
 /** A gateway that follows its file, ended with the test. */
 async function started({ onTestFinished }: TestContext, options: StartOptions): Promise<GatewayProcess> {
@@ -84,7 +83,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     if (openAtFirst !== undefined) {
       // The call log is open from the first call on.
       const expected = openAtFirst + 1 + 3 * (after.servers.length - before.servers.length);
-      await until('no descriptor is left', () => (openDescriptors(gateway) ?? 0) <= expected, WITHIN_MS);
+      await until('no descriptor is left', () => (openDescriptors(gateway) ?? 0) <= expected);
     }
   });
 
@@ -98,11 +97,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     gateway.configure({ lab: {} });
     await gateway.untilStatus('it is taken over', ({ configFault }) => configFault === undefined);
     await gateway.untilState('lab', 'ready');
-    await until(
-      'the client is told',
-      () => gateway.notifications('notifications/tools/list_changed').length > 0,
-      WITHIN_MS,
-    );
+    await until('the client is told', () => gateway.notifications('notifications/tools/list_changed').length > 0);
     const tools = await gateway.listTools();
     expect(tools.map(({ name }) => name)).toContain('lab__echo');
     expect(tools.find(({ name }) => name === 'trunkline__status')?.description).toMatch(/^Shows which MCP servers/);
@@ -119,10 +114,10 @@ describe('a configuration that changes while Trunkline runs', () => {
       startTimeout: '60s',
     });
     const gateway = await started(test, { servers: { teller: teller(`${KEY}-old`) }, args: ['-vv'] });
-    await until('it has told', () => /still/.test(gateway.stderr), WITHIN_MS);
+    await until('it has told', () => /still/.test(gateway.stderr));
     gateway.configure({ teller: teller(`${KEY}-new`) });
-    await until('the new one has told', () => /teller~2.*key is/.test(gateway.stderr), WITHIN_MS);
-    await until('it has told more', () => /teller~2.*still/.test(gateway.stderr), WITHIN_MS);
+    await until('the new one has told', () => /teller~2.*key is/.test(gateway.stderr));
+    await until('it has told more', () => /teller~2.*still/.test(gateway.stderr));
     expect(gateway.stderr).not.toContain(KEY);
     expect(gateway.stderr).toContain('[redacted]');
   });
@@ -131,8 +126,8 @@ describe('a configuration that changes while Trunkline runs', () => {
     const gateway = await started(test, { servers: { lab: {} }, args: ['-v'] });
     gateway.configure({ lab: {}, more: {} }, { watch: false });
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    await until('it is told', () => gateway.stderr.includes('stopped watching the configuration file'), WITHIN_MS);
-    await until('nothing is watched', () => !watchesFiles(gateway), WITHIN_MS);
+    await until('it is told', () => gateway.stderr.includes('stopped watching the configuration file'));
+    await until('nothing is watched', () => !watchesFiles(gateway));
     gateway.configure({ lab: {} });
     const status = await gateway.untilStatus('it answers', () => true);
     expect(keysOf(status)).toEqual(['lab', 'more']);
@@ -157,7 +152,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     const slow = ask('/mcp/a', alone, call('wait', { marker: 'done', delayMs: 1_500 }));
     place.configure({ b: place.lab() }, { http: { maxSessions: 7 } });
     expect((await slow).message?.result.content[0].text).toBe('done');
-    await expect.poll(() => ask('/mcp/a', alone, list).then(({ status }) => status), { timeout: 5_000 }).toBe(404);
+    await expect.poll(() => ask('/mcp/a', alone, list).then(({ status }) => status)).toBe(404);
     expect((await ask('/mcp/a', {}, INITIALIZE)).status).toBe(404);
     const { message } = await ask('/mcp', merged, list);
     const owners = message?.result.tools.map(({ name }: Message) => name.split('__')[0]);
@@ -232,7 +227,7 @@ function openDescriptors(gateway: GatewayProcess): number | undefined {
 
 /** Changes are followed a moment after the start: waits for that. */
 async function untilFollowed(gateway: GatewayProcess): Promise<void> {
-  await until('the file is watched', () => watchesFiles(gateway) ?? true, WITHIN_MS);
+  await until('the file is watched', () => watchesFiles(gateway) ?? true);
 }
 
 /** `undefined` where that cannot be told. */

@@ -148,7 +148,7 @@ describe('a confined server', () => {
   it('F339: is restarted with all of its processes if these exceed their limit', async () => {
     const program = LAB.replace('lab.mjs', 'hostile.mjs');
     const servers = { lab: { program, sandbox: true, limits: { processes: 20 } } };
-    const gateway = await start({ servers, stateWithinMs: 25_000 });
+    const gateway = await start({ servers });
     await gateway.listTools();
     await gateway.untilState('lab', 'ready');
     const bomb = `const { spawn } = require('child_process');

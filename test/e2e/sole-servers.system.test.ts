@@ -56,7 +56,7 @@ async function callUntilAnswered(client: RawHttpClient): Promise<Message[]> {
         if (answer.result?.isError === true || answer.error) failures.push(answer);
         return answer.result?.isError !== true && answer.error === undefined;
       },
-      { timeout: 25_000, interval: 250 },
+      { interval: 250 },
     )
     .toBe(true);
   return failures;
@@ -122,7 +122,7 @@ describe('a server with `placement: one`', () => {
     expect(failures.map(failureOf)).toEqual(failures.map(() => expect.objectContaining({ outcome: 'not_sent' })));
     expect(labs()).not.toContain(before);
     isOnce();
-  }, 60_000);
+  });
 
   it('F370: runs on the next gateway as soon as the first one has ended, and the call in flight is not made again', async () => {
     const { first, second } = await two();
@@ -139,7 +139,7 @@ describe('a server with `placement: one`', () => {
     await callUntilAnswered(client);
     expect(readFileSync(file, 'utf8')).toBe('m\n');
     isOnce();
-  }, 60_000);
+  });
 
   it('F371: moves to the next gateway while the first one drains, and no call is lost', async () => {
     const { first, second } = await two({ drain: '30s' });
@@ -160,7 +160,7 @@ describe('a server with `placement: one`', () => {
     });
     await until('they call', () => texts.length > 10);
     first.process.kill('SIGTERM');
-    await until('the next process runs', () => labs().length === 1 && labs()[0] !== before, 20_000);
+    await until('the next process runs', () => labs().length === 1 && labs()[0] !== before);
     const count = texts.length;
     await until('they call the next process', () => texts.length > count + 10);
     isOver = true;
@@ -168,14 +168,14 @@ describe('a server with `placement: one`', () => {
     await first.finished;
     isOnce();
     expect(readFileSync(file, 'utf8').trim().split('\n').sort()).toEqual(texts.sort());
-  }, 60_000);
+  });
 
   it('F372: ends when the store is away for longer than its lease allows, and runs again when the store is back', async () => {
     const { first, second } = await two();
     const [one, other] = [await place.handshake(first), await place.handshake(second)];
     const isOnce = watchForTwo();
     place.redis.signal('SIGSTOP');
-    await until('the process has ended', () => labs().length === 0, 20_000);
+    await until('the process has ended', () => labs().length === 0);
     for (const client of [one, other]) {
       const { result } = await client.request('tools/call', { name: 'lab__echo', arguments: {} });
       expect(result.content[0].text).toMatch(/cannot be reached, because the store of the cluster .* was not sent/);
@@ -184,7 +184,7 @@ describe('a server with `placement: one`', () => {
     for (const client of [one, other]) await callUntilAnswered(client);
     expect(labs()).toHaveLength(1);
     isOnce();
-  }, 60_000);
+  });
 
   it('F372: does not start before the leases of others are known, at a store that has lost its data', async () => {
     const first = await gateway();
@@ -192,5 +192,5 @@ describe('a server with `placement: one`', () => {
     const { result } = await client.request('tools/call', { name: 'lab__echo', arguments: {} });
     expect(result.content[0].text).toContain('because the store of the cluster is new or has lost its data');
     await callUntilAnswered(client);
-  }, 60_000);
+  });
 });

@@ -51,7 +51,7 @@ for (const [subject, rows] of Object.entries(SUBJECTS)) {
         );
       }
       await Promise.allSettled(outcomes.values());
-    }, 60_000);
+    });
     afterAll(() => field.end());
 
     it.each(rows.map((row) => [nameOf(row), row] as const))('%s', async (_, row) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { FailureReason } from '../../src/downstream/failure.js';
 import { CallFeed } from '../../src/gateway/call-feed.js';
 import { RpcError } from '../../src/jsonrpc/message.js';
@@ -155,7 +155,7 @@ describe('the metrics of a gateway', () => {
     client.call(2, 'a__read');
     clock.advance(40);
     of('a').child.answer(0);
-    await vi.waitFor(() => expect(of('a').child.calls).toHaveLength(2));
+    await expect.poll(() => of('a').child.calls).toHaveLength(2);
     clock.advance(10);
     of('a').child.answer(1);
     const { waits, durations } = metrics.servers.get('a') ?? {};

@@ -15,7 +15,7 @@ describe('the delay of the event loop', () => {
       return watch.maxMs;
     };
     // The first work may come before the first tick of the timer, which has nothing to compare with.
-    await expect.poll(work, { timeout: 10_000 }).toBeGreaterThanOrEqual(550);
+    await expect.poll(work).toBeGreaterThanOrEqual(550);
     expect(watch.p99Ms).toBeLessThanOrEqual(watch.maxMs);
     clock.advance(59_999);
     expect(onHeld).not.toHaveBeenCalled();

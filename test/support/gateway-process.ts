@@ -5,7 +5,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { endRun, type ProcessEntry, processesWith } from './processes.js';
+import { endRun, PATIENCE_MS, type ProcessEntry, processesWith } from './processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 export const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
@@ -41,8 +41,6 @@ export interface StartOptions {
   readonly detached?: boolean;
   /** Lines may be no messages, because a message was cut off: they are in `broken`. */
   readonly mayBreak?: boolean;
-  /** Longest wait of `untilState`; 10 seconds if it is not given. */
-  readonly stateWithinMs?: number;
 }
 
 /**
@@ -63,13 +61,11 @@ export class GatewayProcess {
   readonly #exited: Promise<number | null>;
   #stderr = '';
   #partial: Buffer[] = [];
-  readonly #stateWithinMs: number;
   #lastId = 0;
 
   private constructor(options: StartOptions) {
     const { servers, gateway = {}, args = [], via = [], env = {}, detached = false, folder } = options;
     this.#mayBreak = options.mayBreak ?? false;
-    this.#stateWithinMs = options.stateWithinMs ?? 10_000;
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = folder ?? mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     this.file = join(this.folder, 'trunkline.yaml');
@@ -164,12 +160,12 @@ export class GatewayProcess {
   /** The overview of all servers, which has only what differs from healthy, once it is as it should be. */
   async untilStatus(what: string, isSo: (status: Message) => boolean): Promise<Message> {
     const overview = async () => (await this.call('trunkline__status')).message.result.structuredContent;
-    return await this.#once(what, overview, isSo, 10_000);
+    return await this.#once(what, overview, isSo);
   }
 
   /** Everything that the status tells of one server, once it is as it should be. */
   async untilServer(server: string, what: string, isSo: (status: Message) => boolean): Promise<Message> {
-    return await this.#once(`${server}: ${what}`, () => this.status(server), isSo, this.#stateWithinMs);
+    return await this.#once(`${server}: ${what}`, () => this.status(server), isSo);
   }
 
   async untilState(server: string, state: string): Promise<Message> {
@@ -226,13 +222,8 @@ export class GatewayProcess {
     await endRun(this.folder);
   }
 
-  async #once(
-    what: string,
-    look: () => Promise<Message>,
-    isSo: (status: Message) => boolean,
-    withinMs: number,
-  ): Promise<Message> {
-    for (const deadline = performance.now() + withinMs; performance.now() < deadline; ) {
+  async #once(what: string, look: () => Promise<Message>, isSo: (status: Message) => boolean): Promise<Message> {
+    for (const deadline = performance.now() + PATIENCE_MS; performance.now() < deadline; ) {
       const status = await look();
       if (isSo(status)) return status;
       await pause();

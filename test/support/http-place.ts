@@ -248,7 +248,7 @@ export class Running {
   }
 
   async untilListening(): Promise<void> {
-    await until('it listens', () => this.url !== '' || this.process.exitCode !== null, 25_000);
+    await until('it listens', () => this.url !== '' || this.process.exitCode !== null);
     if (this.url === '') throw new Error(`It ended with ${this.process.exitCode}:\n${this.#stderr}`);
   }
 

@@ -135,9 +135,9 @@ export class InProcessGateway {
   }
 
   /** Waits for a state. A server shared by profile gets `initialize`, and so becomes ready, when the first client is there. */
-  async untilState(server: string, state: ServerReport['state'], withinMs = 10_000): Promise<ServerReport> {
+  async untilState(server: string, state: ServerReport['state']): Promise<ServerReport> {
     const log = () => this.status(server).log.join('\n');
-    await until(`${server} is ${state}\n${log()}`, () => this.status(server).state === state, withinMs);
+    await until(`${server} is ${state}\n${log()}`, () => this.status(server).state === state);
     return this.status(server);
   }
 

@@ -1,9 +1,6 @@
 // Proves that a test has left nothing behind.
 import { readdirSync, readlinkSync } from 'node:fs';
-import { guardiansOf, processesOf, until } from './processes.js';
-
-/** Time for processes and handles to disappear after they were ended, on a busy machine. */
-const WITHIN_MS = 10_000;
+import { guardiansOf, PATIENCE_MS, processesOf, until } from './processes.js';
 
 /**
  * Finds what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on
@@ -31,7 +28,7 @@ export class NothingLeft {
   }
 
   /** Fails with a list of what is left when it does not disappear within `withinMs`. */
-  async check(withinMs = WITHIN_MS): Promise<void> {
+  async check(withinMs = PATIENCE_MS): Promise<void> {
     let left: string[] = [];
     const isNothing = () => {
       left = this.#left();

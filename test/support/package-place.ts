@@ -9,9 +9,6 @@ import { GatewayProcess, type StartOptions } from './gateway-process.js';
 import { processesOf } from './processes.js';
 import { Registry } from './registry.js';
 
-/** Longest wait for npm on a busy machine. */
-const INSTALL_WITHIN_MS = 30_000;
-
 /** A registry, a store, and the gateways that share them. */
 export class PackagePlace {
   readonly registry: Registry;
@@ -48,7 +45,6 @@ export class PackagePlace {
       servers,
       env: ours,
       args: ['-v'],
-      stateWithinMs: INSTALL_WITHIN_MS,
       ...rest,
     });
     this.#gateways.push(gateway);

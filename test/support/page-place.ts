@@ -9,7 +9,7 @@ import { launchBrowser } from '../../scripts/chromium.mjs';
 import { CLI, type GatewayProcess, type Message, type StartOptions } from './gateway-process.js';
 import { HubPlace, WITH_HUB } from './hub-place.js';
 import { linkOwnPackages } from './own-packages.js';
-import { until } from './processes.js';
+import { PATIENCE_MS, until } from './processes.js';
 
 /** Reports what the policy of the page forbids, which a browser only logs. Runs before the scripts of each document. */
 const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>
@@ -193,7 +193,7 @@ export class PagePlace {
 
   async context(options: BrowserContextOptions = {}): Promise<BrowserContext> {
     const context = await this.browser.newContext(options);
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(PATIENCE_MS);
     await context.addInitScript(REPORT_VIOLATIONS);
     context.on('weberror', (error) => this.#faults.push(`${error.page()?.url()}: ${error.error().stack}`));
     context.on('console', (message) => {

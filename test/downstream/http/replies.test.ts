@@ -263,14 +263,14 @@ describe('a client that goes away', () => {
     // With a limit of one connection, the next request is served only after the transport noticed the end of the first
     // one.
     const http = await serving({ limits: { maxConnections: 1 } });
-    const retry = <T>(attempt: () => Promise<T>) => vi.waitFor(attempt, { timeout: 5_000, interval: 5 });
+    const retry = <T>(attempt: () => Promise<T>) => vi.waitFor(attempt, { timeout: 60_000, interval: 5 });
     const session = await http.initialize();
     const replies = http.core.hold();
     const body = JSON.stringify(request(1));
     const socket = await retry(async () => {
       const connected = await http.connect();
       connected.write(`${http.head('POST', { ...session, 'content-length': `${body.length}` })}${body}`);
-      await vi.waitFor(() => expect(replies[0] ?? connected.closed).toBeTruthy());
+      await expect.poll(() => replies[0] ?? connected.closed).toBeTruthy();
       if (replies[0] === undefined) throw new Error('Not served yet');
       return connected;
     });

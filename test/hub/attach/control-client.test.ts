@@ -25,7 +25,7 @@ it('a command that is given after the end of the hub fails', async () => {
   await control.closed;
   await new Promise(setImmediate);
   await expect(control.request('report')).rejects.toThrow('The gateway ended before it answered.');
-}, 3_000);
+});
 
 it('an older hub serves on if its successor cannot be started', async () => {
   // The path of a socket is short.

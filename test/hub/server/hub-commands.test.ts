@@ -56,4 +56,4 @@ it('a recording ends whose connection was closed before the first client of the 
   const recording = commands.record?.({ file: join(folder, 'recording.jsonl') }, context);
   closed.abort();
   expect(await recording).toEqual({ written: 0, dropped: 0, fault: undefined });
-}, 3_000);
+});

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { reportView } from '../../../src/gateway/status/tool-report.js';
 import type { OutputLine, PageEvent } from '../../../src/hub/control.js';
@@ -204,10 +204,10 @@ it('the command `output` has the starts and the last lines of a server, with the
   const commands = hubOf(gateway);
   const lines = async () => (await run(commands, 'output', { server: 'one' })) as readonly OutputLine[];
   const texts = async () => (await lines()).map(({ text }) => text);
-  await vi.waitFor(async () => expect(await texts()).toEqual(['started', 'red [redacted]']), { timeout: 10_000 });
+  await expect.poll(texts).toEqual(['started', 'red [redacted]']);
   gateway.composition.restart('one');
   const all = ['started', 'red [redacted]', 'started', 'red [redacted]'];
-  await vi.waitFor(async () => expect(await texts()).toEqual(all), { timeout: 10_000 });
+  await expect.poll(texts).toEqual(all);
   const times = (await lines()).map(({ at }) => at);
   expect(times).toEqual(times.toSorted((one, other) => one - other));
   expect(Date.now() - (times[0] ?? 0)).toBeLessThan(3_600_000);

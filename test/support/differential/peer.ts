@@ -1,11 +1,9 @@
 // The client of the differential tests: it sends and receives text, and changes none of it.
 import { tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
 import type { Message } from '../gateway-process.js';
+import { PATIENCE_MS } from '../processes.js';
 import { entriesOf, Numbering, type Transcript, underOwnName } from './transcript.js';
 import type { Channel, OnMessage, Wire } from './wire.js';
-
-/** Longest wait for a message before the test fails. */
-const MESSAGE_WITHIN_MS = 10_000;
 
 const LISTED_AS = {
   'tools/list': 'tools',
@@ -157,7 +155,7 @@ export class Peer {
   }
 
   async #take(what: string, isIt: (arrival: Arrival) => boolean): Promise<string> {
-    for (const deadline = performance.now() + MESSAGE_WITHIN_MS; ; ) {
+    for (const deadline = performance.now() + PATIENCE_MS; ; ) {
       const arrival = this.#arrivals.find((candidate) => !candidate.isTaken && isIt(candidate));
       if (arrival !== undefined) {
         arrival.isTaken = true;
