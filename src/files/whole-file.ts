@@ -5,6 +5,7 @@ import {
   copyFileSync,
   fstatSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   promises,
@@ -91,6 +92,18 @@ export function copyWhole(from: string, to: string, modifiedMs: number): void {
     rmSync(draft, { force: true });
     throw withFile(error, to);
   }
+}
+
+/** The path of the copy that keeps the older content of a file beside it: it has the time of its last change, in UTC. */
+export function olderBeside(file: string, modifiedMs: number): string {
+  return `${file}.${new Date(modifiedMs).toISOString().replaceAll(/[-:.]/g, '')}.bak`;
+}
+
+/** Copies a file over another one, as `copyWhole` does, and keeps what it replaces in the copy of `olderBeside`. A link is no content. */
+export function copyOver(from: string, to: string, modifiedMs: number): void {
+  const before = lstatSync(to, { throwIfNoEntry: false });
+  if (before?.isFile()) copyWhole(to, olderBeside(to, before.mtimeMs), before.mtimeMs);
+  copyWhole(from, to, modifiedMs);
 }
 
 function withDraft<T>(

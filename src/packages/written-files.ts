@@ -1,6 +1,14 @@
 import { lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
-import { copyWhole, readJsonFile, realPath, replaceFileSync, statOf } from '../files/whole-file.js';
+import {
+  copyOver,
+  copyWhole,
+  olderBeside,
+  readJsonFile,
+  realPath,
+  replaceFileSync,
+  statOf,
+} from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
 
 /*
@@ -13,6 +21,8 @@ export interface CarriedFiles {
   /** Paths in the folders. */
   readonly carried: readonly string[];
   readonly left: readonly string[];
+  /** Paths of the copies that keep what a newer file has replaced. */
+  readonly kept: readonly string[];
 }
 
 /** The paths of the files below an installation folder that were written or changed after the installation. */
@@ -29,32 +39,33 @@ export function writtenIn(folder: string): string[] {
 /**
  * Copies the files that a server has written in one installation folder of its package to another one, with their times. Never
  * replaces a file that a server has written there, unless it is an unchanged copy, or the one that was copied here. Program
- * files are left, because they belong to their version.
+ * files are left, because they belong to their version. With `newerWins`, a newer file replaces one that a server has written, of
+ * which a copy stays beside it.
  */
-export function carryOver(from: string, to: string): CarriedFiles {
+export function carryOver(from: string, to: string, { newerWins = false } = {}): CarriedFiles {
   const ownSince = statOf(join(to, MODULES, '.package-lock.json'))?.mtimeMs ?? 0;
   const [fromCopies, toCopies] = [copiesIn(from), copiesIn(to)];
   const carried: string[] = [];
   const left: string[] = [];
+  const kept: string[] = [];
   for (const path of writtenIn(from)) {
     if (!isInside(from, path)) continue;
     const source = lstatSync(join(from, path));
     const target = statOf(join(to, path));
     if (target !== undefined && isSameTime(target.mtimeMs, source.mtimeMs) && target.size === source.size) continue;
     const mayReplace = target === undefined || isReplaceable(path, target, ownSince, [fromCopies, toCopies]);
-    if (!mayReplace) {
+    const isNewer = !mayReplace && source.mtimeMs > target.mtimeMs && lstatSync(join(to, path)).isFile();
+    const wins = newerWins && isNewer && !PROGRAM.test(path);
+    if (!(mayReplace || wins) || !copy(join(from, path), to, path, source, wins ? copyOver : copyWhole)) {
       left.push(path);
       continue;
     }
-    if (!copy(join(from, path), to, path, source)) {
-      left.push(path);
-      continue;
-    }
+    if (wins) kept.push(olderBeside(path, target.mtimeMs));
     toCopies.set(path, source.mtimeMs);
     carried.push(path);
   }
   if (carried.length > 0) saveCopies(to, from, toCopies);
-  return { carried, left };
+  return { carried, left, kept };
 }
 
 /**
@@ -137,12 +148,12 @@ function isInside(folder: string, path: string): boolean {
 }
 
 /** Copies a file to a path in a folder. Returns false, without a copy, if links lead out of the folder. */
-function copy(from: string, folder: string, path: string, { mtimeMs }: Stats): boolean {
+function copy(from: string, folder: string, path: string, { mtimeMs }: Stats, put = copyWhole): boolean {
   const to = join(folder, path);
   let above = dirname(path);
   while (above !== '.' && statOf(join(folder, above)) === undefined) above = dirname(above);
   if (!isInside(folder, above)) return false;
   mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
-  copyWhole(from, to, mtimeMs);
+  put(from, to, mtimeMs);
   return true;
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -141,7 +141,32 @@ describe('trunkline init', () => {
     expect(servers.memory.env.MEMORY_FILE_PATH.replace(`\${HOME}`, work.folder)).toBe(kept);
     expect([state, graph].map((file) => readFileSync(file, 'utf8'))).toEqual(['state', 'graph']);
     work.write('data/trunkline/servers/memory/memory.jsonl', 'longer graph');
-    expect((await work.run(['undo'])).stderr).toContain(`  cp ${JSON.stringify(kept)} ${JSON.stringify(graph)}\n`);
+    const undone = await work.run(['undo']);
+    expect(undone.stderr).toContain('Cursor uses ~/npm-cache/');
+    expect(undone.stderr).toContain(`  \`cp ${JSON.stringify(kept)} ${JSON.stringify(graph)}\`\n`);
+
+    // The client has used its own files since.
+    const laterS = Math.ceil(Date.now() / 1_000) + 60;
+    const bak = `.${new Date(laterS * 1_000).toISOString().replace(/[-:.]/g, '')}.bak`;
+    const all = [kept, join(data, 'store', stored, 'node_modules/tool/state.json')];
+    for (const file of all) {
+      writeFileSync(file, 'of Trunkline');
+      utimesSync(file, laterS, laterS);
+    }
+    for (const file of [state, graph]) {
+      writeFileSync(file, 'newer');
+      utimesSync(file, laterS + 60, laterS + 60);
+    }
+    const dry = await work.run(['init', '--dry-run']);
+    expect(dry.stderr).toMatch(
+      /memory: Trunkline copies the newer data of Cursor from ~.*_npx.* to ~.*servers\/memory/,
+    );
+    expect(readFileSync(kept, 'utf8')).toBe('of Trunkline');
+    const again = await work.run(['init', '--yes']);
+    expect(again.stderr).toContain(`keeps its own older data in ~${kept.slice(work.folder.length)}${bak}.\n`);
+    expect(again.stderr).toContain(`tool/state.json${bak}\n`);
+    const texts = all.flatMap((file) => [file, file + bak]).map((file) => readFileSync(file, 'utf8'));
+    expect(texts).toEqual(['newer', 'of Trunkline', 'newer', 'of Trunkline']);
   });
 
   it('takes a server over that was mended and enabled, and leaves one enabled that was configured before', async () => {

@@ -52,9 +52,9 @@ describe('the files that a server writes beside its program', () => {
   it('go to a new version and to the one after it, also if they are older than its installation', () => {
     const [one, two, three] = [install('one', 1_000), install('two', 3_000), install('three', 4_000)];
     write(`one/${STATE}`, 'state', 2_000);
-    expect(carryOver(one, two)).toEqual({ carried: [STATE], left: [] });
+    expect(carryOver(one, two)).toEqual({ carried: [STATE], left: [], kept: [] });
     expect(statSync(join(two, STATE)).mtimeMs).toBe(2_000_000);
-    expect(carryOver(two, three)).toEqual({ carried: [STATE], left: [] });
+    expect(carryOver(two, three)).toEqual({ carried: [STATE], left: [], kept: [] });
     expect(read('three', STATE)).toBe('state');
     expect(read('one', STATE)).toBe('state');
   });
@@ -66,6 +66,26 @@ describe('the files that a server writes beside its program', () => {
     const { carried, left } = carryOver(one, two);
     expect([carried, left.toSorted()]).toEqual([[SEED], ['node_modules/tool/index.js', STATE]]);
     expect([read('two', STATE), read('two', SEED)]).toEqual(['of another', 'changed']);
+  });
+
+  it('replace older data of the server if the newer one is wanted, which stays beside it, and no program or link', () => {
+    const [one, two] = [install('one', 1_000), install('two', 1_500)];
+    const [linked, program, older] = ['linked', 'index.js', 'older'].map((name) => `node_modules/tool/${name}`);
+    for (const path of [STATE, linked, program]) write(`one/${path}`, 'newer', 4_000);
+    for (const path of [STATE, program]) write(`two/${path}`, 'of two', 3_000);
+    write(`one/${older}`, 'older', 2_000);
+    write(`two/${older}`, 'of two', 3_000);
+    write('home/id', 'secret', 3_000);
+    symlinkSync(join(folder, 'home/id'), join(two, linked ?? ''));
+    const kept = `${STATE}.19700101T005000000Z.bak`;
+    const { left, ...rest } = carryOver(one, two, { newerWins: true });
+    expect({ ...rest, left: left.toSorted() }).toEqual({
+      carried: [STATE],
+      kept: [kept],
+      left: [program, linked, older],
+    });
+    expect([read('two', STATE), read('two', kept), read('two', older ?? '')]).toEqual(['newer', 'of two', 'of two']);
+    expect(writtenIn(two).filter((path) => read('two', path) === 'secret')).toEqual([]);
   });
 
   it('follow what the earlier version writes until it ends, unless the new version has changed them', () => {
@@ -104,7 +124,7 @@ describe('the files that a server writes beside its program', () => {
     for (const path of ['id', 'new/id']) write(`one/node_modules/tool/data/${path}`, 'other', 2_000);
     symlinkSync(join(folder, 'home'), join(two, 'node_modules/tool/data'));
     const left = ['node_modules/tool/data/id', 'node_modules/tool/data/new/id'];
-    expect(carryOver(one, two)).toEqual({ carried: [], left });
+    expect(carryOver(one, two)).toEqual({ carried: [], left, kept: [] });
     expect(readFileSync(join(folder, 'home/id'), 'utf8')).toBe('secret');
     expect(existsSync(join(folder, 'home/new'))).toBe(false);
   });

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import {
   type CarriedOut,
   type Change,
@@ -18,6 +19,7 @@ import { isInstalled, thisSystem } from '../../../clients/files/client-locations
 import { CLIENTS, type Client, clientNamed } from '../../../clients/files/client-table.js';
 import type { FoundServer } from '../../../clients/files/found-server.js';
 import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
+import { ConfigError } from '../../../config/file/config-error.js';
 import { candidateFiles, findConfigFile, userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
@@ -26,7 +28,8 @@ import { withChangeLock } from '../../../state/process-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say, tell, withoutHome } from '../../output.js';
-import { describeNewerFiles } from './kept-files.js';
+import { prepareImport } from './import.js';
+import { describeAfterUndo, twoFiles } from './kept-files.js';
 
 type ConnectInvocation = Invocation<{ all: boolean; dryRun: boolean }>;
 
@@ -91,8 +94,19 @@ export async function undo({
   }
   if (isJson) await printJson({ changes: results });
   else if (changes.length === 0) await say('There is nothing to undo.');
-  else for (const line of describeNewerFiles(settings)) tell(line);
+  else for (const line of await twoFilesAfterUndo(settings)) tell(line);
   return code;
+}
+
+/** Lines about the data of servers that a client runs again. A configuration that cannot be used does not make an undo fail. */
+async function twoFilesAfterUndo(settings: GlobalOptions): Promise<readonly string[]> {
+  try {
+    const { plan, target } = await prepareImport(settings);
+    return twoFiles(plan, target.config).flatMap(describeAfterUndo);
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
 }
 
 function factsOf(change: Change): object {

@@ -16,7 +16,7 @@ import { isHubOn } from '../hub/hub-access.js';
 import { install } from '../packages/install.js';
 import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, tellOpened, toJson, writeImport } from './import.js';
-import { carryFromNpx } from './kept-files.js';
+import { carryFromNpx, describeTwoFiles, twoFiles, useNewer } from './kept-files.js';
 
 interface InitOptions {
   /** Names of the clients to register Trunkline with. By default, the user chooses, or all installed ones are registered. */
@@ -59,6 +59,11 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   const { plan, target, added, retried } = prepared;
   tellIntention(prepared, clients);
   const chosen = clients.map(({ client }) => client);
+  const two = twoFiles(
+    plan.filter((each) => isTaken(each, clients, [each.key ?? ''])),
+    target.config,
+  );
+  for (const each of two) tell(describeTwoFiles(each));
   if (isDryRun) {
     await report.print({ dryRun: true, clients: chosen, import: toJson(prepared, false) });
     return EXIT.ok;
@@ -78,6 +83,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   if (isInterrupted(installed)) return installed;
   // Before the servers run, because they would begin with files of their own.
   for (const line of await carryFromNpx(configured, plan)) tell(line);
+  for (const each of two) useNewer(each);
   tell('\nStarting every server once:');
   const tried = await tryServers(configured, [], report.step('check'));
   const { exitCode, sound, open, broken } = tried;

@@ -1,30 +1,30 @@
 import { createHash } from 'node:crypto';
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join, relative, sep } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import {
   copyKeptFile,
+  type EarlierFile,
   type KeepingPlaces,
   type KeptFile,
   keepFile,
+  literalValue,
   npxFolders,
-  ownFileNamed,
 } from '../../../clients/import/kept-file.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
 import { runOf } from '../../../clients/import/run.js';
 import { entriesIn, type OpenConfig } from '../../../config/edit/edit-config.js';
-import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import { systemFault } from '../../../errors/file-error.js';
 import { HintedError } from '../../../errors/usage-error.js';
+import { copyOver, olderBeside } from '../../../files/whole-file.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { writtenIn } from '../../../packages/written-files.js';
 import { needsOf } from '../../../sandbox/needs.js';
 import { packageFolders, serverFilesFolder } from '../../../state/user-files.js';
 import { tell, withoutHome } from '../../output.js';
-import { openEditableConfig } from '../config/change-server.js';
 import { describeCarried } from '../packages/package-remarks.js';
 
 /** Where packages and files of servers are for the user of this process. */
@@ -103,7 +103,10 @@ export async function carryFromNpx(settings: GlobalOptions, plan: readonly Plann
     const sources = found.map((from) => ({ from, at: latest(from) })).filter(({ at }) => at > 0);
     const [newest, ...others] = sources.toSorted((one, other) => other.at - one.at);
     if (newest === undefined) continue;
-    lines.push(`${key} has written files beside its program:`, ...describeCarried(newest.from, to));
+    lines.push(
+      `${key} has written files beside its program:`,
+      ...describeCarried(newest.from, to, { newerWins: true }),
+    );
     lines.push(...others.map(({ from }) => `  older ones stay in ${shown(from)}`));
   }
   return lines;
@@ -120,34 +123,63 @@ function installationOf(program: string): string | undefined {
   return name === '' || name === '..' ? undefined : join(storeFolder, name);
 }
 
-/**
- * Lines about servers whose file in the data folder is newer than the one that a client's own entry uses again after an undo, with
- * the command that copies it back.
- */
-export function describeNewerFiles(settings: GlobalOptions): string[] {
-  const config = configOrNothing(settings);
-  if (config === undefined) return [];
-  const places = keepingPlaces(config.file);
-  return Object.entries(entriesIn(config.text ?? '')).flatMap(([key, entry]) => {
-    const run = runOf(entry);
-    if (run === undefined) return [];
-    const [kept] = ownFileNamed(run, process.env);
-    if (kept === undefined || !kept.startsWith(places.serversFolder + sep)) return [];
-    const other = keepFile({ ...run, env: {} }, key, places)?.earlier.find(({ file }) => file !== kept);
-    if (other === undefined || statSync(kept).mtimeMs <= other.modifiedMs) return [];
-    return [
-      `${key}: its data of the time with Trunkline is in ${shown(kept)}, and your client uses an older file again. To take it along:`,
-      `  cp ${JSON.stringify(kept)} ${JSON.stringify(other.file)}`,
-    ];
-  });
+/** A server whose data is in two files that differ, because a client runs it, too. */
+interface TwoFiles {
+  readonly key: string;
+  /** The name of the client. */
+  readonly client: string;
+  /** The file of Trunkline's entry, if it exists. */
+  readonly own: EarlierFile | undefined;
+  /** The path of the file of Trunkline's entry. */
+  readonly ownFile: string;
+  /** The file that the client uses. */
+  readonly other: EarlierFile;
 }
 
-/** A configuration that cannot be used does not make an undo fail. */
-function configOrNothing(settings: GlobalOptions): OpenConfig | undefined {
-  try {
-    return openEditableConfig(settings).config;
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
+/** Finds the servers of a planned import that have two files. */
+export function twoFiles(plan: readonly PlannedServer[], { file, text = '' }: OpenConfig): readonly TwoFiles[] {
+  const places = keepingPlaces(file);
+  const present = entriesIn(text);
+  const two = new Map<string, TwoFiles>();
+  for (const { verdict, found, key = '', run } of plan) {
+    const entry = runOf(present[key]);
+    if (verdict !== 'same' || found.isDisabled || run === undefined || entry === undefined) continue;
+    const kept = keepFile(run, key, places);
+    const ownFile = literalValue(entry.env[kept?.variable ?? ''], process.env);
+    const other = kept?.earlier.find((each) => !each.file.startsWith(dirname(places.serversFolder) + sep));
+    if (other === undefined || !ownFile?.startsWith(places.serversFolder + sep)) continue;
+    const stat = statSync(ownFile, { throwIfNoEntry: false });
+    const own = stat && { file: ownFile, modifiedMs: stat.mtimeMs, bytes: stat.size };
+    if (own !== undefined && readFileSync(own.file).equals(readFileSync(other.file))) continue;
+    two.set(key, { key, client: found.place.title, own, ownFile, other });
   }
+  return [...two.values()];
+}
+
+/** Says which of two files `trunkline init` makes Trunkline use: the newer one. */
+export function describeTwoFiles(two: TwoFiles): string {
+  const { key, client, own, ownFile, other } = two;
+  if (own !== undefined && own.modifiedMs >= other.modifiedMs)
+    return `${key}: Trunkline uses ${describeFile(own)}; the older data of ${client} stays in ${describeFile(other)}.`;
+  const older = own && `, and keeps its own older data in ${shown(olderBeside(ownFile, own.modifiedMs))}`;
+  return `${key}: Trunkline copies the newer data of ${client} from ${describeFile(other)} to ${shown(ownFile)}, which it uses${older ?? ''}.`;
+}
+
+/** Says which of two files a client uses after an undo, and how to give it the newer one. */
+export function describeAfterUndo({ key, client, own, other }: TwoFiles): string[] {
+  if (own === undefined) return [];
+  const uses = `${key}: ${client} uses ${describeFile(other)} again`;
+  if (own.modifiedMs < other.modifiedMs) return [`${uses}; the older data of Trunkline stays in ${describeFile(own)}.`];
+  const command = `cp ${JSON.stringify(own.file)} ${JSON.stringify(other.file)}`;
+  return [
+    `${uses}; the newer data of the time with Trunkline stays in ${describeFile(own)}. To take it along:`,
+    `  \`${command}\``,
+  ];
+}
+
+/** Makes Trunkline use the newer one of two files. */
+export function useNewer({ own, ownFile, other }: TwoFiles): void {
+  if (own !== undefined && own.modifiedMs >= other.modifiedMs) return;
+  mkdirSync(dirname(ownFile), { recursive: true, mode: 0o700 });
+  copyOver(other.file, ownFile, other.modifiedMs);
 }

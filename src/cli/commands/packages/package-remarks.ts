@@ -49,12 +49,15 @@ export function remarksOnNewest(
 }
 
 /** Takes the files that a server has written beside its program to the folder of the new version, and names them. */
-export function describeCarried(from: string, to: string): string[] {
-  const { carried, left } = carryOver(from, to);
+export function describeCarried(from: string, to: string, options?: { readonly newerWins: boolean }): string[] {
+  const { carried, left, kept } = carryOver(from, to, options);
   const shown = (folder: string, path: string) => withoutHome(join(folder, path), homedir());
   return [
     ...carried.map((path) => `  carried over: ${shown(from, path)}, which the server has written`),
-    ...left.map((path) => `  not carried over: ${shown(from, path)}, because ${shown(to, path)} is another one`),
+    ...kept.map((path) => `  the older data is kept in ${shown(to, path)}`),
+    ...left.map(
+      (path) => `  not carried over: ${shown(from, path)}, because the server has ${shown(to, path)}, which it uses`,
+    ),
     ...(carried.length === 0 ? [] : [`  ${RESTART}`]),
   ];
 }
