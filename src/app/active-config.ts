@@ -14,8 +14,8 @@ import type { BackendRules } from '../gateway/registry/backend.js';
 import type { ConfigFacts } from '../gateway/status/status-facts.js';
 import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/redact.js';
+import type { RemoteSpec } from '../spec/server-spec.js';
 import type { Approvals } from '../state/approvals.js';
-import type { RemoteSpec } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 
 export interface ActiveConfigOptions {

@@ -8,7 +8,7 @@ import type { createFetch } from '../http/fetch.js';
 import { sendRequest } from '../http/send-request.js';
 import { describeRefusal } from '../http/words.js';
 import { printable } from '../json/printable.js';
-import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
+import type { LoginSettings, RemoteSpec } from '../spec/server-spec.js';
 import type { Clock } from '../timing/clock.js';
 import { type AuthChallenge, oauthChallenge } from './challenge.js';
 import {

@@ -1,5 +1,5 @@
 import type { FileWatch } from '../files/watch-files.js';
-import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
+import type { LoginSettings, RemoteSpec } from '../spec/server-spec.js';
 import type { Clock } from '../timing/clock.js';
 import type { RemoteAccess } from '../upstream/http/access.js';
 import { configuredAccess } from '../upstream/http/configured-access.js';

@@ -2,7 +2,7 @@ import { errorMessage } from '../errors/error-text.js';
 import { createFetch } from '../http/fetch.js';
 import { RequestError } from '../http/send-request.js';
 import { quotedPath } from '../json/printable.js';
-import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
+import type { LoginSettings, RemoteSpec } from '../spec/server-spec.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import {
   type AccessHeaders,

@@ -17,7 +17,7 @@ import { RequestError } from '../http/send-request.js';
 import { describeRefusal } from '../http/words.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { printable } from '../json/printable.js';
-import type { LoginSettings } from '../supervision/launcher.js';
+import type { LoginSettings } from '../spec/server-spec.js';
 import { type AuthChallenge, scopesIn } from './challenge.js';
 import { LoginError, type LoginRecord, type StoredTokens } from './vault.js';
 

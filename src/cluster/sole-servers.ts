@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { hostAndPort } from '../config/schema/cluster-address.js';
 import { GATEWAY } from '../downstream/http/placement.js';
 import { OWN_HEADERS, RequestError } from '../http/send-request.js';
-import type { ChildSpec, RemoteSpec } from '../supervision/launcher.js';
+import type { ChildSpec, RemoteSpec } from '../spec/server-spec.js';
 import type { RemoteAccess } from '../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import type {

@@ -7,7 +7,7 @@ import type { ServerConfig } from '../config/resolve/config.js';
 import { readJsonFile, realPath } from '../files/whole-file.js';
 import { isLoopback } from '../http/addresses.js';
 import { isRecord, parseJson } from '../json/json-value.js';
-import { programOf } from '../supervision/launcher.js';
+import { programOf } from '../spec/server-spec.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, whyVanishing } from './machine.js';
 

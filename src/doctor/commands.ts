@@ -3,7 +3,7 @@ import { accessSync, closeSync, constants, existsSync, openSync, readSync, statS
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
-import { type ChildSpec, programOf } from '../supervision/launcher.js';
+import { type ChildSpec, programOf } from '../spec/server-spec.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, pathSeparator, variableOf } from './machine.js';
 

@@ -7,7 +7,7 @@ import { plural } from '../gateway/status/status-text.js';
 import { findNpm } from '../packages/npm-client.js';
 import type { Availability } from '../sandbox/availability.js';
 import { proxyRemark } from '../sandbox/refusals.js';
-import type { ChildSpec } from '../supervision/launcher.js';
+import type { ChildSpec } from '../spec/server-spec.js';
 import { type Finding, finding, sentence, someOf } from './finding.js';
 
 /** The facts about the machine, the user and this process that checks depend on. Tests pass the facts of other machines. */

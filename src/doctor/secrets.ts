@@ -6,8 +6,8 @@ import { parseYaml, type YamlSource } from '../config/file/yaml-source.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/json-value.js';
 import { findSecretShapes } from '../observe/redact.js';
+import { programOf } from '../spec/server-spec.js';
 import { readToken, TokenFileError } from '../state/token-file.js';
-import { programOf } from '../supervision/launcher.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import type { Machine } from './machine.js';
 

@@ -1,7 +1,8 @@
 import type { ServerPackage } from '../config/resolve/config.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { Logger } from '../observe/logger.js';
-import type { ChildSpec, Installer, Installing, InstallOutcome, PackageRequest } from '../supervision/launcher.js';
+import type { Installer, Installing, InstallOutcome } from '../spec/launch.js';
+import type { ChildSpec, PackageRequest } from '../spec/server-spec.js';
 import type { Obtained, PackageInstaller } from './package-installer.js';
 
 export interface ChildInstallerOptions {

@@ -9,7 +9,7 @@ import { endGroup } from '../process/end-group.js';
 import { environmentOf, networkVariables, npmEnvironment, serverNode } from '../process/environment.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { type SpawnRequest, spawnChild } from '../process/spawn-child.js';
-import type { PackageRequest } from '../supervision/launcher.js';
+import type { PackageRequest } from '../spec/server-spec.js';
 import type { Clock } from '../timing/clock.js';
 import type { LockedPackage } from './lock-file.js';
 import { readInstalled } from './package-store.js';

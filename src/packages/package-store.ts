@@ -8,7 +8,7 @@ import type { InstalledPackages } from '../config/resolve/package-bin.js';
 import { systemFault } from '../errors/file-error.js';
 import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
-import type { PackageRequest } from '../supervision/launcher.js';
+import type { PackageRequest } from '../spec/server-spec.js';
 import { EXACT_VERSION, INTEGRITY, type LockedPackage, LockFile, LockFileError } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';
 import { COPIES, carryOver, refreshCopies } from './written-files.js';

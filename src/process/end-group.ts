@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { errorCode } from '../errors/error-text.js';
-import type { StopLadder } from '../supervision/launcher.js';
+import type { StopLadder } from '../spec/launch.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { listPids, statFields } from './processes.js';
 import type { SpawnedChild } from './spawn-child.js';

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, posix, win32 } from 'node:path';
-import type { ChildSpec } from '../supervision/launcher.js';
+import type { ChildSpec } from '../spec/server-spec.js';
 
 /**
  * Begins the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the

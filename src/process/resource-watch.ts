@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { describeBytes } from '../json/printable.js';
-import type { ResourceLimits } from '../supervision/launcher.js';
+import type { ResourceLimits } from '../spec/server-rules.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { listPids, runPs, statFields } from './processes.js';
 

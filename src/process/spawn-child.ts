@@ -4,7 +4,8 @@ import { Server } from 'node:net';
 import { PassThrough, type Readable, Writable } from 'node:stream';
 import spawn from 'cross-spawn';
 import { errorCode } from '../errors/error-text.js';
-import type { ChildExit, ChildSpec } from '../supervision/launcher.js';
+import type { ChildExit } from '../spec/launch.js';
+import type { ChildSpec } from '../spec/server-spec.js';
 
 /** Program to run. `env` is the child's whole environment, because it inherits nothing. */
 export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {

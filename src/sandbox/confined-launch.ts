@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path';
 import { readTextFile, realPath, statOf } from '../files/whole-file.js';
 import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
-import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
+import type { ChildSpec, SandboxSpec } from '../spec/server-spec.js';
 import { type ConfinementFault, confinement } from './availability.js';
 import { bubblewrapCommand, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
 import { CERTIFICATE_VARIABLES, isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';

@@ -1,5 +1,5 @@
 import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import type { SandboxSpec } from '../supervision/launcher.js';
+import type { SandboxSpec } from '../spec/server-spec.js';
 
 /** The program to confine. */
 interface Program {

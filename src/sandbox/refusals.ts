@@ -1,5 +1,5 @@
 import { printable } from '../json/printable.js';
-import type { ChildSpec, SandboxSpec } from '../supervision/launcher.js';
+import type { ChildSpec, SandboxSpec } from '../spec/server-spec.js';
 
 /** A name to which a server was refused connections, or a file that it could not write. */
 export interface Refusal {

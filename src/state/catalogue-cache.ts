@@ -11,7 +11,7 @@ import {
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
 import { type ClientProfile, profileKey } from '../mcp/handshake.js';
-import type { ServerSpec } from '../supervision/launcher.js';
+import type { ServerSpec } from '../spec/server-spec.js';
 import type { Clock } from '../timing/clock.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
 import { CacheFolder } from './cache-folder.js';

@@ -1,13 +1,13 @@
-import type { Cancel, Clock } from '../timing/clock.js';
 import {
   type Installer,
   type Installing,
   type Launched,
   type Launcher,
-  type ServerSpec,
   type StopLadder,
   toStopLadder,
-} from './launcher.js';
+} from '../spec/launch.js';
+import type { ServerSpec } from '../spec/server-spec.js';
+import type { Cancel, Clock } from '../timing/clock.js';
 import {
   type ChildEffect,
   type ChildEvent,

@@ -1,4 +1,5 @@
-import type { ChildExit, Launched, LaunchFault, ServerSpec } from './launcher.js';
+import type { ChildExit, Launched, LaunchFault } from '../spec/launch.js';
+import type { ServerSpec } from '../spec/server-spec.js';
 
 /**
  * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.

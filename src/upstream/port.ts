@@ -4,14 +4,9 @@ import type { RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ClientProfile, ServerDescription } from '../mcp/handshake.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
-import type {
-  ChildExit,
-  LaunchEvents,
-  Launched,
-  LaunchFault,
-  ResourceLimits,
-  ServerSpec,
-} from '../supervision/launcher.js';
+import type { ChildExit, LaunchEvents, Launched, LaunchFault } from '../spec/launch.js';
+import type { ResourceLimits } from '../spec/server-rules.js';
+import type { ServerSpec } from '../spec/server-spec.js';
 import type { ServerEra } from './server-era.js';
 
 /*

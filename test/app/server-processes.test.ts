@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { backendLauncher, type LaunchTarget } from '../../src/app/server-processes.js';
-import type { LaunchEvents } from '../../src/supervision/launcher.js';
+import type { LaunchEvents } from '../../src/spec/launch.js';
 import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
 import { sampleSpec } from '../supervision/sample-spec.js';

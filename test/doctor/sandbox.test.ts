@@ -3,7 +3,7 @@ import { checkConfinement } from '../../src/doctor/machine.js';
 import { checkServer } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
 import type { Availability } from '../../src/sandbox/availability.js';
-import type { ChildSpec } from '../../src/supervision/launcher.js';
+import type { ChildSpec } from '../../src/spec/server-spec.js';
 import { reportOf } from './doctor-home.js';
 
 const NOTHING = { server: 'a', read: [], write: [], network: [] as string[], unixSockets: false, opensFolder: false };

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { ChildInstaller } from '../../src/packages/child-installer.js';
 import type { PackageInstaller } from '../../src/packages/package-installer.js';
-import type { ChildSpec } from '../../src/supervision/launcher.js';
+import type { ChildSpec } from '../../src/spec/server-spec.js';
 import { missingSpec } from '../supervision/sample-spec.js';
 
 function specOf(name: string): ChildSpec {

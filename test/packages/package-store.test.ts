@@ -11,7 +11,7 @@ import {
   PackageStore,
   readInstalled,
 } from '../../src/packages/package-store.js';
-import type { PackageRequest } from '../../src/supervision/launcher.js';
+import type { PackageRequest } from '../../src/spec/server-spec.js';
 import { folderWith } from '../config/files.js';
 
 const MACHINE = { platform: 'linux', arch: 'x64', abi: '115' };

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { endGroup, type GroupEnd, isGroupAlive, signalGroup } from '../../src/process/end-group.js';
 import type { SpawnedChild } from '../../src/process/spawn-child.js';
-import type { StopLadder } from '../../src/supervision/launcher.js';
+import type { StopLadder } from '../../src/spec/launch.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fixture, until } from '../support/processes.js';
 import { flush } from '../support/wire.js';

@@ -10,7 +10,7 @@ import {
   toRow,
   type UsageRequest,
 } from '../../src/process/resource-watch.js';
-import type { ResourceLimits } from '../../src/supervision/launcher.js';
+import type { ResourceLimits } from '../../src/spec/server-rules.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 import { flush } from '../support/wire.js';

@@ -1,6 +1,6 @@
 import { afterEach } from 'vitest';
 import { type SpawnError, type SpawnedChild, type SpawnRequest, spawnChild } from '../../src/process/spawn-child.js';
-import type { ChildExit } from '../../src/supervision/launcher.js';
+import type { ChildExit } from '../../src/spec/launch.js';
 import { fixture, killGroups, liveMembers, type ProcessEntry, until } from '../support/processes.js';
 
 /** A child together with what it has said so far. */

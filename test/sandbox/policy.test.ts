@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bubblewrapCommand } from '../../src/sandbox/bubblewrap.js';
 import { type Files, policyOf } from '../../src/sandbox/policy.js';
-import type { SandboxSpec } from '../../src/supervision/launcher.js';
+import type { SandboxSpec } from '../../src/spec/server-spec.js';
 
 const NOTHING: SandboxSpec = { server: 'a', read: [], write: [], network: [], unixSockets: false, opensFolder: false };
 

@@ -1,4 +1,4 @@
-import type { ChildSpec } from '../../src/supervision/launcher.js';
+import type { ChildSpec } from '../../src/spec/server-spec.js';
 
 /** A child with the default timeouts and restart policy. */
 export function sampleSpec(key = 'files'): ChildSpec {

@@ -1,4 +1,5 @@
-import type { ChildSpec, Installer, Installing, InstallOutcome } from '../../src/supervision/launcher.js';
+import type { Installer, Installing, InstallOutcome } from '../../src/spec/launch.js';
+import type { ChildSpec } from '../../src/spec/server-spec.js';
 import { flush } from './scripted-launcher.js';
 
 /** One installation, played by the test. */

@@ -1,4 +1,5 @@
-import type { ChildSpec, LaunchEvents, Launched, Launcher, StopLadder } from '../../src/supervision/launcher.js';
+import type { LaunchEvents, Launched, Launcher, StopLadder } from '../../src/spec/launch.js';
+import type { ChildSpec } from '../../src/spec/server-spec.js';
 
 /** One launch, played by the test. */
 export interface ScriptedLaunch {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LaunchFault } from '../../src/supervision/launcher.js';
+import type { LaunchFault } from '../../src/spec/launch.js';
 import {
   type Awaiting,
   backoffDelayMs,

@@ -3,7 +3,7 @@ import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
 import type { Config, Origin, ServerConfig } from '../../src/config/resolve/config.js';
 import { type LoadOptions, resolveConfig } from '../../src/config/resolve/resolve-config.js';
-import type { ChildSpec } from '../../src/supervision/launcher.js';
+import type { ChildSpec } from '../../src/spec/server-spec.js';
 
 /** The folder of this repository, as if the built program ran. */
 const OWN_FOLDER = join(import.meta.dirname, '../..');

@@ -17,9 +17,8 @@ import {
   type ResultLimits,
   type ToolPolicyRules,
 } from '../../src/gateway/catalog/tool-policy.js';
-import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
+import { ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
-import type { CallLimits } from '../../src/gateway/dispatch/call.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
@@ -28,6 +27,7 @@ import { createSearchTools } from '../../src/gateway/search/search-tools.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/handshake.js';
 import { EventBus, type EventSink } from '../../src/observe/events/events.js';
+import type { CallLimits, ToolShapes } from '../../src/spec/server-rules.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ToolShapes } from '../../gateway/catalog/tool-shaping.js';
-import type { CallLimits } from '../../gateway/dispatch/call.js';
-import type { PackageRequest, ServerSpec } from '../../supervision/launcher.js';
+import type { CallLimits, ToolShapes } from '../../spec/server-rules.js';
+import type { PackageRequest, ServerSpec } from '../../spec/server-spec.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';

@@ -2,7 +2,7 @@ import { join, sep } from 'node:path';
 import satisfies from 'semver/functions/satisfies.js';
 import { readJsonFile, realPath } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
-import type { PackageRequest } from '../../supervision/launcher.js';
+import type { PackageRequest } from '../../spec/server-spec.js';
 import { ServerFault } from '../file/config-error.js';
 import type { FoundPackage } from './config.js';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { printable, quotedPath } from '../../json/printable.js';
+import type { ToolShapes } from '../../spec/server-rules.js';
 import type { CheckedEntry } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
 

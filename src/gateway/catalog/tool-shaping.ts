@@ -13,20 +13,8 @@ import type { Edit } from '../../json/splice.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Description, ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import { createToolPolicy, type ToolPolicy } from './tool-policy.js';
-
-/** Changes to the tools of a server for clients, by original name. */
-export interface ToolShapes {
-  /** The names that clients see, before the prefix. */
-  readonly rename?: Readonly<Record<string, string>>;
-  /** Descriptions that replace the server's, or that follow it. */
-  readonly describe?: Readonly<Record<string, Description>>;
-  readonly params?: Readonly<Record<string, ParamShapes>>;
-  /** Globs for the tools that clients in search mode see in the list. */
-  readonly pin?: readonly string[];
-  /** Words that find the tool in search mode. */
-  readonly keywords?: Readonly<Record<string, readonly string[]>>;
-}
 
 /** The changes that the configuration makes to the tools of one server. Prepared once, for lists and for calls. */
 export class ToolShaping {
@@ -196,20 +184,6 @@ function quoted(name: string): string {
 const NO_EDITS: readonly Edit[] = [];
 
 type CallParts = Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>;
-
-/** A description that replaces the server's, or that follows it. */
-type Description = string | { readonly append: string };
-
-/** Changes to the parameters of one tool, by name of the parameter. */
-export interface ParamShapes {
-  /** Parameters that clients do not see. */
-  readonly hide?: readonly string[];
-  /** Values that replace those of the client. */
-  readonly set?: Readonly<Record<string, unknown>>;
-  /** Values of parameters that the client leaves out. */
-  readonly default?: Readonly<Record<string, unknown>>;
-  readonly describe?: Readonly<Record<string, string>>;
-}
 
 /** The parameters of one tool. The values of the configuration are serialized once. */
 class ToolParams {

@@ -3,11 +3,12 @@ import type { FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import { SharedLimit } from '../../io/shared-limit.js';
 import { requestedList } from '../../mcp/methods.js';
+import type { CallLimits } from '../../spec/server-rules.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
-import { Call, type CallHost, type CallLimits, type Stage } from './call.js';
+import { Call, type CallHost, type Stage } from './call.js';
 import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
 
 interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {

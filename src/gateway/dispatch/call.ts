@@ -14,6 +14,7 @@ import { asOlderInput } from '../../mcp/older-revisions.js';
 import { hasHandshake } from '../../mcp/revisions.js';
 import { signedQuestion, signedQuestions } from '../../mcp/signed-questions.js';
 import type { EventSink } from '../../observe/events/events.js';
+import type { CallLimits } from '../../spec/server-rules.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Due } from '../../timing/deadlines.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
@@ -59,22 +60,6 @@ export interface CallHostOptions {
   readonly onInternalError?: OnInternalError | undefined;
   /** Returns a remark for the error of a tool, whose start is given: what the sandbox refused since a time on the clock. */
   readonly remarkSince?: ((at: number, error: string) => string | undefined) | undefined;
-}
-
-/** Limits of the calls to one server. Times are milliseconds. */
-export interface CallLimits {
-  /** Longest time without an answer or progress. */
-  readonly timeoutMs: number;
-  /** Longest time until the answer, regardless of progress. */
-  readonly maxTimeoutMs: number;
-  /** Longest time until the answer to a request for a list. */
-  readonly listTimeoutMs: number;
-  /** Number of calls that may be in flight at the same time. */
-  readonly concurrency: number;
-  /** Number of calls that may wait for a slot. */
-  readonly maxQueued: number;
-  /** Longest wait for a slot, and again for the end of another client's calls. */
-  readonly maxWaitMs: number;
 }
 
 export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {

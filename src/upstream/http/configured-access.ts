@@ -1,7 +1,8 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { endGroup, type GroupEnd } from '../../process/end-group.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
-import type { ChildExit, HeadersCommand, RemoteSpec } from '../../supervision/launcher.js';
+import type { ChildExit } from '../../spec/launch.js';
+import type { HeadersCommand, RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { type AccessHeaders, type Blocked, type Challenge, isBlocked, type RemoteAccess, said } from './access.js';
 

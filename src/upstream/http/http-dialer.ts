@@ -8,7 +8,7 @@ import { FloodBound, type FloodQueue } from '../../io/streams/turn-reader.js';
 import { toBytes } from '../../json/json-text.js';
 import { LIST_KINDS, LISTS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
-import type { RemoteSpec } from '../../supervision/launcher.js';
+import type { RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel } from '../../timing/clock.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';

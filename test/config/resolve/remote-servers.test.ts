@@ -6,7 +6,7 @@ import { checkFile } from '../../../src/config/file/check-file.js';
 import type { ServerConfig } from '../../../src/config/resolve/config.js';
 import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
 import { KnownSecrets } from '../../../src/observe/redact.js';
-import type { RemoteSpec } from '../../../src/supervision/launcher.js';
+import type { RemoteSpec } from '../../../src/spec/server-spec.js';
 import { folderWith } from '../files.js';
 
 const $ = '$';

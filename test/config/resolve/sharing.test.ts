@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sharingOf } from '../../../src/config/resolve/sharing.js';
-import type { ServerSpec } from '../../../src/supervision/launcher.js';
+import type { ServerSpec } from '../../../src/spec/server-spec.js';
 import { loadServer } from '../loading.js';
 
 const MEMORY = '@modelcontextprotocol/server-memory';

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ParamShapes, type ToolShapes, ToolShaping } from '../../../src/gateway/catalog/tool-shaping.js';
+import { ToolShaping } from '../../../src/gateway/catalog/tool-shaping.js';
 import { splice } from '../../../src/json/splice.js';
 import { RpcError } from '../../../src/jsonrpc/message.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import type { ParamShapes, ToolShapes } from '../../../src/spec/server-rules.js';
 import { exposing } from '../../support/exposing.js';
 import { bytesOf, type Message, scan } from '../../support/wire.js';
 

@@ -1,5 +1,5 @@
-import type { CallLimits } from '../../../src/gateway/dispatch/call.js';
 import { Dispatcher } from '../../../src/gateway/dispatch/dispatcher.js';
+import type { CallLimits } from '../../../src/spec/server-rules.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { InMemoryUpstream } from '../../support/in-memory-upstream.js';

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { systemClock } from '../../../src/observe/system-clock.js';
-import type { RemoteSpec } from '../../../src/supervision/launcher.js';
+import type { RemoteSpec } from '../../../src/spec/server-spec.js';
 import type { Clock } from '../../../src/timing/clock.js';
 import type { AccessHeaders } from '../../../src/upstream/http/access.js';
 import { configuredAccess } from '../../../src/upstream/http/configured-access.js';

@@ -13,10 +13,10 @@ import { reportStatus, type ServerReport } from '../../../gateway/status/status.
 import { cureOfRemote, findNetworkTrouble } from '../../../gateway/status/status-advice.js';
 import { hintFor } from '../../../json/suggest.js';
 import type { Logger } from '../../../observe/logger.js';
+import type { ChildSpec, RemoteSpec } from '../../../spec/server-spec.js';
 import { type CatalogueStore, openCatalogues } from '../../../state/catalogue-cache.js';
 import { readSealSecret } from '../../../state/seal.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
-import type { ChildSpec, RemoteSpec } from '../../../supervision/launcher.js';
 import type { ChildSnapshot } from '../../../supervision/transition.js';
 import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';

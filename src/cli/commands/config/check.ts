@@ -2,7 +2,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';
-import { programOf } from '../../../supervision/launcher.js';
+import { programOf } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';

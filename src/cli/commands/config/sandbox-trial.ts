@@ -17,7 +17,7 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { Trial } from '../../../sandbox/confined-launch.js';
 import { isWithin, type Opening, type Policy } from '../../../sandbox/policy.js';
 import { proxyRemark, quoted } from '../../../sandbox/refusals.js';
-import { type ChildSpec, programOf } from '../../../supervision/launcher.js';
+import { type ChildSpec, programOf } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { tryTool } from '../calls/call.js';

@@ -8,7 +8,7 @@ import { policyFor } from '../../../sandbox/confined-launch.js';
 import { needsOf, suggestedEntry } from '../../../sandbox/needs.js';
 import type { Policy } from '../../../sandbox/policy.js';
 import { proxyRemark, quoted } from '../../../sandbox/refusals.js';
-import { programOf } from '../../../supervision/launcher.js';
+import { programOf } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { lookOf, table } from '../../terminal.js';

@@ -68,6 +68,7 @@ import { npmEnvironment } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { readCommandLines } from '../../../process/processes.js';
 import { confinement } from '../../../sandbox/availability.js';
+import { programOf } from '../../../spec/server-spec.js';
 import { findGateways } from '../../../state/gateway-file.js';
 import {
   packageFolders,
@@ -77,7 +78,6 @@ import {
   userDataFolder,
   userHubsFolder,
 } from '../../../state/user-files.js';
-import { programOf } from '../../../supervision/launcher.js';
 import { LocalClient } from '../../local-client.js';
 import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once.js';
 import { readToolUse } from '../calls/tool-use.js';

@@ -7,7 +7,7 @@ import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
+import type { LoginSettings, RemoteSpec } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
 import { table } from '../../terminal.js';

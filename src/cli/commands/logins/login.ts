@@ -10,7 +10,7 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { RequestError } from '../../../http/send-request.js';
 import { hintFor } from '../../../json/suggest.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
+import type { LoginSettings, RemoteSpec } from '../../../spec/server-spec.js';
 import { openBrowser } from '../../browser.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';

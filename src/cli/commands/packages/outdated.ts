@@ -5,7 +5,7 @@ import { EXIT } from '../../../errors/usage-error.js';
 import { NpmFault, newestOf, type PublishedVersions } from '../../../packages/npm-client.js';
 import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';
 import { installedTree } from '../../../packages/package-store.js';
-import type { PackageRequest } from '../../../supervision/launcher.js';
+import type { PackageRequest } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, elapsed, lookOf, table } from '../../terminal.js';

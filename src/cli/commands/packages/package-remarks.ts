@@ -13,8 +13,8 @@ import {
 } from '../../../packages/package-needs.js';
 import { installedTree, lockKey } from '../../../packages/package-store.js';
 import { carryOver } from '../../../packages/written-files.js';
+import type { PackageRequest } from '../../../spec/server-spec.js';
 import { packageFolders } from '../../../state/user-files.js';
-import type { PackageRequest } from '../../../supervision/launcher.js';
 import { withoutHome } from '../../output.js';
 import type { PackageWork } from './package-work.js';
 

@@ -9,8 +9,8 @@ import { type OpenedInstaller, openInstaller } from '../../../packages/package-i
 import type { PackagePaths } from '../../../packages/package-store.js';
 import { networkVariables } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
+import type { StopLadder } from '../../../spec/launch.js';
 import { packageFolders, runFolder } from '../../../state/user-files.js';
-import type { StopLadder } from '../../../supervision/launcher.js';
 import { tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';
 import { runCommand } from '../calls/run-once.js';

@@ -8,7 +8,7 @@ import { hintFor } from '../../../json/suggest.js';
 import { type LockedPackage, LockFile } from '../../../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../../../packages/package-installer.js';
 import { lockKey, openStore, storedTree } from '../../../packages/package-store.js';
-import type { StopLadder } from '../../../supervision/launcher.js';
+import type { StopLadder } from '../../../spec/launch.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
 import { forStream, printJson, say, tell } from '../../output.js';

@@ -1,102 +1,4 @@
 /**
- * Starts a child and connects to it.
- *
- * `launch` returns at once and never throws. A failure is reported through `events.failed`.
- */
-export interface Launcher {
-  launch(spec: ServerSpec, generation: number, events: LaunchEvents): Launched;
-}
-
-/** Reports what becomes of one launch. Events may come in any order, twice, or late; outdated events are ignored. */
-export interface LaunchEvents {
-  /** The handshake starts, and with it the start timeout. Before, the child may wait for its first client. */
-  began(): void;
-  /** The handshake is done, so the start timeout no longer counts. */
-  answered(): void;
-  /** The child is ready to be called. */
-  ready(): void;
-  failed(failure: LaunchFailure): void;
-  /** The child ended on the era question (`server/discover`). Not a failure; the next launch sends `initialize` first. */
-  startRefused(): void;
-  /** The child is silent, and a liveness probe starts. */
-  suspected(): void;
-  /** The probe is over: the child answers again. */
-  cleared(): void;
-  /** The child cannot be used and must be restarted. */
-  unfit(reason: string): void;
-  /** The leader of the group ended. Other members may still run. */
-  exited(exit: ChildExit): void;
-  /**
-   * A connection ended. With `server` as the fault, the server forgot the session. With `moved`, another gateway runs the
-   * server from now on, which is no fault.
-   */
-  lost(fault: LaunchFault | 'moved', reason: string): void;
-}
-
-interface LaunchFailure {
-  readonly reason: string;
-  /** The default is `server`. */
-  readonly fault?: LaunchFault;
-  /** Pause that the server wants before the next attempt, in milliseconds. */
-  readonly retryAfterMs?: number | undefined;
-}
-
-/**
- * Party at fault when a launch fails or a connection ends:
- *
- * - `server`: the server. It is restarted, and parked if it fails too often.
- * - `host`: this machine, which lacked a resource such as file descriptors.
- * - `network`: the network, or a remote server that takes no connection. It is tried again all the time.
- * - `trouble`: a remote server that takes connections and cannot serve now. It is tried again all the time, less and less often.
- * - `blocked`: the credentials for a remote server. Only other credentials help, so it is not tried again by itself.
- */
-export type LaunchFault = 'server' | 'host' | 'network' | 'trouble' | 'blocked';
-
-export interface ChildExit {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
-/** A launch that has not ended: a process group, or a connection without a process. */
-export interface Launched {
-  /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
-  readonly pid: number | undefined;
-  /**
-   * Ends the whole group. Resolves once no member is left, and never rejects. Calling again with shorter
-   * times brings the signals forward.
-   */
-  end(ladder: StopLadder): Promise<void>;
-}
-
-/** Times of SIGTERM and SIGKILL to a group, in milliseconds after its stdin is closed. */
-export interface StopLadder {
-  readonly termAfterMs: number;
-  readonly killAfterMs: number;
-}
-
-/** The times for ending one child while the gateway goes on. */
-export function toStopLadder({ stopGraceMs, killAfterMs }: ChildTimeouts): StopLadder {
-  return { termAfterMs: stopGraceMs, killAfterMs: stopGraceMs + killAfterMs };
-}
-
-/** Installs the packages that children need before they can be launched. */
-export interface Installer {
-  /** Installs the package that the spec has as `missing`. Returns at once and never throws. */
-  install(spec: ServerSpec): Installing;
-}
-
-export interface Installing {
-  /** Never rejects. */
-  readonly outcome: Promise<InstallOutcome>;
-  /** Cancels the installation. Its outcome is ignored from now on. */
-  cancel(): void;
-}
-
-export type InstallOutcome =
-  /** `spec` is complete and can be launched. */
-  { readonly kind: 'installed'; readonly spec: ServerSpec } | { readonly kind: 'failed'; readonly reason: string };
-
-/**
  * Program to run for one server of the configuration, with its timeouts and its restart policy.
  *
  * Everything is resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
@@ -210,7 +112,7 @@ interface CommonSpec {
   readonly restart: RestartPolicy;
 }
 
-interface ChildTimeouts {
+export interface ChildTimeouts {
   /** From the start of the handshake to its end. Reading the lists has limits of its own. */
   readonly startMs: number;
   /** From closing stdin to SIGTERM when one child is stopped. */
@@ -232,12 +134,6 @@ interface RestartPolicy {
   readonly parkedProbeMaxMs: number;
   /** The shortest time between two starts of a parked child on demand. */
   readonly demandEveryMs: number;
-}
-
-/** Limits of all processes of one server together. Absent members have no limit. */
-export interface ResourceLimits {
-  readonly memoryBytes?: number;
-  readonly processes?: number;
 }
 
 /** An npm package that a child runs. */
