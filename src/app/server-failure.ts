@@ -5,7 +5,7 @@ import { causeLines } from '../observe/cause-lines.js';
 import type { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import type { Redact } from '../observe/redact.js';
-import type { ChildSnapshot } from '../supervision/transition.js';
+import type { ChildSnapshot } from '../spec/server-state.js';
 
 const MAX_LINES = 5;
 const MAX_LINES_IN_A_SENTENCE = 2;

@@ -6,7 +6,7 @@ import type { ListKind, LogLevel } from '../mcp/methods.js';
 import type { MirroredParam } from '../mcp/mirrored-params.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { Hmac } from '../mcp/task-id.js';
-import type { Outcome, UpstreamConnection } from '../upstream/port.js';
+import type { Outcome } from '../spec/outcome.js';
 import type { Failure } from './failure.js';
 
 export type { InputRequest, WithdrawInput } from '../mcp/relayed-request.js';
@@ -275,7 +275,12 @@ export interface HttpFacts {
 }
 
 /** Facts about the connection of an attempt. */
-export type SendingConnection = Pick<UpstreamConnection, 'generation' | 'revision'>;
+export interface SendingConnection {
+  /** Number of the server's launch. */
+  readonly generation: number;
+  /** The protocol revision that the handshake agreed on. */
+  readonly revision: string;
+}
 
 /** End of a call. Without `response`, `result` and `failure`, the client has cancelled the call, or has left. */
 export interface CallEnd {

@@ -7,8 +7,8 @@ import { concatEdits, type Edit, type SplicedMessage, splicedLength } from '../j
 import { RpcError } from '../jsonrpc/message.js';
 import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import type { Outcome } from '../spec/outcome.js';
 import type { Clock } from '../timing/clock.js';
-import type { Outcome } from '../upstream/port.js';
 
 export type { CallEnd } from '../downstream/port.js';
 

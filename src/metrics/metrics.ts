@@ -6,7 +6,7 @@ import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { MODERN_CODES } from '../mcp/revisions.js';
 import type { EventSource } from '../observe/events/events.js';
-import type { Outcome } from '../upstream/port.js';
+import type { Outcome } from '../spec/outcome.js';
 
 /** Effects of a call: the values of the label `outcome`. */
 export const OUTCOMES = ['ok', 'tool_error', 'not_sent', 'unknown', 'failed'] as const;

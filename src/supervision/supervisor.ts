@@ -7,16 +7,9 @@ import {
   toStopLadder,
 } from '../spec/launch.js';
 import type { ServerSpec } from '../spec/server-spec.js';
+import type { ChildSnapshot, ChildState } from '../spec/server-state.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import {
-  type ChildEffect,
-  type ChildEvent,
-  type ChildSnapshot,
-  type ChildState,
-  initialState,
-  toSnapshot,
-  transition,
-} from './transition.js';
+import { type ChildEffect, type ChildEvent, initialState, toSnapshot, transition } from './transition.js';
 
 export interface SupervisorOptions {
   readonly clock: Clock;

@@ -1,71 +1,6 @@
 import type { ChildExit, Launched, LaunchFault } from '../spec/launch.js';
 import type { ServerSpec } from '../spec/server-spec.js';
-
-/**
- * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.
- *
- * Times (`…At`, `…Since`) are milliseconds on the monotonic clock.
- */
-export interface ChildState {
-  /** The number of the latest launch, never reused. An event with an older number is ignored. */
-  readonly generation: number;
-  /** Failures since the child was last stable, or since an operator started it. */
-  readonly consecutiveFailures: number;
-  /** Installations that failed in a row. They do not count as failures of the child. */
-  readonly installFailures: number;
-  /** Attempts and sessions in a row that a remote server has ended. They do not count as failures of the child. */
-  readonly setbacks: number;
-  /** Launches that replaced an earlier process or connection, after a failure or at an operator's request. */
-  readonly restarts: number;
-  /** Whether the latest launch has not failed for a reason elsewhere, such as the network, before anything ran. */
-  readonly hasRun: boolean;
-  readonly lastExit: ExitRecord | undefined;
-  /** The latest failure, until the child was stable. */
-  readonly lastFailure: FailureRecord | undefined;
-  readonly phase: ChildPhase;
-}
-
-interface ExitRecord extends ChildExit {
-  readonly at: number;
-}
-
-/** `code` and `signal` are null unless the failure was an exit. */
-interface FailureRecord extends ExitRecord {
-  readonly reason: string;
-  /** Absent if the child is at fault. */
-  readonly fault?: Exclude<LaunchFault, 'server'>;
-  /** The child ran and was unfit for use, so it was ended. The reason is a phrase with *it* as the subject. */
-  readonly isUnfit?: boolean;
-}
-
-export type ChildPhase =
-  /** Nothing runs, nothing is planned. */
-  | { readonly kind: 'stopped' }
-  /** Its package is being installed. Nothing runs. */
-  | { readonly kind: 'installing'; readonly since: number }
-  /** Nothing runs until a demand launches the child. */
-  | { readonly kind: 'idle' }
-  /** Launched, or waiting for a start slot while `spawnedAt` is absent. */
-  | { readonly kind: 'starting'; readonly spawnedAt: number | undefined }
-  | { readonly kind: 'ready'; readonly readySince: number }
-  /** Was ready and is silent; a liveness probe runs. */
-  | { readonly kind: 'suspect'; readonly readySince: number }
-  /** The group is being ended on request. */
-  | { readonly kind: 'stopping'; readonly next: AfterStop }
-  /** Failed, and will soon be launched again. */
-  | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** The network does not reach the child, or the child is in trouble. Tried again all the time. */
-  | { readonly kind: 'offline'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** The child does not accept the credentials. Tried again on demand, seldom, or when the credentials change. */
-  | { readonly kind: 'blocked'; readonly parkedAt: number; readonly awaiting: Awaiting }
-  /** Failed too often, or could not be installed. Retried seldom, on demand, or by an operator. */
-  | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
-
-/** Next step when the group has ended. `wake` launches the child at once and does not count as a restart. */
-export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
-
-/** Condition for the next launch of a failed child: its delay, the end of its old group, or both. */
-export type Awaiting = 'both' | 'retry-time' | 'group-gone';
+import type { AfterStop, ChildPhase, ChildSnapshot, ChildState } from '../spec/server-state.js';
 
 /** Something that happened to a child, or a request about it. */
 export type ChildEvent =
@@ -132,20 +67,6 @@ export function initialState(generation = 0): ChildState {
     lastFailure: undefined,
     phase: { kind: 'stopped' },
   };
-}
-
-/** The public facts about a child. Times are milliseconds on the monotonic clock. */
-export interface ChildSnapshot
-  extends Pick<ChildState, 'generation' | 'restarts' | 'consecutiveFailures' | 'lastExit' | 'lastFailure'> {
-  readonly state: ChildPhase['kind'];
-  /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
-  readonly pid: number | undefined;
-  readonly readySince: number | undefined;
-  /** Time of the next launch of a failed child, without a demand. */
-  readonly retryAt: number | undefined;
-  /** The package that is not installed yet, as the configuration writes it. */
-  readonly missing: string | undefined;
-  readonly installingSince: number | undefined;
 }
 
 interface SupervisedChild {

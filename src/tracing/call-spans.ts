@@ -8,7 +8,7 @@ import { RpcError } from '../jsonrpc/message.js';
 import { isErrorResponse, type ResponseEnvelope, type ScanEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { isModernRevision } from '../mcp/revisions.js';
-import type { Outcome } from '../upstream/port.js';
+import type { Outcome } from '../spec/outcome.js';
 import { ATTRIBUTES, CANCELLED, EXECUTE_TOOL, FAULTS_OF_REQUEST, PIPE, TCP, TOOL_ERROR } from './names.js';
 import {
   contextIn,

@@ -4,7 +4,7 @@ import { CallFeed } from '../../src/gateway/call-feed.js';
 import { RpcError } from '../../src/jsonrpc/message.js';
 import { Exposition, Histogram, MAX_TOOLS, Metrics, OUTCOMES } from '../../src/metrics/metrics.js';
 import { EventBus } from '../../src/observe/events/events.js';
-import type { ChildSnapshot } from '../../src/supervision/transition.js';
+import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { startGateway } from '../support/scripted-gateway.js';

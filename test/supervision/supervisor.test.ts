@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { Supervisor } from '../../src/supervision/supervisor.js';
-import type { ChildSnapshot } from '../../src/supervision/transition.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { sampleSpec } from './sample-spec.js';
 import { flush, ScriptedLauncher } from './scripted-launcher.js';

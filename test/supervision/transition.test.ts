@@ -1,13 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LaunchFault } from '../../src/spec/launch.js';
+import type { Awaiting, ChildPhase, ChildState } from '../../src/spec/server-state.js';
 import {
-  type Awaiting,
   backoffDelayMs,
   type ChildEffect,
   type ChildEvent,
-  type ChildPhase,
-  type ChildState,
   initialState,
   transition,
 } from '../../src/supervision/transition.js';

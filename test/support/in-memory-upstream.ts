@@ -3,14 +3,13 @@ import { errorMessage, notificationMessage, requestMessage, resultMessage } from
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import { declares } from '../../src/mcp/handshake.js';
 import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
+import type { CloseReason, Outcome } from '../../src/spec/outcome.js';
 import type { Cancel, Clock } from '../../src/timing/clock.js';
 import {
-  type CloseReason,
   type Dialed,
   type Dialer,
   type DialTarget,
   newDropCounters,
-  type Outcome,
   type RequestHandler,
   type RequestTimeouts,
   type SentRequest,

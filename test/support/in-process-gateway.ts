@@ -14,7 +14,7 @@ import type { ClientOrigin } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import { reportStatus, type ServerReport } from '../../src/gateway/status/status.js';
 import type { FairMemory } from '../../src/io/shared-limit.js';
-import type { ChildSnapshot } from '../../src/supervision/transition.js';
+import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { loadConfig } from './load-config.js';
 import { NothingLeft } from './nothing-left.js';

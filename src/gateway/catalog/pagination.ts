@@ -13,7 +13,8 @@ import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import { type CachingHint, mergeCachingHints, type ResponseEnvelope, readCachingHint } from '../../mcp/envelope.js';
 import { LISTS, type ListFacts, type ListKind } from '../../mcp/methods.js';
 import type { Hmac } from '../../mcp/task-id.js';
-import type { RequestFailure, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestFailure } from '../../spec/outcome.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 
 /** One entry of a list, as bytes of the server. */
 export interface RawEntry {

@@ -14,19 +14,12 @@ import { asOlderInput } from '../../mcp/older-revisions.js';
 import { hasHandshake } from '../../mcp/revisions.js';
 import { signedQuestion, signedQuestions } from '../../mcp/signed-questions.js';
 import type { EventSink } from '../../observe/events/events.js';
+import type { EndedBecause, Outcome, RequestFailure } from '../../spec/outcome.js';
 import type { CallLimits } from '../../spec/server-rules.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Due } from '../../timing/deadlines.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
-import type {
-  EndedBecause,
-  Outcome,
-  RequestFailure,
-  RequestHandler,
-  RequestTimeouts,
-  SentRequest,
-  UpstreamConnection,
-} from '../../upstream/port.js';
+import type { RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { Handling } from './handling.js';
 import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 

@@ -1,6 +1,7 @@
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
+import type { Outcome } from '../../spec/outcome.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
 
 /** The handling of one request and of its response. */
 export interface Handling {

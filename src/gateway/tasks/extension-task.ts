@@ -22,8 +22,9 @@ import { EMPTY_RESULT, errorMessage, join, RPC_CODES, RpcError, resultMessage } 
 import { createScan, RELATED_TASK, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Outcome } from '../../spec/outcome.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Outcome, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { TaskCarrier } from './task-owners.js';
 

@@ -1,4 +1,4 @@
-import type { ChildSnapshot } from '../../supervision/transition.js';
+import type { ChildSnapshot } from '../../spec/server-state.js';
 
 /**
  * Events of the gateway that are logged, counted, shown or recorded.

@@ -12,14 +12,11 @@ import {
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../spec/outcome.js';
 import type { Channel, ChannelReceiver } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
-  type CloseReason,
-  type EndedBecause,
   newDropCounters,
-  type Outcome,
-  type RequestFailure,
   type RequestHandler,
   type RequestTimeouts,
   type SentNotification,

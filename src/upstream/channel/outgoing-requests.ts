@@ -4,18 +4,10 @@ import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable, readId } from '../../jsonrpc/correlation-table.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../spec/outcome.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
-import type {
-  CloseReason,
-  DropCounters,
-  EndedBecause,
-  Outcome,
-  RequestFailure,
-  RequestHandler,
-  RequestTimeouts,
-  SentRequest,
-} from '../port.js';
+import type { DropCounters, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
 
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;

@@ -10,8 +10,8 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvel
 import { METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { isModernRevision } from '../../mcp/revisions.js';
+import type { CloseReason, EndedBecause } from '../../spec/outcome.js';
 import type { Clock } from '../../timing/clock.js';
-import type { CloseReason, EndedBecause } from '../port.js';
 import { type Blocked, BlockedError, isBlocked, type RemoteAccess, said } from './access.js';
 import { Post } from './post.js';
 import { metadataHeaders } from './request-headers.js';

@@ -6,7 +6,7 @@ import { copyInto } from '../../io/byte-reader.js';
 import { readText } from '../../json/json-text.js';
 import type { Envelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import type { EndedBecause, RequestFailure } from '../port.js';
+import type { EndedBecause, RequestFailure } from '../../spec/outcome.js';
 import { BlockedError } from './access.js';
 import { clauseOf, mayHaveRun, meaningOf, type Refusal } from './refusal.js';
 import {

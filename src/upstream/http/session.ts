@@ -1,7 +1,7 @@
 import type { HttpAnswer } from '../../http/decode.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import type { EndedBecause, RequestFailure } from '../../spec/outcome.js';
 import type { MessageReader } from '../channel/message-reader.js';
-import type { EndedBecause, RequestFailure } from '../port.js';
 import { EventStreamReader } from './event-stream.js';
 
 /** Reason for which a connection over HTTP ends by itself. */

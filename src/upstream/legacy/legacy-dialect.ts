@@ -6,10 +6,10 @@ import { METHODS } from '../../mcp/methods.js';
 import { withoutEraMembers } from '../../mcp/older-revisions.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
+import type { Outcome } from '../../spec/outcome.js';
 import { type Channel, type Dialect, EraConnection, failedDial, type OpenOptions } from '../dialect.js';
 import type {
   DialOutcome,
-  Outcome,
   RequestHandler,
   RequestTimeouts,
   SentNotification,

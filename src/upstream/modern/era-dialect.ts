@@ -2,8 +2,9 @@ import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/handshake.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
+import type { Outcome } from '../../spec/outcome.js';
 import { type Channel, type Dialect, failedDial, type OpenOptions } from '../dialect.js';
-import type { DialOutcome, Outcome, SentRequest } from '../port.js';
+import type { DialOutcome, SentRequest } from '../port.js';
 import type { ModernOptions } from './modern-connection.js';
 import { modernMessage, ownRequest, RequestMeta } from './modern-messages.js';
 

@@ -6,10 +6,10 @@ import { type DiscoverResult, offeredRevision } from '../../mcp/handshake.js';
 import { isLogLevel, METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { ModernRevision } from '../../mcp/revisions.js';
+import type { Outcome } from '../../spec/outcome.js';
 import type { Clock } from '../../timing/clock.js';
 import { type Channel, EraConnection, type OpenOptions } from '../dialect.js';
 import type {
-  Outcome,
   RequestHandler,
   RequestTimeouts,
   SentNotification,

@@ -16,9 +16,10 @@ import { METHODS } from '../../mcp/methods.js';
 import { withoutResultMembers } from '../../mcp/older-revisions.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../../mcp/relayed-request.js';
 import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
+import type { CloseReason, EndedBecause, Outcome } from '../../spec/outcome.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
-import type { CloseReason, EndedBecause, Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
+import type { RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
 import { errorText, modernMessage, ownRequest, ownResponse, type RequestMeta, sentText } from './modern-messages.js';
 
 /** Shared by the requests of one connection. */

@@ -8,9 +8,10 @@ import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS, METHODS } from '../../mcp/methods.js';
 import { hasOnly, SUBSCRIPTION_ID } from '../../mcp/older-revisions.js';
 import { isTerminal } from '../../mcp/task-id.js';
+import type { Outcome } from '../../spec/outcome.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
-import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
+import type { SentRequest, UpstreamListener } from '../port.js';
 import { modernMessage, ownNotification, ownRequest, type RequestMeta } from './modern-messages.js';
 
 interface UpstreamListenOptions {

@@ -13,20 +13,13 @@ import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, type SpawnRequest, spawnChild } from '../../process/spawn-child.js';
 import type { StopLadder } from '../../spec/launch.js';
+import type { EndedBecause } from '../../spec/outcome.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { BridgeEvents, BridgeOptions } from '../channel/bridge.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
-import type {
-  Dialed,
-  Dialer,
-  DialOutcome,
-  DialTarget,
-  EndedBecause,
-  UpstreamConnection,
-  UpstreamListener,
-} from '../port.js';
+import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
 import { StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions

@@ -4,13 +4,8 @@ import { MessageFeed } from '../../../src/io/message-feed.js';
 import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
-import type {
-  Outcome,
-  RequestHandler,
-  RequestTimeouts,
-  SentRequest,
-  ServerRequest,
-} from '../../../src/upstream/port.js';
+import type { Outcome } from '../../../src/spec/outcome.js';
+import type { RequestHandler, RequestTimeouts, SentRequest, ServerRequest } from '../../../src/upstream/port.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';

@@ -14,10 +14,10 @@ import { cureOfRemote, findNetworkTrouble } from '../../../gateway/status/status
 import { hintFor } from '../../../json/suggest.js';
 import type { Logger } from '../../../observe/logger.js';
 import type { ChildSpec, RemoteSpec } from '../../../spec/server-spec.js';
+import type { ChildSnapshot } from '../../../spec/server-state.js';
 import { type CatalogueStore, openCatalogues } from '../../../state/catalogue-cache.js';
 import { readSealSecret } from '../../../state/seal.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
-import type { ChildSnapshot } from '../../../supervision/transition.js';
 import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
 import { elapsed, ProgressLine } from '../../terminal.js';
