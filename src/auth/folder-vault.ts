@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Keychain, systemKeychain } from '../config/resolve/secrets.js';
 import { fileErrorIn } from '../errors/file-error.js';
+import { openProcessLock } from '../files/process-lock.js';
 import { type FileWatch, type WatchOptions, watchFiles } from '../files/watch-files.js';
 import {
   createFileSync,
@@ -15,7 +16,6 @@ import {
   replaceFile,
 } from '../files/whole-file.js';
 import { parseJson } from '../json/json-value.js';
-import { openProcessLock } from '../state/process-lock.js';
 import {
   decrypt,
   digest,

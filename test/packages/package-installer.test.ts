@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ProcessLock } from '../../src/files/process-lock.js';
 import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
 import { type Obtained, PackageInstaller } from '../../src/packages/package-installer.js';
 import { PackageStore } from '../../src/packages/package-store.js';
 import type { PackageRequest } from '../../src/spec/server-spec.js';
-import { ProcessLock } from '../../src/state/process-lock.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';

@@ -24,7 +24,7 @@ import { candidateFiles, findConfigFile, userConfigFile } from '../../../config/
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { hintFor } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say, tell, withoutHome } from '../../output.js';

@@ -27,7 +27,7 @@ import { plural } from '../../../gateway/status/status-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { OWN_FOLDER } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';

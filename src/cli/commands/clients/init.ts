@@ -7,7 +7,7 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { confinement } from '../../../sandbox/availability.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';

@@ -21,7 +21,7 @@ import { isRecord } from '../../../json/json-value.js';
 import { LockFile, LockFileError } from '../../../packages/lock-file.js';
 import { openStore } from '../../../packages/package-store.js';
 import { writtenIn } from '../../../packages/written-files.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { packageFolders } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell, withoutHome } from '../../output.js';

@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { type Keychain, readSecretFile, systemKeychain, writeSecretFile } from '../../../config/resolve/secrets.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { hintFor } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { secretFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';

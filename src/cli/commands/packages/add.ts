@@ -21,7 +21,7 @@ import { serverKeyFault, usableServerKey } from '../../../config/schema/server-k
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { yamlLines } from '../../../files/edit/edit-yaml.js';
 import { didYouMean } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { describeOpened, describeVariables } from '../clients/import.js';

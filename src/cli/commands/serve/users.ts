@@ -8,7 +8,7 @@ import { ConfigLocation, readConfigText } from '../../../config/file/find-config
 import { expandHome, namesIn, userVariable } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { realPath, replaceFileSync } from '../../../files/whole-file.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { newToken } from '../../../state/token-file.js';
 import { readTokenFile, withToken } from '../../../users/machine-tokens.js';
 import { folderOf } from '../../../users/user-variables.js';

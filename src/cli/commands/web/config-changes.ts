@@ -19,7 +19,7 @@ import { valueAt } from '../../../files/edit/edit-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../observe/redact.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import type { ConfigChange, ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/contract.js';
 import { PageRefusal } from '../../../web/page-source.js';
 import { difference } from '../../difference.js';

@@ -11,7 +11,7 @@ import { printable } from '../../../json/printable.js';
 import { createLogger } from '../../../observe/logger.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf } from '../../../state/approvals.js';
-import { withChangeLock } from '../../../state/process-lock.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { approvalFolders, callLogFile } from '../../../state/user-files.js';
 import type { CallDetail, CallRow, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';

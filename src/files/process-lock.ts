@@ -1,12 +1,10 @@
 import { mkdir, readdir, rm, truncate, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { UsageError } from '../errors/usage-error.js';
-import { createFileSync, readRegularFile, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { isRunProcess, type RunProcess } from '../process/run-file.js';
-import { changeLockFolder } from './user-files.js';
+import { createFileSync, readRegularFile, replaceFile } from './whole-file.js';
 
 /** The process that holds a lock. */
 export interface LockOwner {
@@ -161,38 +159,4 @@ function parseOwner(text: string): LockOwner | 'released' | undefined {
   const { host, process } = value;
   if (process !== undefined && !isRunProcess(process)) return undefined;
   return { host, process };
-}
-
-/** Longest wait for the lock of changes. Longer than `STALE_AFTER_MS`, and than a program of an MCP client may run. */
-const MAX_WAIT_MS = 120_000;
-
-/**
- * Runs `change` while no other command of this user changes files: the configuration, its environment file, the stored
- * secrets, files of clients, or the journal of `undo`. Without the lock, two commands could read the same content, and the
- * second write would undo the first.
- *
- * `change` must not wait for the user, and must not call this function, because it would wait for itself. A killed command
- * holds no lock. A dry run takes no lock. Throws a `UsageError` if another command holds the lock for two minutes.
- */
-export async function withChangeLock<T>(change: () => T | Promise<T>, { isDryRun = false } = {}): Promise<T> {
-  if (isDryRun) return await change();
-  const release = await acquire();
-  try {
-    return await change();
-  } finally {
-    await release();
-  }
-}
-
-async function acquire(): Promise<() => Promise<void>> {
-  const timeout = AbortSignal.timeout(MAX_WAIT_MS);
-  try {
-    return await openProcessLock(changeLockFolder(), () => {}).acquire(timeout);
-  } catch {
-    if (timeout.aborted) {
-      throw new UsageError('another command of Trunkline is changing files for minutes', 'end it, or try again later');
-    }
-    // The data folder cannot be written. Files elsewhere can still be changed, and a change in the folder reports the reason.
-    return async () => {};
-  }
 }

@@ -1,8 +1,8 @@
 import { mkdirSync, promises, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type LockOwner, ProcessLock } from '../../src/files/process-lock.js';
 import type { RunProcess } from '../../src/process/run-file.js';
-import { type LockOwner, ProcessLock } from '../../src/state/process-lock.js';
 import { folderWith } from '../config/files.js';
 
 const HOST = 'this machine';
