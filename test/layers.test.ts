@@ -25,12 +25,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   mcp: ['json', 'jsonrpc'],
   errors: ['jsonrpc', 'observe/events'],
   // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
-  'observe/events': ['json', 'supervision'],
+  'observe/events': ['json', 'spec'],
+  // The words that everybody uses: the specification of a server, its state, its launch, the end of a request.
+  spec: TEXT,
   // Bytes.
   io: ['json', 'jsonrpc', 'timing'],
   'io/streams': ['io', 'json', 'jsonrpc', 'timing', 'node'],
   // The clients before us.
-  downstream: [...TEXT, 'timing', 'errors', 'io', 'upstream'],
+  downstream: [...TEXT, 'timing', 'errors', 'io', 'spec'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
@@ -105,8 +107,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(MIDDLE.map((folder, at) => [folder, [...BASE, 'io', ...PORTS, ...MIDDLE.slice(0, at)]])),
   gateway: [...BASE, 'io', ...PORTS, ...MIDDLE],
   // What runs and keeps servers.
-  supervision: ['timing'],
-  files: ['json', 'timing', 'errors', 'node', 'npm:chokidar'],
+  supervision: ['timing', 'spec'],
+  files: ['json', 'timing', 'errors', 'process', 'node', 'npm:chokidar'],
   'files/edit': ['json', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
@@ -238,6 +240,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** Packages and folders that single gateway folders need besides. */
 const EXTRA: Readonly<Record<string, readonly string[]>> = {
   'gateway/dispatch': ['upstream/health', 'npm:p-queue'],
+  'gateway/routing': ['npm:@modelcontextprotocol/sdk'],
   'gateway/status': ['upstream/health', 'npm:@modelcontextprotocol/sdk'],
   'gateway/search': ['npm:@modelcontextprotocol/sdk', 'npm:stemmer'],
 };
@@ -265,7 +268,7 @@ describe('the layers', () => {
     const folder = folderOf(file);
     const allowed = [...(ALLOWED[folder] ?? []), ...(EXTRA[folder] ?? [])];
     const forbidden = importsOf(file).filter((target) => {
-      return target !== folder && !allowed.includes('*') && !allowed.includes(target);
+      return target !== folder && target !== 'spec' && !allowed.includes('*') && !allowed.includes(target);
     });
     expect(forbidden).toEqual([]);
   });

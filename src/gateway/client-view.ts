@@ -28,6 +28,7 @@ import type { LargeResults } from './large-results.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
+import { type OwnTool, offeredOf } from './routing/own-tool.js';
 import {
   type Candidates,
   completesNothing,
@@ -39,7 +40,6 @@ import {
 } from './routing/router.js';
 import type { ListDecision, ListModes } from './search/list-modes.js';
 import { unwrapCall } from './search/unwrap-call.js';
-import { type OwnTool, offeredOf } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
 

@@ -36,8 +36,8 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
+import { type OwnTool, offeredOf } from './routing/own-tool.js';
 import { ListModes, mayGetSearch } from './search/list-modes.js';
-import { type OwnTool, offeredOf } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {

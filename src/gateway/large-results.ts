@@ -12,8 +12,8 @@ import { cutResult, type KeptContent } from './cut-result.js';
 import type { EditAnswer } from './dispatch/handling.js';
 import { findLines, readRange } from './read-result.js';
 import type { Backend } from './registry/backend.js';
+import { createOwnTool, type OwnTool, textResult } from './routing/own-tool.js';
 import type { Target } from './routing/router.js';
-import { createOwnTool, type OwnTool, textResult } from './status/own-tool.js';
 
 const MIB = 1024 * 1024;
 /** Limits of all results that are kept. Beyond them, the client with the most bytes loses its oldest result. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type CachedCatalogue, readCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
-import { createStatusTool } from '../../src/gateway/status/own-tool.js';
+import { createStatusTool } from '../../src/gateway/status/status-tools.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../src/gateway/catalog/tool-policy.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
-import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
+import { createOwnTool, textResult } from '../../src/gateway/routing/own-tool.js';
 import { type ServerScript, scriptGateway, startGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOwnTool } from '../../src/gateway/status/own-tool.js';
+import { createOwnTool } from '../../src/gateway/routing/own-tool.js';
 import {
   offering,
   pageOf,

@@ -5,8 +5,8 @@ import { clipText, firstSentence, printable, withoutHiddenCharacters } from '../
 import { suggest } from '../../json/suggest.js';
 import type { Catalog, Route } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
-import { textResult } from '../status/own-tool.js';
-import type { VisibleBackends } from '../status/status-facts.js';
+import type { VisibleBackends } from '../routing/own-tool.js';
+import { textResult } from '../routing/own-tool.js';
 import { type SearchedTool, ToolIndex } from './tool-index.js';
 
 /** A tool that can be found, under its exposed name. */

@@ -1,4 +1,4 @@
-import { createOwnTool, type OwnTool, textResult } from '../status/own-tool.js';
+import { createOwnTool, type OwnTool, textResult } from '../routing/own-tool.js';
 import { CALL_TOOL } from './unwrap-call.js';
 
 /** Number of tools in one answer of the search. */

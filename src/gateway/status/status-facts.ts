@@ -1,9 +1,9 @@
 import type { FairMemory, SharedLimit } from '../../io/shared-limit.js';
 import type { EraSource } from '../../upstream/server-era.js';
-import type { Catalogs, Shadowed } from '../catalog/catalog.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 import type { Sharing } from '../registry/backend-pool.js';
+import type { VisibleBackends } from '../routing/own-tool.js';
 import type { CountedName } from './refused-names.js';
 
 /** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
@@ -109,20 +109,6 @@ export type TracingFacts =
       /** Present while the collector takes no spans. */
       readonly failing: { readonly since: number; readonly fault: string } | undefined;
     };
-
-export interface VisibleBackends {
-  readonly backends: ReadonlyMap<string, Backend>;
-  readonly catalogs: Catalogs;
-  /** Skills that are not listed, because another server has a skill with the same URI. */
-  readonly shadowedSkills?: readonly Shadowed[] | undefined;
-  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
-  readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
-  readonly revision?: string | undefined;
-  /** The principal of the client that asks. Absent if the operator asks. */
-  readonly principal?: string | undefined;
-  /** How the client sees the tools. Absent if no client asks. */
-  readonly decision?: { readonly mode: 'direct' | 'search'; readonly because: string } | undefined;
-}
 
 export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly now: number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createOwnTool, type OwnTool, textResult } from '../../../src/gateway/status/own-tool.js';
-import type { VisibleBackends } from '../../../src/gateway/status/status-facts.js';
+import type { VisibleBackends } from '../../../src/gateway/routing/own-tool.js';
+import { createOwnTool, type OwnTool, textResult } from '../../../src/gateway/routing/own-tool.js';
 import { type ScriptedClient, type ServerScript, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 

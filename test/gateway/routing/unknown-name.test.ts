@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOwnTool, textResult } from '../../../src/gateway/status/own-tool.js';
+import { createOwnTool, textResult } from '../../../src/gateway/routing/own-tool.js';
 import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 
 const status = createOwnTool({ name: 'trunkline__status', inputSchema: { type: 'object' } }, () => textResult('fine'));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createOwnTool, textResult } from '../../../src/gateway/status/own-tool.js';
+import { createOwnTool, textResult } from '../../../src/gateway/routing/own-tool.js';
 import { scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 import {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createRestartTool, createStatusTool } from '../../../src/gateway/status/own-tool.js';
+import type { VisibleBackends } from '../../../src/gateway/routing/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
-import type { StatusFacts, VisibleBackends } from '../../../src/gateway/status/status-facts.js';
+import type { StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
+import { createRestartTool, createStatusTool } from '../../../src/gateway/status/status-tools.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { given, NOTHING_SEEN } from './reporting.js';

@@ -1,33 +1,5 @@
-import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
-import type { Exchange } from '../../downstream/port.js';
-import { toBytes } from '../../json/json-text.js';
-import type { NamedView } from '../catalog/tool-policy.js';
-import type { Backend } from '../registry/backend.js';
-import type { StatusFacts, VisibleBackends } from './status-facts.js';
-
-/** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
-export interface OwnTool {
-  readonly name: string;
-  /** The list entry as JSON. */
-  readonly entry: Uint8Array;
-  /** Whether the tool is listed for clients of these backends and this view. If absent, it is listed for all. */
-  readonly isOffered?: (backends: Iterable<Backend>, named: NamedView | undefined) => boolean;
-  /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
-  call(args: unknown, visible: VisibleBackends, exchange: Exchange): CallToolResult | Promise<CallToolResult>;
-}
-
-export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
-  return { name: tool.name, entry: toBytes(JSON.stringify(tool)), call };
-}
-
-/** The tools that are listed for clients of these backends and this view. */
-export function offeredOf(
-  tools: readonly OwnTool[],
-  backends: readonly Backend[],
-  named: NamedView | undefined,
-): readonly OwnTool[] {
-  return tools.filter(({ isOffered }) => isOffered?.(backends, named) ?? true);
-}
+import { createOwnTool, type OwnTool, textResult, type VisibleBackends } from '../routing/own-tool.js';
+import type { StatusFacts } from './status-facts.js';
 
 interface StatusToolOptions {
   /** Text before the description of the tool. A model reads it without a call. */
@@ -121,10 +93,4 @@ function readServerArgument(
   if (typeof server === 'string' && keys.includes(server)) return { server };
   const known = keys.length === 0 ? 'No server is configured.' : `Configured servers: ${keys.join(', ')}.`;
   return { fault: `There is no server ${JSON.stringify(server)}. ${known}` };
-}
-
-/** Returns a result with one block for each text. */
-export function textResult(texts: string | readonly string[], isError = false): CallToolResult {
-  const content = [texts].flat().map((text) => ({ type: 'text' as const, text }));
-  return { content, ...(isError ? { isError } : {}) };
 }

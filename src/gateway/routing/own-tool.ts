@@ -1,0 +1,51 @@
+import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { Exchange } from '../../downstream/port.js';
+import { toBytes } from '../../json/json-text.js';
+import type { Catalogs, Shadowed } from '../catalog/catalog.js';
+import type { NamedView } from '../catalog/tool-policy.js';
+import type { Backend } from '../registry/backend.js';
+
+/** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
+export interface OwnTool {
+  readonly name: string;
+  /** The list entry as JSON. */
+  readonly entry: Uint8Array;
+  /** Whether the tool is listed for clients of these backends and this view. If absent, it is listed for all. */
+  readonly isOffered?: (backends: Iterable<Backend>, named: NamedView | undefined) => boolean;
+  /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
+  call(args: unknown, visible: VisibleBackends, exchange: Exchange): CallToolResult | Promise<CallToolResult>;
+}
+
+export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
+  return { name: tool.name, entry: toBytes(JSON.stringify(tool)), call };
+}
+
+/** The tools that are listed for clients of these backends and this view. */
+export function offeredOf(
+  tools: readonly OwnTool[],
+  backends: readonly Backend[],
+  named: NamedView | undefined,
+): readonly OwnTool[] {
+  return tools.filter(({ isOffered }) => isOffered?.(backends, named) ?? true);
+}
+
+/** Returns a result with one block for each text. */
+export function textResult(texts: string | readonly string[], isError = false): CallToolResult {
+  const content = [texts].flat().map((text) => ({ type: 'text' as const, text }));
+  return { content, ...(isError ? { isError } : {}) };
+}
+
+/** The servers and lists of a client that calls one of Trunkline's own tools. */
+export interface VisibleBackends {
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly catalogs: Catalogs;
+  /** Skills that are not listed, because another server has a skill with the same URI. */
+  readonly shadowedSkills?: readonly Shadowed[] | undefined;
+  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
+  readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
+  readonly revision?: string | undefined;
+  /** The principal of the client that asks. Absent if the operator asks. */
+  readonly principal?: string | undefined;
+  /** How the client sees the tools. Absent if no client asks. */
+  readonly decision?: { readonly mode: 'direct' | 'search'; readonly because: string } | undefined;
+}
