@@ -379,13 +379,15 @@ export class HttpOutput implements TrackedSink, HttpSession {
   /** Resolves after the time, in milliseconds, or at once when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.options.clock.schedule(ms, resolve);
       const end = () => {
         cancel();
+        // The signal of a stream lasts through all its pauses.
+        signal.removeEventListener('abort', end);
         resolve();
       };
+      const cancel = this.options.clock.schedule(ms, end);
       if (signal.aborted) end();
-      else signal.addEventListener('abort', end, { once: true });
+      else signal.addEventListener('abort', end);
     });
   }
 

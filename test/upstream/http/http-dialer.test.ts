@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
@@ -442,6 +442,22 @@ describe('the stream for messages that answer no request', () => {
     await until('the stream is open again', () => of('GET').length === 3 && notified.length > 0);
     expect(notified).toEqual(['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`));
     expect(told).toEqual([]);
+  });
+
+  it('leaves nothing behind however often it is opened again', async () => {
+    const warnings: string[] = [];
+    const warned = ({ name, message }: Error) => void (name.startsWith('MaxListeners') && warnings.push(message));
+    process.on('warning', warned);
+    onTestFinished(() => void process.off('warning', warned));
+    const { origin, of } = await serve(({ method, response }) => {
+      if (method !== 'GET') return undefined;
+      events(response, ': open\nretry: 1\n\n');
+      response.end();
+      return true;
+    });
+    await connect(origin);
+    await until('the stream was opened often', () => of('GET').length > 20);
+    expect(warnings).toEqual([]);
   });
 });
 
