@@ -83,7 +83,7 @@ describe('a server that writes without end and answers nothing', () => {
 
   it('F64: is restarted after a minute of it, with that reason', async () => {
     // A flood counts as over after a second without a pause, which is a tenth of a second here. A busy machine takes less.
-    const gateway = new InProcessGateway({ servers: { f: {} }, clock: hurryingClock(10) });
+    const gateway = new InProcessGateway({ servers: { f: { startTimeout: '300s' } }, clock: hurryingClock(10) });
     end = () => gateway.end();
     const client = await gateway.connect();
     await gateway.untilState('f', 'ready');

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { hurryingClock } from '../support/hurrying-clock.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, type InProcessOptions, textOf } from '../support/in-process-gateway.js';
-import { until } from '../support/processes.js';
+import { passUntil, until } from '../support/processes.js';
 
 let gateway: InProcessGateway;
 afterEach(() => gateway.end());
@@ -13,6 +13,8 @@ async function start(options: InProcessOptions) {
   return client;
 }
 
+/** The timeout of calls, and that of a ping of Trunkline's. */
+const [MINUTE_MS, PING_MS] = [60_000, 10_000];
 const AGAIN = { restart: { firstDelay: '10ms' } };
 const EXCESSIVE = 'it sent 3 oversized or unfinished messages within a minute';
 
@@ -31,28 +33,30 @@ describe('a server whose messages are too large', () => {
 });
 
 describe('a server that goes silent', () => {
-  /** Its own calls may take two seconds, which pass in a tenth of one. */
-  const HURRIED = { clock: hurryingClock(20) };
-
   it('F44: stopped as with SIGSTOP, is suspected, then restarted; another server is not affected', async () => {
-    const client = await start({ ...HURRIED, servers: { f: { ...AGAIN, timeout: '2s' }, n: {} } });
+    const clock = new FakeClock();
+    const client = await start({ clock, servers: { f: AGAIN, n: {} } });
     const calls = [client.call('f__sigstop'), client.call('f__answer'), client.call('f__answer')];
+    clock.advance(MINUTE_MS);
     for (const call of calls) expect(failureOf(await call)).toMatchObject({ reason: 'timeout', outcome: 'unknown' });
     expect(gateway.status('f').state).toBe('suspect');
     const held = client.call('f__answer');
     expect(textOf(await client.call('n__answer', { nonce: 'n' }))).toBe('n');
+    await passUntil(clock, 'it is ended', () => gateway.status('f').generation === 2);
     expect(failureOf(await held)).toMatchObject({ reason: 'unresponsive', sent: false, outcome: 'not_sent' });
-    await until('it is restarted', () => gateway.status('f').generation === 2);
     expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1 });
     expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
     expect(gateway.status('n')).toMatchObject({ generation: 1, failures: 0 });
   });
 
   it('F45: but only ignores ping and answers list requests, is never restarted', async () => {
-    const client = await start({ ...HURRIED, servers: { f: { args: ['ignore=ping'], timeout: '2s' } } });
+    const clock = new FakeClock();
+    const client = await start({ clock, servers: { f: { args: ['ignore=ping'] } } });
     const silent = Array.from({ length: 3 }, () => client.call('f__silent'));
+    clock.advance(MINUTE_MS);
     for (const call of silent) expect(failureOf(await call).reason).toBe('timeout');
     expect(gateway.status('f').state).toBe('suspect');
+    clock.advance(PING_MS);
     await gateway.untilState('f', 'ready');
     expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
     expect(gateway.status('f')).toMatchObject({ generation: 1, restarts: 0, lastFailure: null });

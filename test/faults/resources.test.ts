@@ -1,24 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { hurryingClock } from '../support/hurrying-clock.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
-import { liveMembers, until } from '../support/processes.js';
+import { liveMembers, passUntil } from '../support/processes.js';
 
 const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 }, startTimeout: '300s' };
-
-/** The checks are 500 ms apart. */
-const clock = () => hurryingClock(10);
 
 describe.runIf(process.platform === 'linux')('a server that uses more than it may', () => {
   it('F69: is restarted for its memory, which its log and the status say, and its calls in flight fail', async () => {
     const servers = { f: { ...SOON, limits: { memory: '300MiB' } }, other: {} };
-    const gateway = InProcessGateway.start({ servers, clock: clock() });
+    const clock = new FakeClock();
+    const gateway = InProcessGateway.start({ servers, clock });
     const client = await gateway.connect();
     await gateway.untilState('f', 'ready');
     const { pid: other } = await gateway.untilState('other', 'ready');
     const silent = client.call('f__silent');
     await client.call('f__eat', { mib: 400 });
+    await passUntil(clock, 'it is started again', () => gateway.status('f').generation === 2);
     expect(failureOf(await silent)).toMatchObject({ reason: 'child_exited', outcome: 'unknown' });
-    await until('it runs again', () => gateway.status('f').state === 'ready');
+    await gateway.untilState('f', 'ready');
     const reason = expect.stringMatching(/^it used [34]\d\d(\.\d)? MiB of memory, limit 300 MiB$/);
     expect(gateway.status('f')).toMatchObject({ generation: 2, restarts: 1, lastFailure: reason });
     const logged = gateway.log.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'server backoff');
@@ -28,28 +27,27 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
   });
 
   it('F69: is restarted for the number of its processes, and none of them is left', async () => {
-    const gateway = InProcessGateway.start({
-      servers: { f: { ...SOON, limits: { processes: 3 } } },
-      clock: clock(),
-    });
+    const clock = new FakeClock();
+    const gateway = InProcessGateway.start({ servers: { f: { ...SOON, limits: { processes: 3 } } }, clock });
     const client = await gateway.connect();
     const { pid } = await gateway.untilState('f', 'ready');
     await client.call('f__fork', { count: 2 });
-    await until('it was checked', () => gateway.status('f').usage?.processes === 3);
+    await passUntil(clock, 'it was checked', () => gateway.status('f').usage?.processes === 3);
     await client.call('f__fork', { count: 3 });
-    await until('it runs again', () => gateway.status('f').generation === 2 && gateway.status('f').state === 'ready');
+    await passUntil(clock, 'it is started again', () => gateway.status('f').generation === 2);
+    await gateway.untilState('f', 'ready');
     expect(gateway.status('f')).toMatchObject({ lastFailure: 'it ran 6 processes, limit 3' });
     expect(liveMembers([pid ?? 0])).toEqual([]);
   });
 
   it('F69: is parked if it does so each time', async () => {
     const restart = { ...SOON.restart, budget: 2 };
-    const gateway = InProcessGateway.start({
-      servers: { f: { ...SOON, restart, limits: { memory: '1MiB' } } },
-      clock: clock(),
-    });
+    const clock = new FakeClock();
+    const servers = { f: { ...SOON, restart, limits: { memory: '1MiB' } } };
+    const gateway = InProcessGateway.start({ servers, clock });
     await gateway.connect();
-    const report = await gateway.untilState('f', 'parked');
+    await passUntil(clock, 'it is parked', () => gateway.status('f').state === 'parked');
+    const report = gateway.status('f');
     expect(report).toMatchObject({ generation: 2, lastFailure: expect.stringContaining('of memory, limit 1 MiB') });
     expect(report.problem).toContain('It is parked, because it failed 2 times in a row');
   });
