@@ -134,9 +134,10 @@ function addTools(program: CliCommand): void {
       'Checks the configuration and starts every server, or the named servers, once. Shows the time to ready and the number of listed, quarantined and denied tools. For each server that fails, shows the cause, its last output, and what to do.',
     )
     .option('--user <NAME>', 'start the servers as this user, with the variables below `gateway.http.auth.variables`')
+    .option(...MACHINE)
     .option('--json', 'print the result as JSON')
     .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
-    .example('trunkline check --user ann@example.com')
+    .example('trunkline check --user ann@example.com', 'trunkline check --user ci --machine')
     .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
     .runs(async () => (await import('./commands/config/check.js')).check);
   program
@@ -602,19 +603,54 @@ function addSetup(program: CliCommand): void {
     .argument('<NAME>', 'the name of the machine: small letters, digits, `.`, `_` and `-`')
     .summary('make a token for a machine, such as a CI job')
     .description(
-      'Makes a token for a program without a person, and prints it once. The file of `gateway.http.auth.tokens` gets its name, its hash and its groups. A running gateway accepts the token within a second. To replace a token, add another one with the same name, and remove the line of the earlier one later.',
+      'Makes a token for a program without a person, and prints it once. The file of `gateway.http.auth.tokens` gets its name, its hash and its groups. A running gateway accepts the token within a second. To replace a token, add another one with the same name, and remove the earlier one later.',
     )
     .option('--group <GROUP>', 'a group of the machine, for the views of groups; repeatable', collect)
     .option('--json', 'print the name, the groups, the file and the token as JSON')
     .example('trunkline token add prometheus', 'trunkline token add ci --group engineering')
     .runs(async () => (await import('./commands/serve/users.js')).addToken);
-  program
-    .command('user')
-    .summary('store variables of the users of an HTTP gateway')
+  token
+    .command('list')
+    .summary('list the machines that have a token')
+    .description('Lists the machines of the file of `gateway.http.auth.tokens`, and their groups. Shows no token.')
+    .option('--json', 'print the machines as JSON')
+    .example('trunkline token list')
+    .runs(async () => (await import('./commands/serve/users.js')).listTokens);
+  token
+    .command('remove')
+    .argument('<NAME>', 'the name of the machine')
+    .summary('remove the tokens of a machine')
+    .description('Removes the tokens of a machine. A running gateway notices within a second, and ends no open stream.')
+    .option('--earlier', 'keep the token that was added last')
+    .option('--json', 'print the name, the number of tokens and the file as JSON')
+    .example('trunkline token remove ci', 'trunkline token remove ci --earlier')
+    .runs(async () => (await import('./commands/serve/users.js')).removeToken);
+  const user = program.command('user');
+  user
+    .summary('store, list or remove variables of the users of an HTTP gateway')
     .description(
       `Users of \`gateway.http.auth\` have variables of their own, to which a configuration refers with \${user:NAME}.`,
     )
-    .example('trunkline user set ann@example.com GITHUB_TOKEN')
+    .example('trunkline user set ann@example.com GITHUB_TOKEN', 'trunkline user list');
+  user
+    .command('list')
+    .argument('[NAME]', 'a user or a machine; without it, all')
+    .summary('list users and machines, their variables, and what they lack')
+    .description('Lists the names of variables, those that servers need and that have no value, too. Shows no values.')
+    .option('--json', 'print the users as JSON')
+    .example('trunkline user list', 'trunkline user list ann@example.com')
+    .runs(async () => (await import('./commands/serve/users.js')).listUsers);
+  user
+    .command('remove')
+    .argument('<NAME>', 'the user, as the claim `userClaim` names it')
+    .argument('[VARIABLE]', 'the variable; without it, all variables of the user')
+    .summary('remove a variable of a user, or all')
+    .description('Removes values of a user. It applies to the next session of the user; processes that run keep them.')
+    .option(...MACHINE)
+    .option('--json', 'print the name, the removed variables and their folder as JSON')
+    .example('trunkline user remove ann@example.com GITHUB_TOKEN', 'trunkline user remove ci --machine')
+    .runs(async () => (await import('./commands/serve/users.js')).removeVariables);
+  user
     .command('set')
     .argument('<NAME>', 'the user, as the claim `userClaim` names it')
     .argument('<VARIABLE>', 'the variable, such as GITHUB_TOKEN')
@@ -622,7 +658,7 @@ function addSetup(program: CliCommand): void {
     .description(
       `Stores the value of \${user:VARIABLE} for a user, in the folder of \`gateway.http.auth.variables\`. Asks for the value, or reads it from stdin. It applies to the next session of the user.`,
     )
-    .option('--machine', 'NAME is a machine, as in the file of `gateway.http.auth.tokens`')
+    .option(...MACHINE)
     .option('--json', 'print the name, the variable and the file as JSON')
     .example(
       'trunkline user set ann@example.com GITHUB_TOKEN',
@@ -713,6 +749,9 @@ const GATEWAY = [
   '--gateway <PID|URL>',
   'this gateway, as `trunkline ps --all` lists it, instead of the usual one',
 ] as const;
+
+/** The option of the commands about a user. */
+const MACHINE = ['--machine', 'NAME is a machine, as in the file of `gateway.http.auth.tokens`'] as const;
 
 /** Scripts may give the option to every command that changes files. */
 const YES = ['-y, --yes', 'do not ask; this command never does'] as const;

@@ -95,7 +95,17 @@ export function withToken(text: string, file: string, { name, hash, groups }: Ne
   return `${before}${line}\n`;
 }
 
-function machinesIn(text: string, file: string): ReadonlyMap<string, User> {
+/** Returns the text without the lines of a machine, or without all but its last line, and the number of lines that are gone. */
+export function withoutTokens(text: string, file: string, name: string, isLastKept: boolean) {
+  machinesIn(text, file);
+  const lines = text.split('\n');
+  const own = lines.flatMap((line, at) => (LINE.exec(line.trim())?.[1] === name ? [at] : []));
+  const gone = new Set(isLastKept ? own.slice(0, -1) : own);
+  return { text: lines.filter((_, at) => !gone.has(at)).join('\n'), count: gone.size };
+}
+
+/** The machines of a token file, one for each token, in its order. Throws a `UsageError` for a text with a mistake. */
+export function machinesIn(text: string, file: string): ReadonlyMap<string, User> {
   const machines = new Map<string, User>();
   for (const [at, each] of text.split('\n').entries()) {
     const line = each.trim();

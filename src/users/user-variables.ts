@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { asUserVariables, userVariable } from '../config/resolve/references.js';
@@ -88,6 +89,20 @@ export class UserVariables {
     this.#reported.add(fault);
     this.#options.onFault(file, reason);
   }
+}
+
+/** The users and machines with a folder below the folder of all variables, and the names of their variables. */
+export function storedVariables(folder: string): (Pick<User, 'name' | 'kind'> & { variables: string[] })[] {
+  const filesIn = (path: string) => (existsSync(path) ? readdirSync(path).filter((name) => !name.startsWith('.')) : []);
+  return (['user', 'machine'] as const).flatMap((kind) =>
+    filesIn(join(folder, `${kind}s`)).map((own) => {
+      const name = Buffer.from(
+        own.replaceAll(/%([0-9A-F]{2})/g, (_, byte) => String.fromCharCode(Number.parseInt(byte, 16))),
+        'latin1',
+      );
+      return { name: name.toString(), kind, variables: filesIn(join(folder, `${kind}s`, own)).sort() };
+    }),
+  );
 }
 
 /** The folder of a user below the folder of all variables; `undefined` if the name is too long for a folder. */

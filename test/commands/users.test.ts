@@ -136,12 +136,11 @@ describe('two machines with tokens and variables of their own', () => {
     expect(result.content[0].text).toContain('the variable KEY of the machine eve is not set');
     // Every command says the same about the server, which runs for the others.
     const config = ['--config', place.file('trunkline.yaml')];
-    for (const words of [['status'], ['status', 'own'], ['ps'], ['tools'], ['doctor', '--offline']]) {
-      const { stdout, stderr } = await place.run([...words, ...config]);
-      expect(stdout + stderr, words.join(' ')).toContain('the variable KEY of the machine eve is not set');
-      expect(stdout + stderr, words.join(' ')).toContain('`trunkline user set eve KEY --machine`');
+    for (const command of ['status', 'ps', 'tools']) {
+      const { stdout, stderr } = await place.run([command, ...config]);
+      expect(stdout + stderr, command).toContain('the variable KEY of the machine eve is not set');
+      expect(stdout + stderr, command).toContain('`trunkline user set eve KEY --machine`');
     }
-    expect((await place.run(['list', ...config])).stdout).toMatch(/^own +ready/m);
     const called = await place.run(['call', 'own__where', ...config]);
     expect(called.stderr).toContain('the variable KEY of the user is not set; run `trunkline user set USER KEY`');
     await eve.end();
@@ -150,12 +149,19 @@ describe('two machines with tokens and variables of their own', () => {
   });
 
   it.each([
-    { args: [], code: 0, says: /^own +per user .*trunkline check --user NAME/ms },
+    { args: [], code: 0, says: /^own +per user .*trunkline check --user NAME.*`trunkline user list`/ms },
     { args: ['--user', 'ann'], code: 0, says: /^own +ready/m },
+    { args: ['--user', 'bob', '--machine'], code: 0, says: /^own +ready/m },
+    { args: ['--user', 'eve', '--machine'], code: 1, says: /set eve KEY --machine/ },
     { args: ['--user', 'bob'], code: 1, says: /^own +misconfigured .*the variable KEY of the user bob is not set/ms },
   ])('have servers that `check $args` tries', async ({ args, code, says }) => {
     const tried = await place.run(['check', 'own', ...args, '--config', place.file('trunkline.yaml')]);
     expect(tried).toMatchObject({ code, stdout: expect.stringMatching(says) });
+  });
+
+  it('have servers that `list` shows as the gateway does', async () => {
+    const { stdout } = await place.run(['list', '--config', place.file('trunkline.yaml')]);
+    expect(stdout).toMatch(/^own +ready/m);
   });
 
   it('are admitted and shut out when the file of tokens changes', async () => {
@@ -239,12 +245,23 @@ describe('a machine whose token `trunkline token add` makes', () => {
     await client.initialize();
     expect((await where(client, 'own')).env.SECRET_KEY).toBe('value of new');
     await client.end();
+    expect((await run('token list')).stdout).toMatch(/^NAME +GROUPS\nann +anns?\n?.*^new +anns$/ms);
+    expect((await run('user list')).stdout).toMatch(/^ann +user +KEY +-\n.*^new +machine +KEY +-$/ms);
+    expect((await run('user remove new KEY --machine')).stderr).toContain('Removed KEY of the machine new.');
+    expect(existsSync(place.file('variables/machines/new'))).toBe(false);
+    expect((await run('user list new')).stdout).toMatch(/^new +machine +- +KEY$/m);
+    expect((await run('token remove new')).stderr).toContain('Removed 1 token of new.');
+    expect(readFileSync(place.file('machines'), 'utf8')).not.toContain(sha256(token));
+    await expect.poll(() => place.statusOf(running, { authorization: `Bearer ${token}` })).toBe(401);
+    expect(await place.statusOf(running, { authorization: `Bearer ${tokenOf('ann')}` })).toBe(200);
   });
 
   it.each([
     ['token add new', {}, 'has no `gateway.http.auth.tokens`; add it'],
     ['user set ann KEY', { tokens: 'machines' }, 'has no `gateway.http.auth.variables`; add it'],
     ['token add New', { tokens: 'machines' }, '`New` cannot be written into'],
+    ['token remove new', { tokens: 'machines' }, 'has no token of new; `trunkline token list` shows the names'],
+    ['user remove ann', { tokens: 'machines', variables: 'v' }, 'the user ann has no variable; `trunkline user list`'],
     ['user set ann a-b', { tokens: 'machines', variables: 'v' }, '`a-b` is not a name of a variable'],
     ['user set ann KEY', { tokens: 'machines', variables: 'v' }, 'the value is empty, so nothing was stored'],
   ])('is not made by a wrong command: %s, with %j', async (words, auth, message) => {

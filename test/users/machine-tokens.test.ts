@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MachineTokens, withToken } from '../../src/users/machine-tokens.js';
+import { MachineTokens, withoutTokens, withToken } from '../../src/users/machine-tokens.js';
 import { sha256 } from '../support/sha256.js';
 
 let folder: string;
@@ -48,6 +48,16 @@ describe('the tokens of machines', () => {
     [`ci ${TWO}`, 'line 2 of FILE has the token of another line, of first'],
   ])('are not read from a file with the line %s', (line, message) => {
     expect(() => open(`first ${TWO}\n${line}\n`)).toThrow(message.replace('FILE', file));
+  });
+
+  it.each([
+    ['all', 'ci', false, `# ci\n\nnightly ${TWO}\n`, 2],
+    ['the earlier', 'ci', true, `# ci\n\nnightly ${TWO}\n ci ${ONE} a\n`, 1],
+    ['no earlier', 'nightly', true, undefined, 0],
+    ['no', 'i', false, undefined, 0],
+  ])('lose %s of %s, and every other line stays as it is', (_, name, isLastKept, after, count) => {
+    const before = `# ci\nci\t${sha256('three')}\n\nnightly ${TWO}\n ci ${ONE} a\n`;
+    expect(withoutTokens(before, file, name, isLastKept)).toEqual({ text: after ?? before, count });
   });
 
   it.each([

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { folderName, UserVariables } from '../../src/users/user-variables.js';
+import { folderName, folderOf, storedVariables, UserVariables } from '../../src/users/user-variables.js';
 
 let folder: string;
 const faults: [file: string, reason: string][] = [];
@@ -83,6 +83,22 @@ describe('the variables of a user', () => {
       'it is too large',
       'it is a folder, not a file',
     ]);
+  });
+});
+
+describe('the folder of all variables', () => {
+  it('tells whose variables are there, under the names that the users have', () => {
+    for (const name of ['ann@example.com', 'auth0|Ann', '.', 'ä'])
+      store([...(folderOf({ name, kind: 'user' }) ?? []), 'TOKEN'].join('/'), 'x');
+    store('machines/ci/KEY', 'x');
+    store('machines/ci/..data', 'x');
+    store('machines/..2026/KEY', 'x');
+    const found = storedVariables(folder).map(({ name, kind, variables }) => [kind, name, ...variables]);
+    expect(found.sort()).toEqual([
+      ['machine', 'ci', 'KEY'],
+      ...['.', 'ann@example.com', 'auth0|Ann', 'ä'].map((name) => ['user', name, 'TOKEN']),
+    ]);
+    expect(storedVariables(join(folder, 'none'))).toEqual([]);
   });
 });
 

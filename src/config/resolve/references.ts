@@ -92,9 +92,10 @@ export function commandLine(text: string): string {
   });
 }
 
-/** The names of the variables that these texts refer to, sorted, each once. */
-export function namesIn(texts: readonly string[]): string[] {
-  const names = texts.flatMap((text) => [...text.matchAll(REFERENCE)].flatMap(({ groups }) => groups?.name ?? []));
+/** The names of the variables that these texts refer to, or need because they have no default, sorted, each once. */
+export function namesIn(texts: readonly string[], areNeeded = false): string[] {
+  const found = texts.flatMap((text) => [...text.matchAll(REFERENCE)].map(({ groups }) => groups ?? {}));
+  const names = found.flatMap(({ name, fallback }) => (areNeeded && fallback !== undefined ? [] : (name ?? [])));
   return [...new Set(names)].sort();
 }
 

@@ -8,6 +8,7 @@ import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import { currentFolder } from '../../../config/resolve/resolve-config.js';
 import { someOf } from '../../../doctor/finding.js';
+import type { User } from '../../../downstream/port.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { cureOfRemote, findNetworkTrouble } from '../../../gateway/status/status-advice.js';
@@ -33,11 +34,11 @@ export interface Once {
   readonly ending: AbortSignal;
 }
 
-interface RunOnceOptions extends Pick<ComposeOptions, 'trial'> {
+export interface RunOnceOptions extends Pick<ComposeOptions, 'trial'> {
   readonly isReview?: boolean;
   readonly isQuiet?: boolean;
-  /** Starts the servers with the variables of this user. */
-  readonly user?: string | undefined;
+  /** Starts the servers with the variables of this user or machine. */
+  readonly user?: Pick<User, 'name' | 'kind'> | undefined;
 }
 
 /**
@@ -92,12 +93,12 @@ export async function runOnce(
 }
 
 /** The configuration with the servers that a user gets over HTTP. */
-async function asUser(config: Config, name: string): Promise<Config> {
+async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'>): Promise<Config> {
   const folder = config.gateway.http.auth?.variables;
   if (folder === undefined)
     throw new UsageError(
       'users have no variables, because `gateway.http.auth.variables` is not set',
-      `set it to a folder with the files \`users/${name}/NAME\`, or leave \`--user\` out`,
+      `set it to a folder with the files \`${kind}s/${name}/NAME\`, or leave \`--user\` out`,
     );
   const { UserVariables } = await import('../../../users/user-variables.js');
   const variables = new UserVariables({
@@ -105,7 +106,7 @@ async function asUser(config: Config, name: string): Promise<Config> {
     names: () => config.servers.flatMap((server) => server.variables),
     onFault: (file, reason) => tell(`The variable ${file} cannot be used: ${reason}`),
   });
-  const origin = variables.originOf({ principal: name, name, kind: 'user', groups: [] });
+  const origin = variables.originOf({ principal: name, name, kind, groups: [] });
   return { ...config, servers: config.servers.map((server) => config.serverFor(server.key, origin) ?? server) };
 }
 

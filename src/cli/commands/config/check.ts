@@ -1,17 +1,32 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { programOf } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
-import { chooseServers, type Diagnosis, examine, outputOf, runOnce, type TriedServer } from '../calls/run-once.js';
+import {
+  chooseServers,
+  type Diagnosis,
+  examine,
+  outputOf,
+  type RunOnceOptions,
+  runOnce,
+  type TriedServer,
+} from '../calls/run-once.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
-export async function check({ settings, words, isJson, options }: Invocation<{ user: string }>): Promise<number> {
-  return (await tryServers(settings, words, { isJson, user: options.user })).exitCode;
+export async function check({
+  settings,
+  words,
+  isJson,
+  options: { user: name, machine },
+}: Invocation<{ user: string; machine: true }>): Promise<number> {
+  if (name === undefined && machine) throw new UsageError('`--machine` needs a name', 'add `--user NAME`');
+  const user = name === undefined ? undefined : ({ name, kind: machine ? 'machine' : 'user' } as const);
+  return (await tryServers(settings, words, { isJson, user })).exitCode;
 }
 
 /**
@@ -25,7 +40,7 @@ export async function tryServers(
     isJson,
     user,
     emit = printJson,
-  }: { readonly isJson: boolean; readonly user?: string | undefined; readonly emit?: EmitJson },
+  }: { readonly isJson: boolean; readonly user?: RunOnceOptions['user']; readonly emit?: EmitJson },
 ) {
   const sound: string[] = [];
   const open: string[] = [];
@@ -140,7 +155,11 @@ function toRemarks(group: readonly Result[]): string[] {
   const onPackages = group.flatMap((each) => each.packageRemarks.map((remark) => `  ${remark}`));
   const fault = diagnosis ?? unlisted;
   if (isOfUsers)
-    return ['', `${names}: ${server.problem?.message}`, '  To start it as a user, run: trunkline check --user NAME'];
+    return [
+      '',
+      `${names}: ${server.problem?.message}`,
+      '  To start it as a user, run: trunkline check --user NAME. `trunkline user list` shows who lacks a variable',
+    ];
   if (fault !== undefined) {
     const output = outputOf(report).filter((line) => line !== fault.reason);
     return ['', `${names}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackages];

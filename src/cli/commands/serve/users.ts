@@ -1,19 +1,21 @@
 import { createHash } from 'node:crypto';
-import { chownSync, existsSync, statSync } from 'node:fs';
+import { chownSync, existsSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { checkFile } from '../../../config/file/check-file.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
-import { expandHome, namesIn, userVariable } from '../../../config/resolve/references.js';
+import { expandHome, namesIn, textsOf, userVariable } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { realPath, replaceFileSync } from '../../../files/whole-file.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { newToken } from '../../../state/token-file.js';
-import { readTokenFile, withToken } from '../../../users/machine-tokens.js';
-import { folderOf } from '../../../users/user-variables.js';
+import { machinesIn, readTokenFile, withoutTokens, withToken } from '../../../users/machine-tokens.js';
+import { folderOf, storedVariables } from '../../../users/user-variables.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson } from '../../output.js';
+import { lookOf, table } from '../../terminal.js';
 import { checkedValue, NAME_OF_VARIABLE, readValue } from '../config/secret.js';
 
 /** `trunkline token add`: makes a token for a machine, prints it, and stores its hash in the file of `auth.tokens`. */
@@ -36,6 +38,100 @@ export async function addToken({
   return EXIT.ok;
 }
 
+/** `trunkline token list`: the machines that have a token, one for each token, and their groups. */
+export async function listTokens({ settings, isJson }: Invocation): Promise<number> {
+  const { path: file } = placeOf('tokens', settings);
+  const tokens = machinesOf(file).map(({ name, groups }) => ({ name, groups }));
+  if (isJson) await printJson({ file, tokens });
+  else await printRows(['NAME', 'GROUPS'], ...tokens.map(({ name, groups }) => [name, listed(groups)]));
+  return EXIT.ok;
+}
+
+/** `trunkline token remove`: removes all tokens of a machine, or with `--earlier` all but the one that was added last. */
+export async function removeToken({
+  settings,
+  words: [name = ''],
+  options: { earlier },
+  isJson,
+}: Invocation<{ earlier: true }>): Promise<number> {
+  const { path: file } = placeOf('tokens', settings);
+  const removed = await withChangeLock(() => {
+    const { text, count } = withoutTokens(readTokenFile(file) ?? '', file, name, earlier === true);
+    if (count > 0) writeFor(file, text, 0o644);
+    return count;
+  });
+  if (removed === 0) {
+    const message = `${file} has no ${earlier ? 'earlier ' : ''}token of ${name}`;
+    throw new UsageError(message, '`trunkline token list` shows the names');
+  }
+  if (isJson) await printJson({ name, removed, file });
+  note(
+    `Removed ${plural(removed, 'token')} of ${name}. A running gateway notices within a second, and ends no open stream.`,
+  );
+  return EXIT.ok;
+}
+
+/** `trunkline user list`: the users with variables, the machines with variables or a token, and what each lacks. */
+export async function listUsers({ settings, words: [name], isJson }: Invocation): Promise<number> {
+  const { path: folder, tokens, names } = placeOf('variables', settings);
+  const users = knownUsers(folder, tokens)
+    .filter((user) => name === undefined || name === user.name)
+    .map((user) => ({ ...user, missing: names(true).filter((each) => !user.variables.includes(each)) }));
+  if (isJson) await printJson({ folder, users });
+  else {
+    const rows = users.map((each) => [each.name, each.kind, listed(each.variables), listed(each.missing)]);
+    await printRows(['NAME', 'KIND', 'VARIABLES', 'MISSING'], ...rows);
+  }
+  return EXIT.ok;
+}
+
+/** The users and machines with a variable in the folder, and the machines with a token. */
+export function knownUsers(folder: string, tokens: string | undefined) {
+  const stored = storedVariables(folder);
+  const others = new Set(tokens === undefined ? [] : machinesOf(tokens).map(({ name }) => name));
+  for (const { name, kind } of stored) if (kind === 'machine') others.delete(name);
+  return [...stored, ...[...others].map((name) => ({ name, kind: 'machine' as const, variables: [] as string[] }))];
+}
+
+function machinesOf(file: string) {
+  return [...machinesIn(readTokenFile(file) ?? '', file).values()];
+}
+
+function listed(names: readonly string[]): string {
+  return names.join(', ') || '-';
+}
+
+async function printRows(...rows: readonly string[][]): Promise<void> {
+  await print(table(rows, lookOf(process.stdout)));
+}
+
+/** `trunkline user remove`: removes a variable of a user or a machine, or all of them. */
+export async function removeVariables({
+  settings,
+  words: [name = '', variable],
+  options: { machine },
+  isJson,
+}: Invocation<{ machine: true }>): Promise<number> {
+  const { path } = placeOf('variables', settings);
+  const kind = machine === true ? 'machine' : 'user';
+  const { variables = [] } = storedVariables(path).find((each) => each.name === name && each.kind === kind) ?? {};
+  const removed = variables.filter((each) => variable === undefined || each === variable);
+  if (removed.length === 0) {
+    const message = `the ${kind} ${name} has no variable${variable === undefined ? '' : ` ${variable}`}`;
+    throw new UsageError(message, '`trunkline user list` shows the variables of all');
+  }
+  const folder = join(path, ...(folderOf({ name, kind }) ?? []));
+  await withChangeLock(() => {
+    for (const each of removed) rmSync(join(folder, each));
+    if (removed.length === variables.length) rmSync(folder, { recursive: true });
+  });
+  if (isJson) await printJson({ name, kind, removed, folder });
+  note(
+    `Removed ${listed(removed)} of the ${kind} ${name}. It applies to the next session; processes that run keep it.`,
+  );
+  return EXIT.ok;
+}
+
 /** `trunkline user set`: stores the value of a variable of a user or a machine in the folder of `auth.variables`. */
 export async function setVariable({
   settings,
@@ -43,7 +139,7 @@ export async function setVariable({
   options: { machine },
   isJson,
 }: Invocation<{ machine: true }>): Promise<number> {
-  const { path, text } = placeOf('variables', settings);
+  const { path, names } = placeOf('variables', settings);
   const kind = machine === true ? 'machine' : 'user';
   const folder = name === '' ? undefined : folderOf({ name, kind });
   if (folder === undefined) throw new UsageError(`the name of a ${kind} is missing or too long`, `name a ${kind}`);
@@ -52,19 +148,25 @@ export async function setVariable({
   const value = checkedValue(await readValue(variable));
   const file = join(path, ...folder, variable);
   await withChangeLock(() => writeFor(file, value, 0o600));
-  const isUsed = namesIn([text]).some((each) => userVariable(each) === variable);
+  const isUsed = names().includes(variable);
   if (isJson) await printJson({ name, kind, variable, file, used: isUsed });
   note(`Stored ${variable} of the ${kind} ${name} in ${file}. It applies to the next session.`);
   if (!isUsed) note(`No server of the configuration refers to \${user:${variable}} yet.`);
   return EXIT.ok;
 }
 
-/** The path of a setting of `gateway.http.auth`, and the text of the configuration. Throws a `UsageError` if it is not set. */
+/**
+ * The path of a setting of `gateway.http.auth`, that of the tokens, and the names of the variables of users to which servers refer, or
+ * that they need. Throws a `UsageError` if the setting is not set.
+ */
 function placeOf(setting: 'tokens' | 'variables', settings: GlobalOptions) {
   const { file } = new ConfigLocation(settings);
-  const text = readConfigText(file);
-  const named = checkFile(text, file).gateway.http.auth?.[setting];
-  if (named !== undefined) return { path: resolve(dirname(file), expandHome(named, homedir())), text };
+  const { gateway, servers } = checkFile(readConfigText(file), file);
+  const near = (path: string) => resolve(dirname(file), expandHome(path, homedir()));
+  const { [setting]: named, tokens } = gateway.http.auth ?? {};
+  const texts = servers.flatMap(({ entry }) => textsOf(entry));
+  const names = (areNeeded?: boolean) => namesIn(texts, areNeeded).flatMap((name) => userVariable(name) ?? []);
+  if (named !== undefined) return { path: near(named), tokens: tokens === undefined ? tokens : near(tokens), names };
   const path = setting === 'tokens' ? 'machines' : 'variables';
   throw new UsageError(
     `${file} has no \`gateway.http.auth.${setting}\``,
