@@ -116,7 +116,7 @@ describe('the token', () => {
 
 describe('the limits of the configuration', () => {
   it('apply to bodies, sessions, their idle time and silent streams', async () => {
-    const http = { maxBody: '1KiB', maxSessions: 2, sessionIdle: '1s', keepAlive: '1s' };
+    const http = { maxBody: '1KiB', maxSessions: 2, sessionIdle: '3s', keepAlive: '1s' };
     const running = await serve({ gateway: { http } });
     const session = await place.initialize(running);
     const listening = await fetch(running.url, { headers: place.headers({ ...session, accept: 'text/event-stream' }) });

@@ -92,7 +92,7 @@ describe('clients of revision 2026-07-28', () => {
     writeFileSync(place.file('key'), `${'k'.repeat(44)}\n`, { mode: 0o600 });
     // Together they have more tools than fit on one page.
     const servers = { one: place.server(MANY), two: place.server(MANY) };
-    const options = { servers, gateway: { sealKeyFile: 'key' } };
+    const options = { servers, gateway: { sealKeyFile: 'key', startupWait: '300s' } };
     const [first, second] = [await place.serve(options), await place.serve(options)];
     const { result } = await listTools(first);
     expect(result?.tools).toHaveLength(1_000);

@@ -10,7 +10,7 @@ afterEach(() => place.dispose());
 
 async function serve(sharing: string): Promise<void> {
   place = new Place();
-  running = await place.serve({ servers: { lab: { ...place.lab(), sharing } }, gateway: { idleStop: '2s' } });
+  running = await place.serve({ servers: { lab: { ...place.lab(), sharing } }, gateway: { idleStop: '5s' } });
 }
 
 const processes = () => place.leftovers().filter(({ args }) => args.includes('lab.mjs'));

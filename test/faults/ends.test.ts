@@ -91,10 +91,13 @@ describe('calls that wait while their process ends', () => {
     ],
     ['writes a line without an end', { maxFrame: '1MiB' }, [['endless', 'child_exited']]],
   ] as const)('F68: go to the next process, once, if it %s', async (_, entry, faults) => {
-    const { gateway, client } = await start({ concurrency: 1, ...entry });
+    const clock = new FakeClock();
+    const { gateway, client } = await start({ concurrency: 1, ...entry }, { clock });
     const ending = faults.map(([tool]) => client.call(`f__${tool}`, { nonce: tool, bytes: 1024 * 1024 + 1 }));
     const nonces = ['a', 'b', 'c'];
     const waiting = nonces.map((nonce) => client.call('f__answer', { nonce }));
+    // The calls wait for some seconds only, in which a busy machine may not start the next process.
+    await passUntil(clock, 'it is started again', () => gateway.status('f').generation === 2);
     const reasons = (await Promise.all(ending)).map((result) => result._meta && failureOf(result).reason);
     expect(reasons).toEqual(faults.map(([, reason]) => reason));
     expect((await Promise.all(waiting)).map(textOf)).toEqual(nonces);
