@@ -3,6 +3,7 @@ import {
   closeSync,
   constants,
   copyFileSync,
+  existsSync,
   fstatSync,
   linkSync,
   lstatSync,
@@ -12,6 +13,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   type Stats,
   statSync,
@@ -26,8 +28,8 @@ import { parseJson } from '../json/json-value.js';
 /*
  * Writes files completely or not at all: first a draft in the same folder, which a rename or a link then puts in place.
  * Drafts have random names, because gateways in different containers can share a folder and have the same pid. Missing
- * folders are created for the owner alone. If the system refuses, the old content and no draft stay, and a `FileError` with
- * the name of the file is thrown.
+ * folders are created for the owner alone. If the system refuses, the old content and neither a draft nor a new folder stay, and
+ * a `FileError` with the name of the file is thrown.
  */
 
 /** Suffix of drafts. A gateway that is killed during a write leaves its draft behind. */
@@ -48,9 +50,11 @@ export async function replaceFile(
 ): Promise<void> {
   const draft = draftOf(file);
   const write = () => promises.writeFile(draft, content, { mode, flush, flag: 'wx' });
+  let made: readonly string[] = [];
   try {
     await write().catch(async (error) => {
       if (errorCode(error) !== 'ENOENT') throw error;
+      made = missingFolders(file);
       await promises.mkdir(dirname(file), { recursive: true, mode: 0o700 });
       await write();
     });
@@ -58,6 +62,7 @@ export async function replaceFile(
   } catch (error) {
     // Only the first error is reported, because removing the draft may fail for the same reason.
     await promises.unlink(draft).catch(() => {});
+    removeEmpty(made);
     throw withFile(error, file);
   }
 }
@@ -81,15 +86,34 @@ export function createFileSync(file: string, content: string | Uint8Array, optio
   });
 }
 
-/** Copies a file with its content, mode and time of change, in milliseconds since 1970. Its folder must exist. */
+/** The folders that have to be made for a file, its own first. */
+export function missingFolders(file: string): readonly string[] {
+  const missing: string[] = [];
+  for (let folder = dirname(file); !existsSync(folder); folder = dirname(folder)) missing.push(folder);
+  return missing;
+}
+
+/** Removes folders that are empty, the inner ones first. */
+export function removeEmpty(folders: readonly string[]): void {
+  try {
+    for (const folder of folders) rmdirSync(folder);
+  } catch {
+    // It has content, or was not made.
+  }
+}
+
+/** Copies a file with its content, mode and time of change, in milliseconds since 1970. */
 export function copyWhole(from: string, to: string, modifiedMs: number): void {
   const draft = draftOf(to);
+  const made = missingFolders(to);
   try {
+    mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
     copyFileSync(from, draft, constants.COPYFILE_EXCL);
     utimesSync(draft, new Date(), new Date(modifiedMs));
     renameSync(draft, to);
   } catch (error) {
     rmSync(draft, { force: true });
+    removeEmpty(made);
     throw withFile(error, to);
   }
 }
@@ -113,6 +137,7 @@ function withDraft<T>(
   publish: (draft: string) => T,
 ): T {
   const draft = draftOf(file);
+  const made = missingFolders(file);
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     try {
@@ -122,6 +147,7 @@ function withDraft<T>(
       rmSync(draft, { force: true });
     }
   } catch (error) {
+    removeEmpty(made);
     throw withFile(error, file);
   }
 }

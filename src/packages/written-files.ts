@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readdirSync, type Stats } from 'node:fs';
+import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
 import {
   copyOver,
@@ -153,7 +153,6 @@ function copy(from: string, folder: string, path: string, { mtimeMs }: Stats, pu
   let above = dirname(path);
   while (above !== '.' && statOf(join(folder, above)) === undefined) above = dirname(above);
   if (!isInside(folder, above)) return false;
-  mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
   put(from, to, mtimeMs);
   return true;
 }

@@ -29,12 +29,14 @@ function put(path: string, content: object): void {
   writeFileSync(join(place.folder, path), JSON.stringify(content), { mode: 0o600 });
 }
 
-/** The files below the folder, with their contents. Caches, and files of locks, are no data of the user. */
+/** The folders below the folder, and the files with their contents. Caches, and files of locks, are no data of the user. */
 function contents(): Record<string, string> {
   const files = readdirSync(place.folder, { recursive: true }).map(String);
-  const own = files.filter((file) => !/trunkline\/(?:code|changes|checked)/.test(file));
-  const regular = own.filter((file) => statSync(join(place.folder, file)).isFile());
-  return Object.fromEntries(regular.map((file) => [file, readFileSync(join(place.folder, file), 'utf8')]));
+  const own = files.filter((file) => !/trunkline\/(?:code|changes|checked|store$)/.test(file));
+  const isFile = (file: string) => statSync(join(place.folder, file)).isFile();
+  return Object.fromEntries(
+    own.map((file) => [file, isFile(file) ? readFileSync(join(place.folder, file), 'utf8') : 'a folder']),
+  );
 }
 
 interface Row {
@@ -60,6 +62,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   'import, with a file of a server': {
     args: ['import', '--from', 'kept.json', '--yes', ...CONFIG],
     file: '/memory.jsonl',
+  },
+  'connect, of a client without a file': {
+    args: ['connect', 'claude-desktop', ...CONFIG],
+    file: '/claude_desktop_config.json',
   },
   connect: { args: ['connect', 'windsurf', ...CONFIG], file: '/mcp_config.json' },
   disconnect: { args: ['disconnect', 'cursor'], file: '/mcp.json' },

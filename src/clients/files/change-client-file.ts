@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { explain } from '../../errors/file-error.js';
 import { FileRefusal } from '../../files/edit/parse-text.js';
-import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
+import { missingFolders, privateFile, readRegularFile, removeEmpty, replaceFile } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import {
   backUp,
@@ -212,8 +212,9 @@ export interface CarriedOut {
 export async function carryOut(change: PlannedChange, options: CarryOutOptions): Promise<CarriedOut> {
   const { client, place, entries } = change;
   const { journal, run } = options;
+  const folders = missingFolders(place.file);
   const { backup, program, written } = await makeChange(change, options);
-  const record = { run, client: client.client, file: place.file, written: hashOf(written), entries };
+  const record = { run, client: client.client, file: place.file, written: hashOf(written), entries, folders };
   const unrecorded = await journal.add(backup === undefined ? record : { ...record, backup });
   return { backup, program, unrecorded };
 }
@@ -320,6 +321,7 @@ export async function undoChange(change: Change, options: UndoOptions): Promise<
   let undone: Undone = 'nothing';
   if (isOurs && isComplete) undone = await restore(known, backup, before);
   else if (known.bytes !== undefined) undone = await putEntriesBack(client, change, known, before, options);
+  if (undone === 'deleted') removeEmpty(change.folders ?? []);
   await options.journal.remove(change);
   return undone;
 }
@@ -377,6 +379,8 @@ export interface Change {
   readonly written: string;
   /** The entries that were added, replaced or removed. */
   readonly entries: readonly TouchedEntry[];
+  /** The folders that were made for the file, the inner ones first. */
+  readonly folders?: readonly string[];
 }
 
 export interface TouchedEntry {
@@ -424,10 +428,14 @@ function isChange(value: unknown): value is Change {
   if (!isRecord(value) || !Array.isArray(value.entries)) return false;
   const areTexts = [value.run, value.client, value.file, value.written].every((each) => typeof each === 'string');
   const isBackup = value.backup === undefined || typeof value.backup === 'string';
-  return areTexts && isBackup && value.entries.every(isTouchedEntry);
+  const areFolders = value.folders === undefined || isTexts(value.folders);
+  return areTexts && isBackup && areFolders && value.entries.every(isTouchedEntry);
 }
 
 function isTouchedEntry(value: unknown): value is TouchedEntry {
-  if (!isRecord(value) || typeof value.name !== 'string' || !Array.isArray(value.path)) return false;
-  return value.path.every((member: unknown) => typeof member === 'string');
+  return isRecord(value) && typeof value.name === 'string' && isTexts(value.path);
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each: unknown) => typeof each === 'string');
 }

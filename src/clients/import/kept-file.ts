@@ -57,8 +57,10 @@ export function keepFile(run: Run, key: string, places: KeepingPlaces): KeptFile
 
 /** Copies the newest earlier file, with its time of change. Returns the copied file, or `undefined` if there is none. */
 export function copyKeptFile({ file, earlier: [newest] }: KeptFile): string | undefined {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  if (newest === undefined || newest.file === file) return undefined;
+  if (newest === undefined || newest.file === file) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    return undefined;
+  }
   copyWhole(newest.file, file, newest.modifiedMs);
   return newest.file;
 }

@@ -133,12 +133,13 @@ describe('connecting a client', () => {
     expect(content('.cursor/mcp.json')).toBe(before);
   });
 
-  it('that has no file yet creates the file, and undoing it removes the file', async () => {
+  it('that has no file yet creates the file, and undoing it removes the file and the folders that were made for it', async () => {
     mkdirSync(home.path('.kiro'));
     expect(await change(await plansFor('kiro'))).toEqual(['add']);
     expect(statSync(home.path('.kiro/settings/mcp.json')).mode & 0o777).toBe(0o600);
     expect(await undo()).toEqual(['deleted']);
-    expect(existsSync(home.path('.kiro/settings/mcp.json'))).toBe(false);
+    expect(existsSync(home.path('.kiro/settings'))).toBe(false);
+    expect(existsSync(home.path('.kiro'))).toBe(true);
   });
 
   it('that is not installed is refused, unless the user names one whose file users create', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
@@ -180,6 +180,5 @@ export function describeAfterUndo({ key, client, own, other }: TwoFiles): string
 /** Makes Trunkline use the newer one of two files. */
 export function useNewer({ own, ownFile, other }: TwoFiles): void {
   if (own !== undefined && own.modifiedMs >= other.modifiedMs) return;
-  mkdirSync(dirname(ownFile), { recursive: true, mode: 0o700 });
   copyOver(other.file, ownFile, other.modifiedMs);
 }

@@ -7,7 +7,7 @@ import { checkFile } from '../../../config/file/check-file.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
 import { expandHome, namesIn, textsOf, userVariable } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { realPath, replaceFileSync } from '../../../files/whole-file.js';
+import { missingFolders, realPath, replaceFileSync } from '../../../files/whole-file.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { newToken } from '../../../state/token-file.js';
@@ -180,10 +180,9 @@ function placeOf(setting: 'tokens' | 'variables', settings: GlobalOptions) {
  */
 function writeFor(path: string, text: string, mode: number): void {
   const file = realPath(path) ?? path;
-  const made: string[] = [];
-  let nearest = file;
-  for (; !existsSync(nearest); nearest = dirname(nearest)) made.push(nearest);
-  const { uid, gid, mode: before } = statSync(nearest);
-  replaceFileSync(file, text, { mode: nearest === file ? before & 0o777 : mode, flush: true });
+  const made = missingFolders(file);
+  const isNew = !existsSync(file);
+  const { uid, gid, mode: before } = statSync(isNew ? dirname(made.at(-1) ?? file) : file);
+  replaceFileSync(file, text, { mode: isNew ? mode : before & 0o777, flush: true });
   if (process.getuid?.() === 0) for (const each of [file, ...made]) chownSync(each, uid, gid);
 }
