@@ -46,7 +46,12 @@ export function checkServer(observed: ObservedServer): Finding[] {
   const text = [`server \`${server}\`: ${start}`, ...phases, plural(tools.exposed.length, 'tool')].join(', ');
   const { sharing } = observed.report;
   const shared = sharing === null ? [] : [`sharing: ${describeSharing(sharing)}, because ${sharing.because}`];
-  return [finding('TL-SERVER-OK', text, shared), ...remarks];
+  const lists = [tools, observed.report.prompts, observed.report.resources, observed.report.resourceTemplates];
+  const isEmpty = lists.every(({ exposed, quarantined, denied, failure }) => {
+    return exposed.length + quarantined.length + denied.length === 0 && failure === null;
+  });
+  const offers = isEmpty ? [finding('TL-SERVER-EMPTY', `server \`${server}\` offers nothing`)] : [];
+  return [finding('TL-SERVER-OK', text, shared), ...offers, ...remarks];
 }
 
 function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {

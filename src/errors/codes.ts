@@ -549,6 +549,10 @@ const SERVER_CODES = {
     'The server is asked over plain `http:` on another machine, so others on the network can read and change everything.',
     'Put TLS in front of the server, write `https:` in its `url`, and remove `insecure: true`.',
   ),
+  'TL-SERVER-EMPTY': warn(
+    'The server runs and offers nothing: it lists no tools, prompts or resources.',
+    'If it should offer something, look at its arguments and variables. If not, remove it: `trunkline remove SERVER`.',
+  ),
   'TL-SERVER-SHARING': warn(
     'The server runs a process for each session, because it is not known whether it keeps state between calls.',
     'If it keeps none, write `sharing: profile` in its entry. If it does, write `sharing: isolated`, which ends this warning.',

@@ -28,6 +28,15 @@ describe('a server that', () => {
     }),
   );
   reports('is asked in plain text', 'TL-SERVER-INSECURE', () => seen({ remote: true, insecure: true }));
+  const allowed = { ...NOTHING, denied: ['s__a'] };
+  reports('lists nothing', 'TL-SERVER-EMPTY', () => seen({ tools: NOTHING }));
+  it.each([
+    ['lists a prompt', { tools: NOTHING, prompts: { ...NOTHING, exposed: ['s__p'] } }],
+    ['has tools that the configuration denies', { tools: allowed }],
+    ['gives a list that cannot be read', { tools: NOTHING, prompts: { ...NOTHING, failure: 'no list' } }],
+  ])('%s is not said to offer nothing', (_, members) => {
+    expect(seen(members).map(({ code }) => code)).not.toContain('TL-SERVER-EMPTY');
+  });
   reports('is being installed', 'TL-SERVER-INSTALLING', () => seen({ state: 'installing' }));
   reports('is starting', 'TL-SERVER-STARTING', () => seen({ state: 'starting' }));
   reports('is stopped', 'TL-SERVER-STOPPED', () => seen({ state: 'stopped' }));

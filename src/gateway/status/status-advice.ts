@@ -197,9 +197,21 @@ const CLOSED_FILE =
 /** A file that may not be written, in the words of Node and Python. */
 const UNWRITABLE = /\b(?:EROFS|Read-only file system)\b[^'"]*['"](\/[\w./@+-]+)\/[^/'"]+['"]/i;
 
+/**
+ * Whether a failure can be that of a program that is confined. Packages are installed before, and the program is looked for before.
+ */
+export function canBeOfSandbox(failure = ''): boolean {
+  return !/ could not be installed: |\(E[A-Z\d]+\)|\(TL-SANDBOX-/.test(failure);
+}
+
 /** Advice about a confined server that fails because of a file, which may be closed for it. */
-function adviseOnSandbox({ backend, sandboxRemarks, cause }: ServerFacts): string {
-  if (sandboxRemarks === undefined || !cause.some((line) => CLOSED_FILE.test(line))) return '';
+function adviseOnSandbox({ backend, lifecycle, sandboxRemarks, cause }: ServerFacts): string {
+  if (
+    sandboxRemarks === undefined ||
+    !canBeOfSandbox(lifecycle?.lastFailure?.reason) ||
+    !cause.some((line) => CLOSED_FILE.test(line))
+  )
+    return '';
   const [, folder] = cause.map((line) => UNWRITABLE.exec(line)).find((found) => found !== null) ?? [];
   if (folder !== undefined)
     return `It is confined, and may not write to ${folder}: \`sandbox: { write: [${folder}] }\` would allow it.`;
@@ -224,7 +236,7 @@ function adviseOnNetwork({ backend, lifecycle, logLines, sandboxRemarks, isRemot
   const trouble = isFailing ? findNetworkTrouble(logLines) : undefined;
   if (trouble === undefined) return '';
   const cure =
-    sandboxRemarks === undefined
+    sandboxRemarks === undefined || !canBeOfSandbox(lifecycle?.lastFailure?.reason)
       ? trouble.cure
       : `it is confined, and \`trunkline sandbox ${backend.key} --try\` shows which names it needs`;
   return `Its log shows ${trouble.problem}: ${cure}.`;

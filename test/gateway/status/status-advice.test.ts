@@ -53,6 +53,20 @@ describe('the advice', () => {
     expect(unconfined.one()?.advice).not.toContain('sandbox');
   });
 
+  it.each([
+    [
+      'its package could not be installed',
+      '@a/b could not be installed: E404: the registry has no package',
+      'EACCES: x',
+    ],
+    ['its registry could not be reached', 'b could not be installed: no network', 'getaddrinfo ENOTFOUND npm.example'],
+    ['its command was not found', 'Cannot start "x": the command was not found (ENOENT)', 'ENOENT: no such file'],
+  ])('for a confined server does not name the sandbox if %s', async (_, reason, line) => {
+    const lifecycle = { state: 'parked', consecutiveFailures: 5, lastFailure: { reason, at: 90_000 } } as const;
+    const { one } = await given({ lifecycle, logLines: [line], cause: [line], sandboxRemarks: [] });
+    expect(one()?.advice).not.toContain('onfined');
+  });
+
   it('for a server that cannot be confined names the reason, in place of the failures', async () => {
     const failure = 'it must be confined, and bubblewrap is not installed; install it (TL-SANDBOX-MISSING)';
     const lifecycle = {

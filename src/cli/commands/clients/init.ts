@@ -271,6 +271,7 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
   }
   if (untried.length > 0)
     tell(`\n${untried.join(', ')}: disabled in ${file}, so the clients keep their own entries.\n${AFTER_MENDING}`);
+  for (const line of describeUnwanted(plan)) tell(line);
   const ofProjects = plan.filter(({ found }) => found.place.scope === 'project');
   for (const each of new Set(ofProjects.map(({ found }) => found.place.file)))
     tell(`\n${each} belongs to a project and was left as it is, so its servers exist twice there.`);
@@ -282,6 +283,23 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
   tell(
     `\nThe servers are in ${file}. Restart your clients.${isHubOn(file) ? SHARED : ''} To take the changes of the clients back: \`trunkline undo\`.`,
   );
+}
+
+/** Says why an entry of a client did not become a server that runs: it equals another entry, or is disabled. */
+export function describeUnwanted(plan: readonly PlannedServer[]): string[] {
+  const equal = plan.flatMap(({ verdict, found, key = '' }, at) => {
+    const [first] = plan.filter((each, before) => before < at && each.key === key);
+    if (verdict !== 'same' || first === undefined || !(found.isDisabled || found.name !== first.found.name)) return [];
+    const disabled = found.isDisabled ? ', disabled' : '';
+    return [
+      `${found.name} (${found.place.title}${disabled}): runs the same as ${first.found.name} (${first.found.place.title}), so Trunkline has one server for both, ${key}.`,
+    ];
+  });
+  const off = plan.filter(({ entry, found }) => entry?.disabled === true && found.isDisabled);
+  const disabled = off.map(({ found, key }) => {
+    return `${found.name} (${found.place.title}): disabled there, so it was not started, and is disabled in Trunkline. To use it: \`trunkline enable ${key}\`.`;
+  });
+  return [...equal, ...disabled].map((line) => `\n${line}`);
 }
 
 /** Collects the JSON of the steps of `trunkline init --json`, and prints it as one value. */

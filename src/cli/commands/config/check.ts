@@ -1,6 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
+import { canBeOfSandbox } from '../../../gateway/status/status-advice.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { programOf } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
@@ -108,8 +109,7 @@ function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs, is
 
 /** Remarks on a confined server: what was refused to it and, if it fails, where to see what is open. */
 function remarksOnSandbox({ server, report, diagnosis }: TriedServer): readonly string[] {
-  const isUnconfinable = report.lastFailure?.includes('(TL-SANDBOX-') === true;
-  if (programOf(server)?.sandbox === undefined || isUnconfinable) return [];
+  if (programOf(server)?.sandbox === undefined || !canBeOfSandbox(report.lastFailure ?? '')) return [];
   const look = `it is confined: \`trunkline sandbox ${server.key}\` shows what is open, with \`--try\` what it needs`;
   return [...(report.sandbox?.remarks ?? []), ...(diagnosis === undefined ? [] : [look])];
 }
