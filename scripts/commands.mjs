@@ -1,7 +1,7 @@
 // The commands in `docs/commands.md`, from the table of commands in `src/cli/program.ts`, which also has the help and the manual page.
-// The rest of the page is written by hand. `npm run man` writes both.
+// The rest of the page is written by hand. `npm run generate` writes both.
 
-const NOTE = '<!-- From `src/cli/program.ts`, by `npm run man`. -->';
+const NOTE = '<!-- From `src/cli/program.ts`, by `npm run generate`. -->';
 
 /** Pages that tell more about a command, by its words after `trunkline`. */
 const MORE = {

@@ -13,7 +13,7 @@ renamed and never get another meaning. \`trunkline doctor --codes\` prints this 
 - \`warn\`: something will not work at times, or surprises.
 - \`ok\`: a check that has found nothing wrong.
 
-This page is generated from \`src/errors\` by \`npm run errors\`.
+This page is generated from \`src/errors\` by \`npm run generate\`.
 `;
 
 /** The page about these codes, as `trunkline doctor --codes --json` lists them. */

@@ -1,4 +1,4 @@
-// Assembles src/json/simd-search.wat to the bytes in src/json/simd-search.ts: `npm run wasm`.
+// Assembles src/json/simd-search.wat to the bytes in src/json/simd-search.ts: `npm run generate`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import loadWabt from 'wabt';
 
@@ -13,7 +13,7 @@ const lines = base64.match(/.{1,116}/g).map((line) => `  '${line}'`);
 
 writeFileSync(
   target,
-  `// Assembled from simd-search.wat by \`npm run wasm\`. Change that file, not this one.
+  `// Assembled from simd-search.wat by \`npm run generate\`. Change that file, not this one.
 
 /** The bytes of the WebAssembly module that \`simd-search.wat\` describes, as Base64. */
 export const SEARCH_MODULE =

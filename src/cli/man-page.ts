@@ -7,7 +7,7 @@ export function manPage(program: CliCommand): string {
   const commands = help.visibleCommands(program) as CliCommand[];
   const headings = [...new Set(commands.map((each) => each.helpGroup()))];
   return [
-    '.\\" Made by `npm run man` from the table of commands.',
+    '.\\" Made by `npm run generate` from the table of commands.',
     '.TH TRUNKLINE 1 "" "Trunkline" "User Commands"',
     '.SH NAME',
     'trunkline \\- one MCP server in front of all your others',

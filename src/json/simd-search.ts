@@ -1,4 +1,4 @@
-// Assembled from simd-search.wat by `npm run wasm`. Change that file, not this one.
+// Assembled from simd-search.wat by `npm run generate`. Change that file, not this one.
 
 /** The bytes of the WebAssembly module that `simd-search.wat` describes, as Base64. */
 export const SEARCH_MODULE =

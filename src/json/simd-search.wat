@@ -1,7 +1,7 @@
 ;; Searches a JSON string literal for the first byte that needs a closer look: a quote, a control character, or a
 ;; backslash that begins no valid escape. Searches 64 bytes at a time.
 ;;
-;; `npm run wasm` assembles this file into simd-search.ts, and simd-search.test.ts checks that the two match.
+;; `npm run generate` assembles this file into simd-search.ts, and simd-search.test.ts checks that the two match.
 ;;
 ;; The names below that end in `bits` are sets of bytes: each of the 64 bits stands for one of the 64 bytes, the lowest
 ;; bit for the first byte. WebAssembly has no macros, and a call costs too much here, so each test of the 64 bytes is

@@ -7,7 +7,7 @@ import { createProgram } from '../../src/cli/program.js';
 const page = manPage(createProgram());
 
 describe('the manual page', () => {
-  it('is up to date, as `npm run man` writes it, and a part of the package', () => {
+  it('is up to date, as `npm run generate` writes it, and a part of the package', () => {
     const root = join(import.meta.dirname, '../..');
     expect(readFileSync(join(root, 'docs/man/trunkline.1'), 'utf8')).toBe(page);
     const { man, files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));

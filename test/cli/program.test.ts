@@ -100,7 +100,7 @@ describe('the page of the commands', () => {
   const page = readFileSync(PAGE, 'utf8');
   const leaves = allCommands(program).filter(({ commands }) => commands.length === 0);
 
-  it('has the commands of the program, as `npm run man` writes them', async () => {
+  it('has the commands of the program, as `npm run generate` writes them', async () => {
     await expect(commandsPage(page, program)).toMatchFileSnapshot(PAGE);
   });
 

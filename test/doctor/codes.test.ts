@@ -22,7 +22,7 @@ describe('the codes', () => {
     expect(new Set(all).size).toBe(all.length);
   });
 
-  it('are all on the page, as `npm run errors` writes it', () => {
+  it('are all on the page, as `npm run generate` writes it', () => {
     expect(readFileSync(join(ROOT, 'docs/errors.md'), 'utf8')).toBe(errorsPage(listedCodes()));
   });
 

@@ -10,6 +10,6 @@ describe('the bytes of the WebAssembly module', () => {
     const { parseWat } = await loadWabt();
     const module = parseWat('simd-search.wat', readFileSync(SOURCE, 'utf8'), { simd: true });
     const assembled = Buffer.from(module.toBinary({}).buffer).toString('base64');
-    expect(SEARCH_MODULE, 'npm run wasm assembles the source').toBe(assembled);
+    expect(SEARCH_MODULE, 'npm run generate assembles the source').toBe(assembled);
   });
 });

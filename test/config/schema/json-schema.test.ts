@@ -16,7 +16,7 @@ interface Schema {
 const schema: Schema & { definitions: { Server: Schema } } = JSON.parse(jsonSchemaText());
 
 describe('the JSON Schema for editors', () => {
-  test('is committed as it is generated; `npm run schema` writes it', () => {
+  test('is committed as it is generated; `npm run generate` writes it', () => {
     expect(readFileSync(join(ROOT, 'config/trunkline.schema.json'), 'utf8')).toBe(jsonSchemaText());
   });
 
