@@ -18,14 +18,13 @@ process.once('exit', () => rmSync(hubs, { recursive: true, force: true }));
 
 // The folder of a test says what it tests, and the ending of its name what it needs: `.system.test.ts` needs a program of the system
 // that `scripts/system-programs.mjs` lists, such as Redis or a browser. All other tests need Node alone.
-// Tests of the projects after `http` start processes, and mark them with the name of their own folder, so that each finds what is left
+// Tests of the projects after `unit` start processes, and mark them with the name of their own folder, so that each finds what is left
 // of its processes while other tests run.
 // Five files run at once on two processors, since most files wait for processes most of the time.
-// The files of unit tests share the workers and their modules, because a new process takes longer than most of these
-// files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
-// loaded, which happens once in a worker. The files of the other projects have processes of their own.
+// The files of the projects `unit` and `process` share the workers and their modules, because a new process takes longer than
+// most of these files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when
+// it is loaded, which happens once in a worker. The files of the other projects have processes of their own.
 const SYSTEM = 'test/**/*.system.test.ts';
-const HTTP = ['test/downstream/http/**/*.test.ts'];
 const PROCESS = ['process', 'e2e', 'faults'].map((name) => `test/${name}/**/*.test.ts`);
 /** The program run dozens of times, for its commands, or with clients and servers of both eras. */
 const COMMANDS = ['test/commands/**/*.test.ts'];
@@ -47,18 +46,12 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: [...HTTP, ...PROCESS, ...COMMANDS, SYSTEM],
+          exclude: [...PROCESS, ...COMMANDS, SYSTEM],
           isolate: false,
           ...BOUNDS,
         },
       },
-      { test: { name: 'http', include: HTTP, ...BOUNDS } },
-      {
-        test: {
-          ...{ name: 'process', include: PROCESS, exclude: [SYSTEM] },
-          ...BOUNDS,
-        },
-      },
+      { test: { name: 'process', include: PROCESS, exclude: [SYSTEM], isolate: false, ...BOUNDS } },
       {
         test: {
           name: 'commands',
