@@ -27,7 +27,7 @@ describe('clients and servers of both eras', () => {
           expectInvariants(world);
           expect(await world.leave(), 'invariant 19').toBe(0);
         }),
-        { numRuns: repetitions({ short: 60, full: 2_000 }) },
+        { numRuns: repetitions({ short: 15, full: 2_000 }) },
       );
     },
     TIMEOUT_MS,

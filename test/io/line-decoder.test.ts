@@ -84,7 +84,7 @@ describe('cutting a stream into lines', () => {
         );
         expect(lines).toEqual(shown);
       }),
-      { numRuns: repetitions({ full: 2_000, short: 500 }) },
+      { numRuns: repetitions({ full: 2_000, short: 100 }) },
     );
   });
 

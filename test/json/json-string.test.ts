@@ -6,8 +6,8 @@ import { repetitions } from '../support/repetitions.js';
 
 const INSERTIONS = ['"', '\\', '\\n', '\\\\', '\\u00e9', '\\u00g9', '\n', '\u001f', '\u0000', 'é', '😀', '\u007f', '!'];
 const KIB = 1024;
-/** Shortened, each insertion is tried at every seventh position, and all insertions together at every position. */
-const STEP = repetitions({ full: 1, short: 7 });
+/** Shortened, each insertion is tried at every 13th position, and all insertions together at every position. */
+const STEP = repetitions({ full: 1, short: 13 });
 
 /** Another copy of the module, which finds no WebAssembly. */
 async function loadWithoutWebAssembly(): Promise<typeof skipString> {
@@ -54,7 +54,7 @@ describe.each(Object.entries(WAYS))('a string literal, %s,', (_, skip) => {
         const at = where % body.length;
         check(skip, `"${body.slice(0, at)}${broken}${body.slice(at)}"`, alignment);
       }),
-      { numRuns: repetitions({ full: 2_000, short: 400 }) },
+      { numRuns: repetitions({ full: 2_000, short: 100 }) },
     );
   });
 
@@ -197,7 +197,7 @@ describe('scanning 64 bytes at a time', () => {
     );
     fc.assert(
       fc.property(fc.array(parts, { maxLength: 30 }), (pieces) => checkScan(Buffer.concat(pieces))),
-      { numRuns: 2_000 },
+      { numRuns: repetitions({ full: 2_000, short: 300 }) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { boundaryAfter, boundaryBefore, insideOf, textInside, textLength } from '../../src/json/literal-text.js';
 import { growthOf, LINEAR } from '../support/cpu-time.js';
+import { repetitions } from '../support/repetitions.js';
 import { bytesOf } from '../support/wire.js';
 
 /** Characters of one to four bytes, each as it is and in its escapes; backslashes and halves of characters among them. */
@@ -80,7 +81,7 @@ describe('a boundary', () => {
         expect(boundaryBefore(inside, at)).toBe(places.findLast((place) => place <= at));
         expect(boundaryAfter(inside, at)).toBe(places.find((place) => place >= at));
       }),
-      { numRuns: 2_000 },
+      { numRuns: repetitions({ full: 2_000, short: 200 }) },
     );
   });
 

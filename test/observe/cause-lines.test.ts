@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { causeLines } from '../../src/observe/cause-lines.js';
 import { growthOf, LINEAR } from '../support/cpu-time.js';
+import { repetitions } from '../support/repetitions.js';
 
 /** Output of real programs on stderr before they ended; paths and hosts are replaced. */
 function stderrOf(program: string): string[] {
@@ -158,6 +159,7 @@ describe('the lines that name the cause', () => {
         expect(chosen.length).toBeLessThanOrEqual(max);
         for (const text of chosen) expect(text.length).toBeLessThanOrEqual(501);
       }),
+      { numRuns: repetitions({ full: 100, short: 20 }) },
     );
   });
 

@@ -10,14 +10,16 @@ export function cpuMsOf(work: () => void): number {
 
 /**
  * How the cost of `work` grows when its input becomes 16 times as large: about 1 when the cost is proportional to the
- * size of the input, about 16 when it is proportional to the square. Each size is measured five times, and the smallest
- * cost counts, since garbage collection and compilation only add to it.
+ * size of the input, about 16 when it is proportional to the square. The smallest of ten costs of the small size counts, and
+ * the large one is measured again, up to five times, while it looks like more than linear: garbage collection and compilation
+ * only add to a cost.
  */
 export function growthOf(work: (size: number) => void, size: number): number {
-  const costOf = (units: number) => Math.min(...Array.from({ length: 5 }, () => cpuMsOf(() => work(units))));
-  // The first calls are slower: the engine has not compiled the code yet.
-  costOf(size);
-  return costOf(16 * size) / costOf(size) / 16;
+  const small = Math.min(...Array.from({ length: 10 }, () => cpuMsOf(() => work(size))));
+  let growth = Number.POSITIVE_INFINITY;
+  for (let times = 0; times < 5 && growth >= LINEAR; times += 1)
+    growth = Math.min(growth, cpuMsOf(() => work(16 * size)) / small / 16);
+  return growth;
 }
 
 /** Below this, `growthOf` tells that a cost is proportional to the size and not to its square. */

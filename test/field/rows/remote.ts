@@ -68,7 +68,7 @@ const CODINGS: readonly Row[] = [
       take: ({ message }, response) => {
         if (message.method !== 'tools/call') return false;
         const body = gzipSync(
-          `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"a":"${'a'.repeat(64 << 20)}"}}`,
+          `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"a":"${'a'.repeat(4 << 20)}"}}`,
         );
         response.writeHead(200, { ...JSON_TYPE, 'content-encoding': 'gzip' }).end(body);
         return true;

@@ -297,7 +297,7 @@ function checkEdit(text: string, place: ClientLocation): void {
   expect(removed).toBe(text);
 }
 
-const RUNS = repetitions({ full: 1_000, short: 60 });
+const RUNS = repetitions({ full: 1_000, short: 15 });
 
 describe('any file with comments', () => {
   it.each([

@@ -256,7 +256,7 @@ describe.each(['tools', 'prompts', 'resources', 'templates'] as const)('an entry
           else if (entry !== undefined) expect([entry, await isAccepted(kind, entry, isModern)]).toEqual([entry, true]);
           else expect(reasons).toHaveLength(1);
         }),
-        { numRuns: repetitions({ short: 300, full: 5_000 }) },
+        { numRuns: repetitions({ short: 60, full: 5_000 }) },
       );
     },
     600_000,

@@ -80,7 +80,7 @@ const entry = fc
 
 describe('an ordinary entry', () => {
   it('is checked and renamed just as one with an escaped letter', () => {
-    const numRuns = repetitions({ full: 5_000, short: 500 });
+    const numRuns = repetitions({ full: 5_000, short: 100 });
     fc.assert(
       fc.property(fc.constantFrom(...LIST_KINDS), fc.array(entry, { maxLength: 4 }), (kind, texts) => {
         expect(texts.every((each) => each !== unusual(each))).toBe(true);

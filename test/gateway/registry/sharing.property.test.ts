@@ -159,7 +159,7 @@ describe('clients with profiles, variables and folders of their own that come an
           expectInvariants(world);
         }
       }),
-      { numRuns: repetitions({ full: 1_000, short: 120 }) },
+      { numRuns: repetitions({ full: 1_000, short: 30 }) },
     );
   });
 
@@ -183,7 +183,7 @@ describe('clients with profiles, variables and folders of their own that come an
         }
         expect(world.gateway.clock.pending).toBe(0);
       }),
-      { numRuns: repetitions({ full: 500, short: 60 }) },
+      { numRuns: repetitions({ full: 500, short: 20 }) },
     );
   });
 });

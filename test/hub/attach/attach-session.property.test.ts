@@ -209,7 +209,7 @@ describe('a session whose hubs die, move and stop at any moment', () => {
         expect(stateOf(world.hubs.at(-1)?.lines ?? [])).toEqual({ level, subscriptions });
         expect(world.session.inFlight).toBe(0);
       }),
-      { numRuns: repetitions({ full: 5_000, short: 500 }) },
+      { numRuns: repetitions({ full: 5_000, short: 150 }) },
     );
   });
 });

@@ -286,7 +286,7 @@ describe('the lines of a client', () => {
         const rest = all.subarray(all.lastIndexOf(0x0a) + 1);
         expect(Buffer.concat(reader.unfinished)).toEqual(rest);
       }),
-      { numRuns: repetitions({ full: 3_000, short: 500 }) },
+      { numRuns: repetitions({ full: 3_000, short: 100 }) },
     );
   });
 

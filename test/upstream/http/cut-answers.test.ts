@@ -2,6 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { repetitions } from '../../support/repetitions.js';
 import { connect, endAll, type Got, serve } from './remote-server.js';
 
 afterEach(endAll);
@@ -45,6 +46,17 @@ const BODIES = [
 /** The event of the answer to its end, which is the first byte of an empty line. */
 const WHOLE_EVENT = /"(?:result|error)"[\s\S]*\}(?:\n\n|\r\r|\r\n\r)/;
 
+/** Shortened, places next to the end of a line or inside of a character are tried, and every ninth of the others. */
+const STEP = repetitions({ full: 1, short: 9 });
+
+/** Numbers of bytes after which a body is cut, up to one beyond its end. */
+function placesIn(body: string): number[] {
+  const bytes = Buffer.from(body);
+  const places = Array.from({ length: bytes.length + 3 }, (_, place) => place);
+  const isEdge = (place: number) => /[\r\n\x80-\xff]/.test(bytes.toString('latin1', Math.max(0, place - 2), place + 1));
+  return places.filter((place) => place % STEP === 0 || place > bytes.length - 4 || isEdge(place));
+}
+
 const bodyFor = (body: string, { message }: Got) => Buffer.from(body.replaceAll('ID', String(message.id)));
 
 /** What a client of the official SDK gets. */
@@ -83,7 +95,8 @@ describe.each(BODIES)('an answer as %s', (_, type, body, text) => {
       return setImmediate(() => got.response.end(bytes.subarray(cut)));
     });
     const { call, told } = await connect(origin, { inMemory: server });
-    for (const { length } = Buffer.from(body); cut <= length + 2; cut += 1) {
+    for (const place of placesIn(body)) {
+      cut = place;
       const { done, listener } = call();
       expect(await done, `cut at ${cut}`).toBe(text);
       expect(listener.reports.map((report) => JSON.parse(report).params.progress)).toEqual(direct.reports);
@@ -94,7 +107,7 @@ describe.each(BODIES)('an answer as %s', (_, type, body, text) => {
   it('is whole or lost, wherever its connection breaks', async () => {
     // Events with ids would be resumed.
     const plain = body.replaceAll(/id: \d\r\n/g, '');
-    let end = 1;
+    let end = 0;
     let isWhole = false;
     const { origin, server } = await serve((got) => {
       if (got.message.method !== 'tools/call') return undefined;
@@ -105,7 +118,8 @@ describe.each(BODIES)('an answer as %s', (_, type, body, text) => {
       return setImmediate(() => got.response.destroy());
     });
     const { call } = await connect(origin, { inMemory: server });
-    for (const { length } = Buffer.from(plain); end <= length + 2; end += 1) {
+    for (const place of placesIn(plain).slice(1)) {
+      end = place;
       const told = await call().done;
       expect(told, `broken at ${end}`).toBe(isWhole ? text : 'connection_lost sent');
     }
