@@ -29,7 +29,8 @@ const env = {
   TRUNKLINE_HUB_DIR: join(folder, 'hubs'),
 };
 const stop = () => execFileSync(process.execPath, [CLI, 'stop', '-c', config], { env, stdio: 'pipe' });
-writeFileSync(config, JSON.stringify({ servers: SERVERS }));
+// The first list has to have the tools of all servers.
+writeFileSync(config, JSON.stringify({ servers: SERVERS, gateway: { startupWait: '300s' } }));
 linkOwnPackages(folder);
 
 describe('three real npm servers behind the built CLI', () => {
