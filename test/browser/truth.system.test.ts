@@ -2,9 +2,10 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
 import { PagePlace, show, textOf } from '../support/page-place.js';
+import { PATIENCE_MS } from '../support/processes.js';
 
 const LISTED = fileURLToPath(new URL('../fixtures/servers/listed.mjs', import.meta.url));
 const RAW_NAME = 'admin\u200b\u202etxt.exe<img src=x onerror=alert(1)>';
@@ -40,7 +41,7 @@ beforeAll(async () => {
     },
   });
   const ready = async () => (await place.status()).servers.filter(({ state }: Message) => state === 'ready');
-  await expect.poll(ready, { interval: 200 }).toHaveLength(6);
+  await vi.waitFor(async () => expect(await ready()).toHaveLength(6), { timeout: PATIENCE_MS, interval: 200 });
 });
 
 afterEach(async () => {

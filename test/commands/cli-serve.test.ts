@@ -44,7 +44,8 @@ describe('serve', () => {
     const ids = stdout
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line).id);
+      // The lists change if the server starts after the answer to the request for them.
+      .flatMap((line) => JSON.parse(line).id ?? []);
     expect(ids.sort((a, b) => a - b)).toEqual(Array.from({ length: 22 }, (_, at) => at + 1));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TOOLS } from '../fixtures/servers/everything-tools.mjs';
 import type { Message } from '../support/gateway-process.js';
+import { PATIENCE_MS } from '../support/processes.js';
 import {
   type ClientEra,
   type ClientRecord,
@@ -58,7 +59,8 @@ describe.each(CELLS)(
       peer = await placeWith(server, transport).connect(era, transport, 'all__');
       current = peer;
       // Over stdio, the first list is that of the cache, which may be a second old, and so have a tool of the client before.
-      await expect.poll(() => listTools(peer)).not.toContain(peer.named('test_added_tool'));
+      const isGone = async () => expect(await listTools(peer)).not.toContain(peer.named('test_added_tool'));
+      await vi.waitFor(isGone, PATIENCE_MS);
     });
     beforeEach(() => peer.forget());
     afterEach(() => {
