@@ -112,6 +112,16 @@ describe('trunkline web', () => {
     expect(stderr).toMatch(/six wrong codes[\s\S]*A URL was used twice/);
   });
 
+  it('says that no gateway runs, and how one starts', async () => {
+    const { process: command } = await web('--no-open');
+    let told = '';
+    command.stderr.on('data', (bytes) => {
+      told += bytes;
+    });
+    await until('it says so', () => told.includes('without a reload.\n'));
+    expect(told).toMatch(/No gateway runs for .*trunkline\.yaml\. The next client that connects starts one;/);
+  });
+
   it('uses the port that it is told, and says so if it cannot', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');

@@ -113,6 +113,16 @@ function tellNone(
   return fault === undefined ? EXIT.noHub : EXIT.usage;
 }
 
+/** Says that the page of `trunkline web` is without a gateway, if it is. */
+export async function tellWithoutGateway(settings: GlobalOptions): Promise<void> {
+  const { choice, configuration } = await findGateway(settings);
+  const { file = '', fault } = configuration;
+  if (choice.chosen !== undefined) return;
+  tell(
+    `${fault?.report ?? noGatewayText(file, isHubOn(file))}\nThe page shows a gateway as soon as one runs, without a reload.`,
+  );
+}
+
 /** Whether the hub is on. True if the file cannot be read, because the client's hub then reports the fault. */
 export function isHubOn(configFile: string): boolean {
   try {

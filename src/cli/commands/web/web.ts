@@ -57,6 +57,7 @@ export async function web({ settings, options }: Invocation<WebFlags>): Promise<
   }
   // Loads while the browser opens the page. If it fails, the page is told when it asks.
   import('./hub-source.js').catch(() => {});
+  import('../hub/hub-access.js').then(({ tellWithoutGateway }) => tellWithoutGateway(settings)).catch(() => {});
   await server.closed;
   return EXIT.ok;
 }
