@@ -236,6 +236,15 @@ describe('trunkline init', () => {
     const { code, stderr } = await running.finished;
     expect({ code, isRegistering: stderr.includes('Registering') }).toEqual({ code: 143, isRegistering: false });
     expect(readFileSync(cursor, 'utf8')).toBe(text);
+    // Else a client with Trunkline would have the server twice.
+    expect(stderr).toContain('The next `trunkline init` tries these servers, which are disabled until then: mute.');
+    const config = () => readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
+    expect(config()).toContain('disabled: true # trunkline init tries it again: it was ended before');
+
+    const { stderr: told } = await work.run(['disable', 'mute']);
+    expect([config().includes('tries it again'), told]).toEqual([false, expect.stringContaining('does not try it')]);
+    const again = await work.run(['init', '--yes']);
+    expect(again.stderr).toMatch(/\nmute: disabled in .*trunkline\.yaml, so the clients keep/);
   });
 
   it('says how to go on where there is neither a server nor a configuration', async () => {

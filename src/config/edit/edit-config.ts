@@ -126,12 +126,16 @@ function disabled(
   entry: unknown,
   { isDisabled, because }: Extract<ConfigEdit, { kind: 'disable' }>,
 ): string {
-  if (isRecord(entry) && (entry.disabled ?? false) === isDisabled) return text;
+  const present = format === 'yaml' ? commentBehind(text, path) : undefined;
+  const isOfInit = present?.startsWith(INIT_COMMENT) === true;
+  if (isRecord(entry) && (entry.disabled ?? false) === isDisabled) {
+    // A user who disables the server wants no other try.
+    const isWanted = isDisabled && because === undefined && isOfInit;
+    return isWanted ? withValue(format, withoutValue(format, text, path), path, true) : text;
+  }
   const comment = because === undefined ? undefined : INIT_COMMENT + because;
   if (isDisabled) return withValue(format, text, path, true, { comment });
-  const present = format === 'yaml' ? commentBehind(text, path) : undefined;
-  const isOfUser = present !== undefined && !present.startsWith(INIT_COMMENT);
-  return isOfUser ? withValue(format, text, path, false) : withoutValue(format, text, path);
+  return present !== undefined && !isOfInit ? withValue(format, text, path, false) : withoutValue(format, text, path);
 }
 
 /** The start of the comment behind `disabled: true` in an entry that `trunkline init` has disabled. */

@@ -11,7 +11,13 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type ConfigEdit, editConfig, openConfig, saveConfig } from '../../../src/config/edit/edit-config.js';
+import {
+  type ConfigEdit,
+  disabledByInit,
+  editConfig,
+  openConfig,
+  saveConfig,
+} from '../../../src/config/edit/edit-config.js';
 import { ConfigError } from '../../../src/config/file/config-error.js';
 import { folderWith } from '../files.js';
 
@@ -112,6 +118,14 @@ describe('a server that is removed', () => {
 });
 
 describe('a server that is disabled', () => {
+  it('has the reason of `trunkline init` as a comment, until the user disables it', () => {
+    const text = 'servers:\n  a:\n    command: x\n';
+    const byInit = edited(text, { kind: 'disable', key: 'a', isDisabled: true, because: 'no network' });
+    expect([...disabledByInit(byInit)]).toEqual([['a', 'no network']]);
+    expect(disabled(byInit, 'a')).toBe(`${text}    disabled: true\n`);
+    expect(disabled(byInit, 'a', false)).toBe(text);
+  });
+
   it.each([
     ['servers:\n  a:\n    command: x\n    # why\n', 'servers:\n  a:\n    command: x\n    disabled: true\n    # why\n'],
     ['servers:\n  a: { command: x }\n', 'servers:\n  a: { command: x, "disabled": true }\n'],
@@ -124,6 +138,7 @@ describe('a server that is disabled', () => {
   it('keeps the comment that says why', () => {
     const text = 'servers:\n  a:\n    disabled: true # broken since May\n    command: x\n';
     expect(disabled(text, 'a', false)).toBe(text.replace('true', 'false'));
+    expect(disabled(text, 'a')).toBe(text);
     expect(disabled(disabled(text, 'a', false), 'a')).toBe(text);
   });
 

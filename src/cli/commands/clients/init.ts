@@ -74,20 +74,30 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   const configured = { ...settings, config: target.config.file };
   const ofAdded = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   const enabled = [...ofAdded, ...retried];
+  /** After a signal, a client with Trunkline would have each of these servers twice. */
+  const putOff = async (code: number) => {
+    if (enabled.length === 0) return code;
+    const reasons = new Map(enabled.map((key) => [key, 'it was ended before it had tried the server']));
+    await withChangeLock(() => disableBroken(prepared, { broken: enabled, reasons }));
+    tell(
+      `Ended. The next \`trunkline init\` tries these servers, which are disabled until then: ${enabled.join(', ')}.`,
+    );
+    return code;
+  };
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
   // Starting a server whose package failed installs it again, and reports the failure.
   const step = { ...report.step('install'), reportsFaults: false };
   const installed =
     enabled.length > 0 ? await install({ settings: configured, words: enabled, isJson }, step) : EXIT.ok;
   // A signal ends the step that runs; nothing may follow it.
-  if (isInterrupted(installed)) return installed;
+  if (isInterrupted(installed)) return await putOff(installed);
   // Before the servers run, because they would begin with files of their own.
   for (const line of await carryFromNpx(configured, plan)) tell(line);
   for (const each of two) useNewer(each);
   tell('\nStarting every server once:');
   const tried = await tryServers(configured, [], report.step('check'));
   const { exitCode, sound, open, broken } = tried;
-  if (isInterrupted(exitCode)) return exitCode;
+  if (isInterrupted(exitCode)) return await putOff(exitCode);
   const loggedIn = await offerLogins(configured, open, questions);
   const written = await withChangeLock(() => disableBroken(prepared, tried));
   const taken = plan.filter((each) => isTaken(each, clients, [...sound, ...loggedIn])).map(({ found }) => found);
@@ -142,9 +152,11 @@ function withRetries(prepared: PreparedImport): Retrying {
 function disableBroken(prepared: Retrying, { broken, reasons }: Tried): PreparedImport {
   const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
   const added = prepared.added.filter(isBroken).map(({ key = '' }) => key);
-  const failed = [...added, ...prepared.retried.filter((key) => broken.includes(key))];
-  if (failed.length === 0) return prepared;
   const config = openConfig(prepared.target.config.file);
+  // Another command may have removed one meanwhile.
+  const present = entriesIn(config.text ?? '');
+  const failed = [...added, ...prepared.retried.filter((key) => broken.includes(key))].filter((key) => key in present);
+  if (failed.length === 0) return prepared;
   const edited = failed.reduce((text, key) => {
     const because = shortened(reasons.get(key) ?? 'it did not start');
     return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true, because });

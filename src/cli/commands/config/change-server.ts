@@ -5,6 +5,7 @@ import { ownFileNamed } from '../../../clients/import/kept-file.js';
 import { runOf } from '../../../clients/import/run.js';
 import {
   type ConfigEdit,
+  disabledByInit,
   editConfig,
   entriesIn,
   type NewEntry,
@@ -54,6 +55,7 @@ export async function changeServer(
     }
     if (!isChanged) tell(`${key} is ${command}d already.`);
     else tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
+    if (command === 'disable' && disabledByInit(text).has(key)) tell('`trunkline init` does not try it again.');
     if (unused !== undefined)
       tell(`No server uses ${unused.names.join(', ')} in ${unused.file} now; remove what you do not need.`);
     for (const path of files) tell(`It has written ${withoutHome(path, homedir())}, which stays.`);
