@@ -104,7 +104,7 @@ function addServing(program: CliCommand): void {
     )
     .summary('end a gateway that serves HTTP after its calls')
     .description(
-      `Ends the gateways on this machine that serve the configuration over HTTP, as SIGTERM does, and waits until they have ended. A draining gateway answers /readyz with 503, so that a proxy chooses another one. It accepts connections for 10 s at most, finishes the calls in flight within \`gateway: { drain: 60s }\`, and then ends with its servers. Ctrl-C ends the wait and not the drain. \`trunkline stop\` ends the hub.`,
+      `Ends the gateways on this machine that serve the configuration over HTTP, as SIGTERM does, and waits until they have ended. A draining gateway answers /readyz with 503, so that a proxy chooses another one. It accepts connections for 10 s at most, finishes the calls in flight within \`gateway: { drain: 60s }\`, and then ends with its servers. Ctrl-C ends the wait and not the drain.`,
     )
     .option('--json', 'print the gateways as JSON')
     .example('trunkline drain', 'trunkline drain http://localhost:7411')
@@ -153,6 +153,7 @@ function addTools(program: CliCommand): void {
     )
     .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start servers for this list, also if a gateway runs')
+    .option(...GATEWAY)
     .example(
       'trunkline tools',
       'trunkline tools files',
@@ -173,6 +174,7 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .option('--json', 'print the result as the server sent it')
     .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start a server for this call, also if a gateway runs')
+    .option(...GATEWAY)
     .example('trunkline call trunkline__status')
     .example('trunkline call files.read_text_file path=notes.txt head:=5')
     .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)
@@ -289,7 +291,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option(...GATEWAY)
     .example('trunkline restart files')
     .runs(async () => (await import('./commands/hub/status.js')).restartServer);
-  addStop(program, 'stop the hub and its servers', '; the same as `trunkline hub stop`');
+  addStop(program, 'stop the hub, or the gateway over HTTP, and its servers', '; the same as `trunkline hub stop`');
   const hub = program
     .command('hub')
     .summary('show, stop or restart the hub itself')
@@ -708,7 +710,7 @@ function addStop(parent: CliCommand, summary: string, same: string): void {
   command
     .summary(summary)
     .description(
-      `Stops the hub of the configuration and its servers${same}. Clients stay connected: each starts a hub again when it has something to send. Gateways that are no hubs go on, because no client would start them again; the command says what ends each of them.`,
+      `Stops the hub of the configuration and its servers${same}. Clients stay connected: each starts a hub again when it has something to send. Where no hub runs, stops the gateways that serve the configuration over HTTP, as \`trunkline drain\` does. The command says what ends each gateway that goes on, and ends with exit code 1 if it has stopped none of them.`,
     )
     .option('--all', 'stop every hub of yours, whatever its configuration, also if that does not exist any more')
     .option('--json', 'print the result as JSON')

@@ -121,6 +121,33 @@ describe('a gateway over HTTP', () => {
     expect((await run('hub', 'status', '--config', file)).stderr).toMatch(/ serves \S+, without a hub\. /);
   });
 
+  it('is named by each command that asks it, with the option that names another one of the configuration', async () => {
+    const file = config('a.yaml', 'one');
+    const [first, second] = [await overHttp(file), await overHttp(file)];
+    for (const words of [['call', 'one.echo'], ['tools'], ['list'], ['ps']]) {
+      const { stderr } = await run(...words, '--config', file);
+      expect(stderr, words[0]).toContain(`This is the gateway over HTTP at ${origin(second)}`);
+      expect(stderr, words[0]).toContain(`\n  --gateway ${first.process.pid}  over HTTP at ${origin(first)}`);
+    }
+    const { stderr } = await run('call', 'one.echo', '--gateway', origin(first), '--config', file);
+    expect(stderr).toBe('');
+    const { hub } = JSON.parse((await run('ps', '--json', '--gateway', origin(first))).stdout);
+    expect(hub.servers).toMatchObject([{ server: 'one', calls: 1 }]);
+  });
+
+  it('ends with `stop` after its calls, if no hub serves its configuration', async () => {
+    const file = config('a.yaml', 'one');
+    const running = await overHttp(file);
+    const stopped = await run('stop', '--config', file);
+    expect(stopped).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`Stopped the gateway at ${origin(running)}`),
+    });
+    expect((await running.finished).code).toBe(0);
+    const none = await run('stop', '--config', file);
+    expect(none).toMatchObject({ code: 0, stderr: expect.stringMatching(/^No gateway of yours runs for /) });
+  });
+
   it('of another configuration is named where none runs for the one that is asked for', async () => {
     const [a, b] = [config('a.yaml', 'one'), config('b.yaml', 'two')];
     const [first, second] = [await overHttp(a), await overHttp(b)];
@@ -175,6 +202,8 @@ describe('a gateway for the client on stdin', () => {
     expect(hub).toMatchObject({ kind: 'stdio', pid, clients: [{ name: 'test', pid }] });
     const status = await run('status', '--config', file);
     expect(status.stderr).toBe(`This is the gateway of one client on stdin (pid ${pid}), of ${file}.\n`);
+    const stopped = await run('stop', '--config', file);
+    expect(stopped).toMatchObject({ code: 1, stderr: expect.stringContaining('goes on: it ends with its client.') });
     client.process.stdin.end();
     await client.finished;
     const after = await run('status', '--config', file);

@@ -105,11 +105,15 @@ describe('without a running hub', () => {
     const logs = await place.run(['logs']);
     expect(logs.code).toBe(3);
     expect(logs.stderr).toMatch(/^There is no log at \S+\/hub\.log yet: .*\n$/);
-    const nothing = `No hub runs for ${join(place.folder, 'trunkline.yaml')}, so there is nothing to stop.\n`;
+    const nothing = `No gateway of yours runs for ${join(place.folder, 'trunkline.yaml')}, so there is nothing to stop.\n`;
     expect(await place.run(['stop'])).toEqual({ code: 0, stdout: '', stderr: nothing });
     const all = 'No hub of yours runs, so there is nothing to stop.\n';
     expect(await place.run(['stop', '--all'])).toEqual({ code: 0, stdout: '', stderr: all });
-    expect(await place.run(['stop', '--json'])).toEqual({ code: 0, stdout: '{"hubs":[],"left":[]}\n', stderr: '' });
+    expect(await place.run(['stop', '--json'])).toEqual({
+      code: 0,
+      stdout: '{"hubs":[],"gateways":[],"left":[]}\n',
+      stderr: '',
+    });
   });
 });
 

@@ -58,7 +58,7 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
 async function askGateway(
   settings: Invocation['settings'],
 ): Promise<{ gateway?: RunningGateway; report?: StatusReport }> {
-  const reached = await reachGateway(settings);
+  const reached = await reachGateway(settings, true);
   if (typeof reached === 'string') return {};
   const { gateway, control } = reached;
   try {

@@ -11,6 +11,7 @@ import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
+import { drainOne } from '../serve/drain.js';
 import { describeHub, findGateway, type HubSite, REFUSED, reachHub, silentText, withHub } from './hub-access.js';
 import {
   capitalized,
@@ -24,8 +25,8 @@ import {
 } from './running.js';
 
 /**
- * `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or every hub of this user. Other
- * gateways go on, because no client would start them again; what ends each of them is said.
+ * `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or without a hub its gateways over HTTP, after
+ * their calls; with `--all` every hub of this user. What ends each other gateway is said. Fails if gateways run and none has ended.
  */
 export async function stop({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
   if (options.all) {
@@ -40,9 +41,11 @@ export async function stop({ settings, options, isJson }: Invocation<{ all: true
   // A folder can have only hubs that drain.
   const draining = settings.gateway === undefined ? running.filter(({ configFile }) => configFile === file) : [];
   const folders = new Set([...hubs, ...draining].flatMap(({ kind, folder }) => (kind === 'hub' ? [folder] : [])));
-  const left = own.filter(({ kind }) => kind !== 'hub');
-  const stopped = (await Promise.all([...folders].map(stopAllOf))).flat();
-  const none = fault?.report ?? `No hub runs for ${file}, so there is nothing to stop.`;
+  const isEnded = ({ kind }: RunningGateway) => kind === 'http' && hubs.length === 0;
+  const left = own.filter((each) => each.kind !== 'hub' && !isEnded(each));
+  const stopping = [...[...folders].map(stopAllOf), ...own.filter(isEnded).map(stopHttp)];
+  const stopped = (await Promise.all(stopping)).flat();
+  const none = fault?.report ?? `No gateway of yours runs for ${file}, so there is nothing to stop.`;
   const code = await report(stopped, { isJson, left, ifNone: none });
   const others = choice.others.filter(({ kind }) => kind === 'hub');
   if (stopped.length + left.length > 0) return code;
@@ -50,10 +53,12 @@ export async function stop({ settings, options, isJson }: Invocation<{ all: true
   return fault === undefined ? code : EXIT.usage;
 }
 
-/** Result for one hub that ran, as `--json` prints it. */
+/** Result for one gateway that ran, as `--json` prints it. */
 interface StoppedHub {
   readonly pid: number | null;
-  /** `null` if the hub does not answer. */
+  /** Absent for a hub. */
+  readonly url?: string;
+  /** `null` if it does not answer, or is not known. */
   readonly configFile: string | null;
   readonly result: 'stopped' | 'killed' | 'failed';
   /** Clients that stay connected. */
@@ -73,7 +78,9 @@ interface Reported {
 async function report(hubs: readonly StoppedHub[], { isJson, left, ifNone }: Reported): Promise<number> {
   if (isJson) {
     const others = left.map(({ kind, pid = null, url = null, configFile = null }) => ({ kind, pid, url, configFile }));
-    await printJson({ hubs: hubs.map(({ text: _, ...facts }) => facts), left: others });
+    const facts = hubs.map(({ text: _, ...each }) => each);
+    const [ofHubs, gateways] = [facts.filter(({ url }) => !url), facts.filter(({ url }) => url)];
+    await printJson({ hubs: ofHubs, gateways, left: others });
   } else if (hubs.length === 0 && left.length === 0) note(ifNone);
   for (const { result, text } of hubs) {
     if (result === 'failed') tell(`trunkline: ${text}`);
@@ -82,9 +89,19 @@ async function report(hubs: readonly StoppedHub[], { isJson, left, ifNone }: Rep
   }
   for (const gateway of isJson ? [] : left) {
     const name = capitalized(nameOf(gateway));
-    note(`${name}, of ${configurationText(gateway)}, is no hub and goes on: ${howToEnd(gateway)}.`);
+    note(`${name}, of ${configurationText(gateway)}, goes on: ${howToEnd(gateway)}.`);
   }
-  return hubs.every(({ result }) => result !== 'failed') ? EXIT.ok : EXIT.failed;
+  const isIdle = hubs.length === 0 && left.length > 0;
+  return isIdle || hubs.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
+}
+
+/** Ends a gateway over HTTP after its calls. */
+async function stopHttp({ pid, url = '', configFile = '', answer }: RunningGateway): Promise<StoppedHub[]> {
+  const about = { pid: pid ?? null, url, configFile, clients: null };
+  if (pid === undefined || typeof answer === 'string')
+    return [{ ...about, result: 'failed', text: silentText(pid, 'http') }];
+  await drainOne({ pid, url, isDraining: answer.isDraining });
+  return [{ ...about, result: 'stopped', text: `Stopped the gateway at ${url} of ${configFile} (pid ${pid}).` }];
 }
 
 /** Ends all hubs of one folder that run. */

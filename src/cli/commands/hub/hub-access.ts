@@ -76,12 +76,18 @@ export async function findGateway(settings: GlobalOptions) {
   return { configuration, running, choice: chooseGateway(running, { named: settings.gateway, file, folder }) };
 }
 
-/** Connects to the gateway that a command is about. */
-export async function reachGateway(settings: GlobalOptions): Promise<Reached | NoControl> {
-  const { chosen } = (await findGateway(settings)).choice;
+/** Connects to the gateway that a command is about. With `isTold`, says which one it is if several serve the configuration. */
+export async function reachGateway(settings: GlobalOptions, isTold = false): Promise<Reached | NoControl> {
+  const chosen = await chosenGateway(settings, isTold);
   if (chosen === undefined) return 'not running';
   const control = typeof chosen.answer === 'string' ? chosen.answer : await connectTo(chosen);
   return typeof control === 'string' ? control : { gateway: chosen, control };
+}
+
+async function chosenGateway(settings: GlobalOptions, isTold: boolean): Promise<RunningGateway | undefined> {
+  const { choice } = await findGateway(settings);
+  if (isTold && choice.alike.length > 0) note(choiceText(choice) ?? '');
+  return choice.chosen;
 }
 
 async function workOn(gateway: RunningGateway, work: Work): Promise<number> {
@@ -156,9 +162,9 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/** Connects a command to the running gateway, if there is one. Reports a refusal on stderr. */
+/** Connects a command to the running gateway, if there is one. Says which one it is if several run. Reports a refusal on stderr. */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
-  const opened = await openHubClient(settings);
+  const opened = await openHubClient(settings, true);
   if (typeof opened !== 'string') return opened;
   tell(`trunkline: the running gateway cannot be used, because ${opened}; this command starts servers of its own`);
   return undefined;
@@ -277,8 +283,11 @@ export interface HubClientForCommand {
  * Connects a command to the gateway of its configuration as a client: the hub, else one that serves HTTP, else one on stdin. Starts
  * none, and returns `undefined` if none runs. If the gateway refuses the client, returns the reason as a sentence without a period.
  */
-export async function openHubClient(options: GlobalOptions): Promise<HubClientForCommand | string | undefined> {
-  const { chosen } = (await findGateway(options)).choice;
+export async function openHubClient(
+  options: GlobalOptions,
+  isTold = false,
+): Promise<HubClientForCommand | string | undefined> {
+  const chosen = await chosenGateway(options, isTold);
   if (chosen === undefined || (chosen.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off')) return undefined;
   const { folder, name, configFile = '' } = chosen;
   const control = typeof chosen.answer === 'string' ? chosen.answer : await connectTo(chosen);

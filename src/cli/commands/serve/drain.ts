@@ -36,7 +36,12 @@ function isHttp(gateway: FoundGateway): gateway is HttpGateway {
   return gateway.url !== null;
 }
 
-async function drainOne({ url, pid, isDraining }: HttpGateway): Promise<void> {
+/** Sends SIGTERM to a gateway, unless it drains already, and waits for its end. */
+export async function drainOne({
+  url,
+  pid,
+  isDraining,
+}: Pick<HttpGateway, 'url' | 'pid' | 'isDraining'>): Promise<void> {
   const identity = await identify(pid);
   if (identity === undefined) return;
   note(
