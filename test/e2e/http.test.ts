@@ -238,7 +238,8 @@ describe('the end', () => {
   });
 
   it('comes with the end of stdin when stdio and HTTP are served, and both are served until then', async () => {
-    const running = await place.serve({ args: ['--stdio'], servers: { lab: place.lab(), mute: place.lab('mute') } });
+    const servers = { lab: place.lab(), mute: place.lab('mute') };
+    const running = await place.serve({ args: ['--stdio'], servers, gateway: { startupWait: '1s' } });
     const client = await place.connect(running);
     await running.say(INITIALIZE);
     const call = (marker: string) => ({ name: 'lab__wait', arguments: { marker, delayMs: 20 } });

@@ -43,6 +43,9 @@ export interface StartOptions {
   readonly mayBreak?: boolean;
 }
 
+/** How long a first list waits for servers. The default is too short for a busy machine, on which it would lack some. */
+export const STARTUP_WAIT = '30s';
+
 /**
  * The built CLI and a client that sees every byte of it: what is sent and received is text, so that nothing is
  * repaired on the way.
@@ -98,7 +101,8 @@ export class GatewayProcess {
       const { program = LAB, args: given = [], ...rest } = entry;
       return [key, { ...rest, command: 'node', args: [program, ...(given as string[]), `run=${this.folder}`] }];
     });
-    this.writeConfig(JSON.stringify({ ...config, servers: Object.fromEntries(entries), gateway }));
+    const patient = { startupWait: STARTUP_WAIT, ...gateway };
+    this.writeConfig(JSON.stringify({ ...config, servers: Object.fromEntries(entries), gateway: patient }));
   }
 
   /** The same with any text. */

@@ -12,7 +12,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { expect } from 'vitest';
 import { dataFolder } from '../../src/state/user-files.js';
 import { HttpWire } from './differential/http-wire.js';
-import { CLI, LAB, type Message } from './gateway-process.js';
+import { CLI, LAB, type Message, STARTUP_WAIT } from './gateway-process.js';
 import { endRun, type ProcessEntry, processesWith, until } from './processes.js';
 
 /** Headers of a request; one that is `undefined` is left out. */
@@ -94,7 +94,7 @@ export class Place {
   /** Returns the arguments that name the configuration. Without another value in `gateway`, SIGTERM waits for no call. */
   configure(servers: Record<string, object>, gateway: object = {}): string[] {
     const file = this.file('trunkline.yaml');
-    writeFileSync(file, JSON.stringify({ servers, gateway: { drain: '0s', ...gateway } }));
+    writeFileSync(file, JSON.stringify({ servers, gateway: { drain: '0s', startupWait: STARTUP_WAIT, ...gateway } }));
     return ['--config', file];
   }
 
