@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { gatewayFolders } from '../../src/hub/hub-folder.js';
 import { findGateways } from '../../src/state/gateway-file.js';
-import { INITIALIZE, Place, type Running } from '../support/http-place.js';
+import { INITIALIZE, Place } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
 const WITNESS = fileURLToPath(new URL('../fixtures/servers/witness.mjs', import.meta.url));
@@ -114,6 +114,7 @@ describe('the token', () => {
   });
 });
 
+// One object has all of them. `test/downstream/http` proves what each does.
 describe('the limits of the configuration', () => {
   it('apply to bodies, sessions, their idle time and silent streams', async () => {
     const http = { maxBody: '1KiB', maxSessions: 2, sessionIdle: '3s', keepAlive: '1s' };
@@ -130,23 +131,6 @@ describe('the limits of the configuration', () => {
     let text = '';
     while (text.split(': keep-alive').length < 3) text += (await reader?.read())?.value;
     await reader?.cancel();
-  });
-
-  it('apply to the rate of requests', async () => {
-    const running = await serve({ gateway: { http: { requestBurst: 5, requestsPerSecond: 1 } } });
-    const answers = await Promise.all(Array.from({ length: 20 }, () => place.statusOf(running, {})));
-    // The five of the burst, and one for each second that the requests took.
-    expect(answers.filter((status) => status === 200).length).toBeGreaterThanOrEqual(5);
-    expect(answers).toContain(429);
-    await expect.poll(() => place.statusOf(running, {}), { interval: 200 }).toBe(200);
-  });
-
-  it('apply to connections', async () => {
-    const running: Running = await serve({ gateway: { http: { maxConnections: 4 } } });
-    const sockets = Array.from({ length: 6 }, () => net.connect(running.port, '127.0.0.1').on('error', () => {}));
-    await until('the oldest are closed', () => running.stderr.includes('http connection-evicted'));
-    expect(await place.statusOf(running, {})).toBe(200);
-    for (const socket of sockets) socket.destroy();
   });
 });
 

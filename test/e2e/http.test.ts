@@ -106,7 +106,6 @@ describe('the command line', () => {
   it.each([
     [['--http', '0.0.0.0:0', '--no-auth'], /0\.0\.0\.0 without authentication/],
     [['--http', '127.0.0.1:0', '--allowed-origin', 'a.example'], /must be scheme:\/\/host/],
-    [['--no-auth'], /works only with HTTP/],
   ])('that says %j is refused in one line', async (args, reason) => {
     const { code, stdout, stderr } = await place.run([...args, ...place.configure({ lab: place.lab() })]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

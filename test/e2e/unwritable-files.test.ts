@@ -85,7 +85,7 @@ const REASONS = {
   ENOSPC: { reason: 'the disk is full (ENOSPC); make room on the disk', rows: Object.keys(ROWS) },
   EROFS: {
     reason: 'its file system is read-only (EROFS); make the file system writable, or choose another folder',
-    rows: ['add, to a new file', 'import, with a file of a server', 'connect', 'secret set', 'approve', 'install'],
+    rows: ['add, to a new file', 'install'],
   },
 };
 

@@ -1,22 +1,17 @@
 // The renewal of a login at a real authorization server, on a clock that the test moves.
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { beginLogin } from '../../src/auth/login.js';
 import { OAuthAccess } from '../../src/auth/oauth-access.js';
 import type { Vault } from '../../src/auth/vault.js';
 import { systemClock } from '../../src/observe/system-clock.js';
+import { browse } from '../fixtures/cli/browser.mjs';
 import { startProtected } from '../fixtures/servers/protected.mjs';
 import { sampleSpec } from '../supervision/sample-spec.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
-
-const BROWSER = fileURLToPath(new URL('../fixtures/cli/browser.mjs', import.meta.url));
-const run = promisify(execFile);
 
 let folder: string;
 beforeEach(() => {
@@ -43,7 +38,7 @@ export async function loggedIn(openVault: OpenVault, lifetimeSeconds = 3_600) {
   const spec = { key, timeouts, restart, ...remote, url: server.url, login };
   const vault = await openVault(folder);
   const pending = await beginLogin({ spec, vault, clock: systemClock });
-  await run(process.execPath, [BROWSER, pending.url]);
+  await browse(pending.url);
   const { identity, tokens } = await pending.finished;
   const first = tokens?.access_token ?? '';
   const request = { method: 'POST', url: new URL(server.url) };
