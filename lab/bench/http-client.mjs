@@ -81,6 +81,9 @@ export class HttpSession {
     this.#id = /^mcp-session-id: (\S+)/im.exec(head)?.[1];
     this.#setHead();
     await this.#post({ jsonrpc: '2.0', method: 'notifications/initialized' }, 202);
+    // A gateway closes connections on which nobody asks, and calls may come much later.
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+    for (const connection of this.#connections.slice(1)) await this.#post(ping, 200, connection);
   }
 
   /** Opens the stream of what no request asks for, and lets pass what comes on it. */
@@ -110,9 +113,9 @@ export class HttpSession {
     this.#stream?.close();
   }
 
-  #post(message, status) {
+  #post(message, status, connection = this.#connections[0]) {
     const body = JSON.stringify(message);
-    return expectStatus(this.#connections[0], `${this.#postHead}${body.length}\r\n\r\n${body}`, status);
+    return expectStatus(connection, `${this.#postHead}${body.length}\r\n\r\n${body}`, status);
   }
 
   /** The head of a request, up to the headers that differ from one to the next. */
