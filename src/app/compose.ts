@@ -421,6 +421,7 @@ function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
   return {
     ...facts,
     config: { ...facts.config, file: undefined },
+    restartCommand: undefined,
     keptResults: undefined,
     ...(facts.service?.kind === 'http' && { service: { kind: 'http', refusedNames: [] } }),
     servers: facts.servers.map((server) => ({

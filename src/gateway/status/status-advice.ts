@@ -140,8 +140,9 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
  */
 function howToRestart({ canRestart, service, restartCommand }: StatusFacts, server: string): string {
   if (canRestart) return `call trunkline__restart with server "${server}"`;
-  if (service?.kind === 'hub' && restartCommand !== undefined) return `run \`${restartCommand(server)}\``;
-  if (service?.kind === 'hub' || service?.kind === 'http') return 'restart Trunkline';
+  const command = restartCommand?.(server) ?? `trunkline restart ${server}`;
+  if (service?.kind === 'hub') return `run \`${command}\``;
+  if (service?.kind === 'http') return `run \`${command}\` where the gateway runs`;
   return 'restart the client, which restarts Trunkline';
 }
 

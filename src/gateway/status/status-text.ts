@@ -94,7 +94,7 @@ function renderGeneral(report: StatusReport): string[] {
         ? `The configuration file has been unusable for ${duration(report.configFaultSeconds ?? 0)}, so the previous configuration stays in force: ${configFault}`
         : `The configuration cannot be used, so no server runs: ${configFault}`),
     configNeedsRestart.length > 0 &&
-      `Restart Trunkline to apply these changed settings: ${configNeedsRestart.join(', ')}.`,
+      `${hub ? 'Run `trunkline hub restart`' : 'Restart Trunkline'} to apply these changed settings: ${configNeedsRestart.join(', ')}.`,
     tracingRow(report),
     keptResults &&
       `${plural(keptResults.count, 'large result')} in memory for the clients to read: ${describeBytes(keptResults.bytes)}.`,

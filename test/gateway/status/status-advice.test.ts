@@ -136,12 +136,22 @@ describe('the advice', () => {
 
   it.each([
     ['of a hub', { kind: 'hub', pid: 1, since: 0, clients: 2 }, 'run `trunkline restart a --config c.yaml`'],
-    ['over HTTP', { kind: 'http', refusedNames: [] }, 'then restart Trunkline.'],
+    [
+      'over HTTP',
+      { kind: 'http', refusedNames: [] },
+      'then run `trunkline restart a --config c.yaml` where the gateway runs.',
+    ],
     ['that runs alone', { kind: 'alone', because: 'of a reason' }, 'restart the client, which restarts Trunkline'],
   ] as const)('names what restarts a server %s', async (_, service, advice) => {
     const restartCommand = (server: string) => `trunkline restart ${server} --config c.yaml`;
     const { one } = await given({ lifecycle: { state: 'parked' }, facts: { service, restartCommand } });
     expect(one()?.advice).toContain(advice);
+  });
+
+  it('names no file of the machine to a user over HTTP', async () => {
+    const service = { kind: 'http', refusedNames: [] } as const;
+    const { one } = await given({ lifecycle: { state: 'parked' }, facts: { service } });
+    expect(one()?.advice).toContain('then run `trunkline restart a` where the gateway runs.');
   });
 
   it.each([

@@ -78,6 +78,13 @@ describe('the text about all servers', () => {
     expect(renderStatus({ ...(await manyReady(['a'])), ...change }).split('\n')[1]).toBe(line);
   });
 
+  it('tells which settings wait for the next hub', async () => {
+    const change = { hub: { pid: 1, uptimeSeconds: 2, clients: 1 }, configNeedsRestart: ['gateway.sealKeyFile'] };
+    expect(renderStatus({ ...(await manyReady(['a'])), ...change })).toContain(
+      '\nRun `trunkline hub restart` to apply these changed settings: gateway.sealKeyFile.\n',
+    );
+  });
+
   it('tells how the client sees the tools, and why, if that is not the default', async () => {
     const report = await manyReady(['a']);
     const clientList = {
