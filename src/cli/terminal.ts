@@ -71,7 +71,7 @@ export type Cell = string | { readonly text: string; readonly format: Format | u
 /** No column is cut below this width. */
 const MIN_WIDTH = 6;
 /** A column of short cells, such as states and times, is not wrapped below this width while others can give way. */
-const SHORT_WIDTH = 12;
+const SHORT_WIDTH = 16;
 const GAP = 2;
 
 /**
@@ -93,7 +93,9 @@ export function table(
     return at >= cutFrom ? MIN_WIDTH : Math.max(short, longest(column));
   });
   const floor = columns.map((column) => Math.max(MIN_WIDTH, longest(column.slice(0, 1))));
-  const widths = narrowed(narrowed(natural, least, look.width), cutFrom === 0 ? least : floor, look.width);
+  const words = columns.map((column) => column.map((text) => longest([text])));
+  const given = cutFrom === 0 ? least : exceeded(least, { words, floor, available: look.width });
+  const widths = narrowed(natural, given, look.width);
   return rows
     .flatMap((row, at) => rowLines(row, texts[at] ?? [], { look, widths, cutFrom, isHead: at === 0 }))
     .join('\n');
@@ -178,6 +180,29 @@ function narrowed(
     narrow[at] = widest - 1;
   }
   return narrow;
+}
+
+interface Exceeding {
+  /** The widths of the longest words of each column, by row. */
+  readonly words: readonly (readonly number[])[];
+  readonly floor: readonly number[];
+  readonly available: number | undefined;
+}
+
+/** Lowers the least widths until the row fits, first of the columns with the longest words, which then are wider than their column. */
+function exceeded(widths: readonly number[], { words, floor, available }: Exceeding): readonly number[] {
+  const narrow = [...widths];
+  for (;;) {
+    const excess = narrow.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - (available ?? Infinity);
+    // A step leads to the next shorter word.
+    const steps = narrow.map((width, at) => {
+      return width - Math.max(floor[at] ?? 0, ...(words[at] ?? []).filter((each) => each < width));
+    });
+    const step = Math.max(...steps);
+    if (excess <= 0 || step <= 0) return narrow;
+    const at = steps.lastIndexOf(step);
+    narrow[at] = (narrow[at] ?? 0) - step;
+  }
 }
 
 /** A line on a terminal that is overwritten with each update and cleared at the end. Does nothing without a terminal. */

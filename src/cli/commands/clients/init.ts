@@ -231,10 +231,11 @@ function tellIntention({ added, retried }: Retrying, clients: readonly Client[])
   if (retried.length > 0)
     tell(`\nTrunkline tries again what did not start when it was imported: ${retried.join(', ')}.`);
   const names = clients.map(({ title }) => title).join(', ');
+  const imports = added.length === 0 ? '' : `imports ${plural(added.length, 'server')}, `;
   tell(
     clients.length === 0
       ? '\nNo client was found on this machine, so Trunkline would be registered nowhere. `trunkline connect CLIENT` registers it later.'
-      : `\nTrunkline imports ${plural(added.length, 'server')}, starts each one once, registers itself with ${names}, and removes from these clients the servers that work. \`trunkline undo\` takes the changes of the clients back.`,
+      : `\nTrunkline ${imports}starts every server once, registers itself with ${names}, and takes the servers that work out of the files of these clients, because it runs them then. \`trunkline undo\` takes the changes of the clients back.`,
   );
 }
 

@@ -71,7 +71,11 @@ function rowsOf({ openings, network, unixSockets, home, ownHome }: Policy): stri
   ];
 }
 
-function remarksOn(server: ServerConfig, { proposed, distrusted, network }: Policy): string[] {
+/** The lines below the table: what is known of the server, with a suggested entry, and what its entry lacks. */
+export function remarksOn(
+  server: ServerConfig,
+  { proposed, distrusted, network }: Pick<Policy, 'proposed' | 'distrusted' | 'network'>,
+): string[] {
   const child = programOf(server);
   const name = npmPackageOf(server);
   const known = needsOf(name);

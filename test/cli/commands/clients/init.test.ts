@@ -24,14 +24,11 @@ it.each([
       'b (Claude Desktop): disabled there, so it was not started, and is disabled in Trunkline. To use it: `trunkline enable b`.',
     ],
   ],
-])(
-  'the summary of `trunkline init` on an entry that %s',
-  (_, servers, lines) => {
-    const plan = planImport({
-      ...{ found: servers, present: {}, env: {}, takesRemote: true, names: [], isOurselves: () => false },
-      secrets: { envFile: undefined, values: {}, put: (name) => name },
-      ...{ system: { platform: 'linux', home: '/home/ada' }, readEnvFile: () => undefined, places: NOWHERE },
-    });
-    expect(describeUnwanted(plan)).toEqual(lines.map((line) => `\n${line}`));
-  },
-);
+])('the summary of `trunkline init` on an entry that %s', (_, servers, lines) => {
+  const plan = planImport({
+    ...{ found: servers, present: {}, env: {}, takesRemote: true, names: [], isOurselves: () => false },
+    secrets: { envFile: undefined, values: {}, put: (name) => name },
+    ...{ system: { platform: 'linux', home: '/home/ada' }, readEnvFile: () => undefined, places: NOWHERE },
+  });
+  expect(describeUnwanted(plan)).toEqual(lines.map((line) => `\n${line}`));
+});
