@@ -129,7 +129,7 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
         throw new Error(`Each session starts a process of "${server}" for itself, and none runs now.`);
       throw new Error(
         keys.includes(String(server))
-          ? `The server "${server}" cannot be started, because its entry in the configuration is wrong: \`trunkline status\` says how.`
+          ? `The server "${server}" has no process that could be restarted: \`trunkline status ${server}\` says why.`
           : noServerText(String(server), composition.config),
       );
     },

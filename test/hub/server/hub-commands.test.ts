@@ -45,6 +45,20 @@ describe('a hub that waits for its first client', () => {
   });
 });
 
+it.each([
+  ['own', {}, 'The server "own" has no process that could be restarted: `trunkline status own` says why.'],
+  ['own', { withoutInstance: ['own'] }, 'Each session starts a process of "own" for itself, and none runs now.'],
+  ['off', {}, 'The server "off" is disabled in the configuration; run: trunkline enable off'],
+  ['ow', {}, 'There is no server "ow". Did you mean "own"?'],
+])('a server that cannot be restarted is told why: %s, with %j', async (server, status, message) => {
+  const config = { servers: [{ key: 'own' }], disabled: ['off'] };
+  const composition = { config, restart: () => false, status: () => status } as unknown as Composition;
+  const running = Promise.resolve({ composition });
+  const commands = gatewayCommands({ running } as unknown as Parameters<typeof gatewayCommands>[0]);
+  const context = { emit: () => true, signal: new AbortController().signal };
+  await expect(commands.restart?.({ server }, context)).rejects.toThrow(message);
+});
+
 it('a recording ends whose connection was closed before the first client of the hub came', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
