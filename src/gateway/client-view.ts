@@ -23,7 +23,7 @@ import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList, asksFirstPage } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
 import { FAILURE_REASONS } from './dispatch/call.js';
-import type { EditAnswer, Handling } from './dispatch/handling.js';
+import { type EditAnswer, type Handling, mender } from './dispatch/handling.js';
 import type { LargeResults } from './large-results.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
@@ -301,7 +301,9 @@ export class ClientView {
     if (results !== undefined && getsAll(exchange.client)) results = undefined;
     logs.raise(exchange, backend);
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
-    sendToServer(exchange, target, { tasks, results, named, onAnswered });
+    // A client that sees one server unchanged gets the bytes of that server.
+    const mend = this.isUnchanged ? undefined : mender(exchange, backend.dispatcher.repairedResults);
+    sendToServer(exchange, target, { tasks, results, named, onAnswered, mend });
   }
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */
@@ -462,7 +464,8 @@ function sendToServer(
     results,
     named,
     onAnswered,
-  }: Pick<ClientViewOptions, 'tasks' | 'results' | 'named'> & Pick<Handling, 'onAnswered'>,
+    mend,
+  }: Pick<ClientViewOptions, 'tasks' | 'results' | 'named'> & Pick<Handling, 'onAnswered' | 'mend'>,
 ): void {
   const { backend, edits, tool } = target;
   const { request, client } = exchange;
@@ -478,14 +481,14 @@ function sendToServer(
     const mayDiffer = translation !== undefined || knowsOldContentOnly(client.revision);
     const editor = mayDiffer ? forClient(exchange, target) : target.editAnswer;
     const editAnswer = results === undefined ? editor : results.editor(exchange, target, named, editor);
-    backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
+    backend.serve(exchange, { edits, mend, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
     return;
   }
   if (updated(exchange, backend, tasks)) return;
   const related = tasks.towardServer(request, client, backend);
   const translation = askedTask(exchange, backend, tasks);
   const editAnswer = results?.editor(exchange, target, named, target.editAnswer) ?? target.editAnswer;
-  backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
+  backend.serve(exchange, { edits: [...edits, ...related], mend, editAnswer, onAnswered, translation, refusal });
 }
 
 /** Returns the edits of an answer. A client with a handshake also gets the edits that a server without one needs. */

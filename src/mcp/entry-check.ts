@@ -1,4 +1,4 @@
-import { canonicalObject } from '../json/edit-members.js';
+import { canonicalObject, REMOVED, rewriteObject } from '../json/edit-members.js';
 import { foldKey, type Span, toBytes } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
 import { clipText, hidesCharacters } from '../json/printable.js';
@@ -34,10 +34,9 @@ export function checkEntry(list: ListKind, entry: unknown, isModern = false): En
   }
   const unsound = (reason: string): EntryVerdict => ({ kind: 'unsound', name, reason });
   if (hidesCharacters(name)) return unsound(`its ${identity} hides characters`);
-  const faults: string[] = [];
-  const say = (fault: string) => void faults.push(clipText(fault.slice(1), MAX_FAULT_BYTES, '…'));
+  const { found, say } = collectFaults();
   const { changes, isLost } = mendMembers(entry, members, say);
-  if (isLost) return unsound(faults.at(-1) ?? '');
+  if (isLost) return unsound(found.at(-1) ?? '');
   if (!isNamed(list) && !isText(entry.name)) {
     say('.name is not a string');
     changes.set('name', isText(entry.title) ? entry.title : name);
@@ -52,29 +51,43 @@ export function checkEntry(list: ListKind, entry: unknown, isModern = false): En
     say(`.outputSchema ${uncompiled}`);
     changes.set('outputSchema', undefined);
   }
-  const more = faults.length > 1 ? `, and ${faults.length - 1} more` : '';
-  return { kind: 'sound', name, changes, repaired: faults.length === 0 ? undefined : `${faults[0]}${more}` };
+  return { kind: 'sound', name, changes, repaired: summaryOf(found) };
 }
 
 /** Limit of the text about one fault, which has names of the server. */
 const MAX_FAULT_BYTES = 200;
 
+/** Collects faults, and passes them on to `next`. */
+export function collectFaults(next?: Say) {
+  const found: string[] = [];
+  const say: Say = (fault) => {
+    found.push(clipText(fault.slice(1), MAX_FAULT_BYTES, '…'));
+    next?.(fault);
+  };
+  return { found, say };
+}
+
+/** The first fault, and the number of the others; `undefined` without any. */
+export function summaryOf([first, ...others]: readonly string[]): string | undefined {
+  return first !== undefined && others.length > 0 ? `${first}, and ${others.length} more` : first;
+}
+
 type Changes = ReadonlyMap<string, unknown>;
 
 /** Receives a fault: the path of a value, such as `.icons[0]`, and the words that follow it. */
-type Say = (fault: string) => void;
+export type Say = (fault: string) => void;
 
 /**
  * Returns a sound value as it is, a malformed one as clients accept it, `undefined` if it has to be left out, or `LOST` if the
  * object that has it is of no use without it.
  */
-type Mend = (value: unknown, say: Say) => unknown;
+export type Mend = (value: unknown, say: Say) => unknown;
 
 const LOST = Symbol('lost');
 
-type Rule = readonly [member: string, mend: Mend, need?: 'required'];
+export type Rule = readonly [member: string, mend: Mend, need?: 'required'];
 
-function mendMembers(value: Readonly<Record<string, unknown>>, rules: readonly Rule[], say: Say) {
+export function mendMembers(value: Readonly<Record<string, unknown>>, rules: readonly Rule[], say: Say) {
   const changes = new Map<string, unknown>();
   let isLost = false;
   for (const [member, mend, need] of rules) {
@@ -90,13 +103,31 @@ function mendMembers(value: Readonly<Record<string, unknown>>, rules: readonly R
   return { changes, isLost };
 }
 
-function changed(value: Readonly<Record<string, unknown>>, changes: Changes): Readonly<Record<string, unknown>> {
+/** Returns the object with new values of members. A value that is `undefined` removes its member. */
+export function changed(value: Readonly<Record<string, unknown>>, changes: Changes): Readonly<Record<string, unknown>> {
   if (changes.size === 0) return value;
   const members = Object.entries({ ...value, ...Object.fromEntries(changes) });
   return Object.fromEntries(members.filter(([, each]) => each !== undefined));
 }
 
-function object(...rules: readonly Rule[]): Mend {
+/** The same for the bytes of an object, of which all others stay. */
+export function withChanges(bytes: Uint8Array, span: Span, changes: Changes): Uint8Array {
+  if (changes.size === 0) return bytes;
+  return rewriteObject(bytes, span, {
+    change: (member) => {
+      const value = changes.get(member);
+      if (value === undefined) return changes.has(member) ? REMOVED : undefined;
+      return toBytes(JSON.stringify(value));
+    },
+    insert: (names) =>
+      [...changes].flatMap(([member, value]) => {
+        const isThere = value === undefined || names.has(member);
+        return isThere ? [] : [toBytes(`${JSON.stringify(member)}:${JSON.stringify(value)}`)];
+      }),
+  });
+}
+
+export function object(...rules: readonly Rule[]): Mend {
   return (value, say) => {
     if (!isRecord(value)) return void say(' is not an object');
     const { changes, isLost } = mendMembers(value, rules, say);
@@ -115,11 +146,11 @@ function list(mend: Mend): Mend {
   };
 }
 
-function is(isRight: (value: unknown) => boolean, expected: string): Mend {
+export function is(isRight: (value: unknown) => boolean, expected: string): Mend {
   return (value, say) => (isRight(value) ? value : void say(` is not ${expected}`));
 }
 
-function oneOf(...texts: readonly string[]): Mend {
+export function oneOf(...texts: readonly string[]): Mend {
   const names = texts.map((each) => `"${each}"`).join(' or ');
   return is((value) => isText(value) && texts.includes(value), names);
 }
@@ -132,9 +163,9 @@ function wholeList(mend: Mend): Mend {
   };
 }
 
-const text = is(isText, 'a string');
-const flag = is((value) => typeof value === 'boolean', 'true or false');
-const anyObject = object();
+export const text = is(isText, 'a string');
+export const flag = is((value) => typeof value === 'boolean', 'true or false');
+export const anyObject = object();
 
 interface Shape {
   /** The member that identifies an entry. */
@@ -154,17 +185,20 @@ const COMMON: readonly Rule[] = [
   ['_meta', anyObject],
 ];
 
-const RESOURCE_MEMBERS: readonly Rule[] = [
+export const ANNOTATIONS: Rule = [
+  'annotations',
+  object(
+    ['audience', list(oneOf('user', 'assistant'))],
+    ['priority', is((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1')],
+    ['lastModified', is(isMoment, 'a time with date and offset')],
+  ),
+];
+
+export const RESOURCE_MEMBERS: readonly Rule[] = [
   ...COMMON,
   ['mimeType', text],
-  [
-    'annotations',
-    object(
-      ['audience', list(oneOf('user', 'assistant'))],
-      ['priority', is((value) => typeof value === 'number' && value >= 0 && value <= 1, 'a number from 0 to 1')],
-      ['lastModified', is(isMoment, 'a time with date and offset')],
-    ),
-  ],
+  ['size', is(Number.isFinite, 'a number')],
+  ANNOTATIONS,
 ];
 
 const TOOL_MEMBERS: readonly Rule[] = [
@@ -189,11 +223,8 @@ const SHAPES: Readonly<Record<ListKind, Shape>> = {
       ['arguments', wholeList(object(['name', text, 'required'], ['description', text], ['required', flag]))],
     ],
   },
-  resources: {
-    identity: 'uri',
-    members: [...RESOURCE_MEMBERS, ['size', is(Number.isFinite, 'a number')]],
-  },
-  templates: { identity: 'uriTemplate', members: RESOURCE_MEMBERS },
+  resources: { identity: 'uri', members: RESOURCE_MEMBERS },
+  templates: { identity: 'uriTemplate', members: RESOURCE_MEMBERS.filter(([member]) => member !== 'size') },
 };
 
 const MODERN_TOOLS: Shape = { identity: 'name', members: [...TOOL_MEMBERS, ['outputSchema', mendAnySchema]] };
@@ -208,7 +239,7 @@ export function lookalikesIn(entry: object): readonly string[] {
   return Object.keys(entry).filter((key) => !KNOWN.has(key) && FOLDED.has(foldKey(key)));
 }
 
-function isText(value: unknown): value is string {
+export function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 

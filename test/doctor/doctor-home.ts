@@ -178,7 +178,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
       restarts: 0,
       packageVersion: null,
     },
-    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, sharing: null, unshaped: [] },
+    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, sharing: null, unshaped: [], repairedResults: [] },
     ...{
       protocolVersion: '2025-11-25',
       era: null,

@@ -73,8 +73,11 @@ describe('a legacy server that wants a URL to be visited', () => {
     expect(child.calls.map(({ params }) => params)).toEqual(
       Array(2).fill({ name: 't', arguments: { n: 1 }, _meta: {} }),
     );
-    await reply('tools/call', { content: ['done'] });
-    expect(modern.answerTo(2)?.result).toMatchObject({ resultType: 'complete', content: ['done'] });
+    await reply('tools/call', { content: [{ type: 'text', text: 'done' }] });
+    expect(modern.answerTo(2)?.result).toMatchObject({
+      resultType: 'complete',
+      content: [{ type: 'text', text: 'done' }],
+    });
     await ask('legacy', 1, 'tools/call', call);
     await reply('tools/call', error);
     const signed = { ...elicitation, message: 'Server "s" asks you to open a page of a.test: Log in' };
@@ -177,20 +180,23 @@ describe('a tool whose output is no object', () => {
     expect(schemasOf(legacy.answerTo(2))).toMatchObject({ list: wrapped });
   });
 
-  it('of a legacy server is listed only if it may be an object, and its results stay as they are', async () => {
+  it('of a legacy server is listed only if it may be an object, and its results are objects for legacy clients', async () => {
     const { legacy, modern, ask, reply } = await withServer('legacy', { tools });
     for (const client of ['legacy', 'modern'] as const) {
       await ask(client, 1, 'tools/list');
       await ask(client, 2, 'tools/call', { name: 's__list' });
       await reply('tools/call', { content: [], structuredContent: [1] });
     }
-    for (const client of [legacy, modern]) {
+    for (const [client, output] of [
+      [legacy, { result: [1] }],
+      [modern, [1]],
+    ] as const) {
       expect(schemasOf(client.answerTo(1))).toEqual({
         s__either: { ...either, type: 'object' },
         s__plain: { type: 'object' },
         s__none: undefined,
       });
-      expect(client.answerTo(2)?.result.structuredContent).toEqual([1]);
+      expect(client.answerTo(2)?.result.structuredContent).toEqual(output);
     }
   });
 });

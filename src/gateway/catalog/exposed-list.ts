@@ -4,7 +4,14 @@ import { isRecord } from '../../json/json-value.js';
 import { hidesCharactersWithin } from '../../json/printable.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { jsonArray } from '../../jsonrpc/message.js';
-import { checkEntry, type EntryVerdict, entryDefinition, isOrdinary, lookalikesIn } from '../../mcp/entry-check.js';
+import {
+  checkEntry,
+  type EntryVerdict,
+  entryDefinition,
+  isOrdinary,
+  lookalikesIn,
+  withChanges,
+} from '../../mcp/entry-check.js';
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { isNamed, LISTS, type ListKind } from '../../mcp/methods.js';
@@ -158,7 +165,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
     if (isTools && isTaskOnly(value)) taskOnly.add(name);
     if (isTools && isRepeatable(value)) repeatable.add(name);
     if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
-    const bytes = verdict.kind === 'sound' ? withChanges(each.bytes, verdict.changes) : each.bytes;
+    const bytes = verdict.kind === 'sound' ? withChanges(each.bytes, wholeOf(each.bytes), verdict.changes) : each.bytes;
     const { params = [], fault } = isTools && verdict.kind === 'sound' ? readMirroredParams(bytes) : {};
     if (params.length > 0) mirrored.set(name, params);
     const isRejected = fault !== undefined && rules.isRemote === true && list.isModern === true;
@@ -268,23 +275,6 @@ function findUiReferences(
   if (kind !== 'resources' || !isUiUri(name)) return [];
   const spans = entry === undefined ? [undefined] : valuesAt(entry, wholeOf(entry), ['uri']);
   return spans.map((span) => toReference(name, span));
-}
-
-/** Returns the entry with new values of members. A value that is `undefined` removes its member. */
-function withChanges(bytes: Uint8Array, changes: ReadonlyMap<string, unknown>): Uint8Array {
-  if (changes.size === 0) return bytes;
-  return rewriteObject(bytes, wholeOf(bytes), {
-    change: (member) => {
-      const value = changes.get(member);
-      if (value === undefined) return changes.has(member) ? REMOVED : undefined;
-      return toBytes(JSON.stringify(value));
-    },
-    insert: (names) =>
-      [...changes].flatMap(([member, value]) => {
-        const isThere = value === undefined || names.has(member);
-        return isThere ? [] : [toBytes(`${JSON.stringify(member)}:${JSON.stringify(value)}`)];
-      }),
-  });
 }
 
 /** Returns a sound entry with its exposed name. Needs no scan if the name is the first member. */

@@ -10,7 +10,7 @@ import { OPEN_BRACKET, skipWhitespace, toBytes, valuesAt } from '../../json/json
 import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
 import { RpcError } from '../../jsonrpc/message.js';
 import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
-import { asOlderInput } from '../../mcp/older-revisions.js';
+import { asOlderInput, withoutResultMembers } from '../../mcp/older-revisions.js';
 import { hasHandshake } from '../../mcp/revisions.js';
 import { signedQuestion, signedQuestions } from '../../mcp/signed-questions.js';
 import type { EventSink } from '../../observe/events/events.js';
@@ -247,10 +247,12 @@ export class Call implements Due, RequestHandler {
     }
   }
 
-  #answer({ response, at, edits }: Extract<Outcome, { readonly kind: 'answered' }>): void {
+  #answer({ response: received, at, edits: ofEra }: Extract<Outcome, { readonly kind: 'answered' }>): void {
     const { exchange } = this;
     const connection = this.#connection;
-    const { editAnswer, translation, onAnswered } = this.#handling;
+    const { mend, editAnswer, translation, onAnswered } = this.#handling;
+    const response = (connection && mend?.(received, connection)) ?? received;
+    const edits = response === received || ofEra === undefined ? ofEra : withoutResultMembers(response);
     const { counters, latencies, breaker } = this.#host;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
     const ofRouting = connection && editAnswer?.(response, connection);

@@ -1,11 +1,18 @@
-import type { Edit } from '../../json/splice.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { Exchange } from '../../downstream/port.js';
+import { isObject, stringAt, valuesAt } from '../../json/json-text.js';
+import { type Edit, splice } from '../../json/splice.js';
+import { type NotificationEnvelope, type ResponseEnvelope, scanOwn } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { mendResult, type ResultKind } from '../../mcp/result-check.js';
+import { hasHandshake } from '../../mcp/revisions.js';
 import type { Outcome } from '../../spec/outcome.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 
 /** The handling of one request and of its response. */
 export interface Handling {
   readonly edits: readonly Edit[];
+  /** Returns a response in a form that clients accept. Called before all edits of the response. */
+  readonly mend?: ReturnType<typeof mender>;
   readonly editAnswer?: EditAnswer | undefined;
   /** Returns the reason for which the present process must not get the request. Called just before each attempt. */
   readonly refusal?: (() => string | undefined) | undefined;
@@ -37,4 +44,35 @@ export interface Translation {
     connection: UpstreamConnection,
     keepProgress: () => () => void,
   ): Promise<Outcome> | undefined;
+}
+
+/** The results that are mended, and where they are in the responses to these methods. A state of a task has the result within it. */
+const MENDED: ReadonlyMap<string, readonly [ResultKind, ...path: string[]]> = new Map([
+  [METHODS.callTool, ['tool']],
+  [METHODS.taskResult, ['tool']],
+  [METHODS.getTask, ['tool', 'result']],
+  [METHODS.getPrompt, ['prompt']],
+  [METHODS.readResource, ['resource']],
+]);
+
+/** Limit of a result that is read. A larger one is relayed as it is. */
+const MAX_READ_BYTES = 256 * 1024;
+/** Mends the results of a request. Notes in `repaired` what was wrong with the first one of each method. */
+export function mender({ request, client }: Exchange, repaired: Map<string, string>) {
+  const { method } = request;
+  const [kind, ...path] = MENDED.get(method) ?? [];
+  if (kind === undefined) return undefined;
+  const uri = kind === 'resource' ? stringAt(request.bytes, request.tokens.uri) : undefined;
+  const isModernClient = !hasHandshake(client.revision);
+  return (response: ResponseEnvelope, { revision }: Pick<UpstreamConnection, 'revision'>): ResponseEnvelope => {
+    const { bytes, span, result, tokens } = response;
+    if (result === undefined || result.end - result.start > MAX_READ_BYTES) return response;
+    const [inner] = valuesAt(bytes, result, path);
+    if (inner === undefined || !isObject(bytes, inner) || tokens.createdTask !== undefined) return response;
+    const mended = mendResult(kind, bytes, inner, { isModernServer: !hasHandshake(revision), isModernClient, uri });
+    if (mended === undefined) return response;
+    if (mended.repaired !== undefined && !repaired.has(method)) repaired.set(method, mended.repaired);
+    const whole = scanOwn(splice({ bytes, span, edits: [{ span: inner, text: mended.bytes }] }));
+    return whole.kind === 'response' ? whole : response;
+  };
 }

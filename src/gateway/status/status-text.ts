@@ -281,7 +281,6 @@ function renderServer(server: ServerReport): string[] {
     server.era !== null && row('era', describeEra(server.era)),
     usageRow(server),
     !isDown(server) && restartRow(server),
-    // An older hub does not tell.
     (server.sandbox ?? null) !== null &&
       row('sandbox', 'confined; `trunkline sandbox` with its name shows what is open'),
     server.sharing !== null && row('sharing', `${describeSharing(server.sharing)}, because ${server.sharing.because}`),
@@ -406,6 +405,7 @@ function gapRows(server: ServerReport, max: number): Row[] {
       unchanged >= MANY_UNCHANGED &&
         row('list announced as changed', `${unchanged} times without a change, so it is read seldom`),
     ])
+    .concat(names('results repaired', (server.repairedResults ?? []).map(remarkOn), max))
     .concat(names('`tools` of the configuration', server.unshaped, max));
 }
 
@@ -658,6 +658,7 @@ function overviewOfServer(report: ServerReport) {
       resources: overviewOfList(report.resources),
       resourceTemplates: overviewOfList(report.resourceTemplates),
       approval: approval !== null && (approval.firstUse || approval.fault !== null) ? approval : null,
+      repairedResults: report.repairedResults,
       dropped: Object.fromEntries(Object.entries(report.dropped).filter(([, count]) => count > 0)),
       droppedLogBytes: report.droppedLogBytes,
       pausedSeconds: report.pausedSeconds,

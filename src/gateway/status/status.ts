@@ -167,6 +167,11 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     prompts: reportList(facts, backend, 'prompts'),
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
+    /** What was wrong with results that clients would have rejected: the first one of each method. */
+    repairedResults: [...backend.dispatcher.repairedResults].map(([name, reason]) => ({
+      name,
+      reason: sanitize(reason),
+    })),
     /** Messages of the server that were dropped since its last start, by kind. */
     dropped: dropped as Readonly<Record<string, number>>,
     /** Sessions of the present connections, over all instances, that the remote server forgot, and that were replaced. */

@@ -13,7 +13,7 @@ import {
   visitMembers,
 } from '../../json/json-text.js';
 import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { type ResponseEnvelope, scanOwn } from '../../mcp/envelope.js';
 import { declaresTasks, isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
 import { asOlderInput, withoutResultMembers } from '../../mcp/older-revisions.js';
@@ -30,7 +30,6 @@ import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import {
   madeOutcome,
-  scanOwn,
   TaskInputs,
   toAcknowledgment,
   toTaskResult,

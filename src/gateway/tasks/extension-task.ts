@@ -19,7 +19,7 @@ import {
 } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { EMPTY_RESULT, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
-import { createScan, RELATED_TASK, type ResponseEnvelope } from '../../mcp/envelope.js';
+import { RELATED_TASK, type ResponseEnvelope, scanOwn } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Outcome } from '../../spec/outcome.js';
@@ -237,9 +237,6 @@ export class TaskInputs implements TaskCarrier {
 }
 
 const DONE = new RpcError(RPC_CODES.internalError, 'The task has ended');
-
-/** Scans messages that the gateway made. Parts that come from other messages were checked when those were read. */
-export const scanOwn = createScan(() => true);
 
 /** Makes a response that replaces a server's: a result as JSON, or an error. Its id is replaced when it is sent. */
 export function madeResponse(content: Uint8Array | RpcError): ResponseEnvelope {

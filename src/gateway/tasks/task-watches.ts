@@ -4,14 +4,14 @@ import { REMOVED, rewriteObject } from '../../json/edit-members.js';
 import { type Span, stringAt, toBytes, valuesAt } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { join, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
+import { type NotificationEnvelope, scanOwn } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import { signedInputs } from '../../mcp/signed-questions.js';
 import { isTerminal, replaceId } from '../../mcp/task-id.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
-import { madeResponse, scanOwn, TaskInputs, toTaskState } from './extension-task.js';
+import { madeResponse, TaskInputs, toTaskState } from './extension-task.js';
 import type { ServerTasks } from './task-owners.js';
 
 /** A client that wants to be notified of one task. */

@@ -5,7 +5,8 @@ import { type Play, tool, withoutServer } from '../play.js';
 import type { Row } from '../row.js';
 
 const WHOLE = 'It reaches the client as it is.';
-const JUDGED = 'Results reach the client as they are, and it judges them as it does directly.';
+const JUDGED = 'Results that clients accept reach the client as they are.';
+const MENDED = 'The client gets the result, because the call has taken effect. A malformed part becomes a text.';
 const REJECTED = 'fails: the SDK rejects the answer';
 const TEXT = { type: 'text', text: 'hello' };
 
@@ -15,9 +16,24 @@ function resulting(quirk: string, result: unknown, direct: string, right = JUDGE
   return { quirk, right, server: { result }, ask, direct };
 }
 
-function annotated(name: string, annotations: unknown, direct?: string): Row {
-  const content = [{ ...TEXT, annotations }];
-  return resulting(`A text of a result has ${name}`, { content }, direct ?? JSON.stringify({ content }));
+/** The same with a result that the client rejects directly. */
+function mended(quirk: string, result: unknown, through: unknown, status?: RegExp): Row {
+  const row = { ...resulting(quirk, result, REJECTED, MENDED), through: JSON.stringify(through) };
+  return status === undefined ? row : { ...row, status };
+}
+
+function text(words: string): Message {
+  return { type: 'text', text: words };
+}
+
+/** The text that stands for a part of a result. */
+function asJson(part: unknown, fault: string): string {
+  return `[Trunkline shows this part as JSON, because clients reject its form (${fault}): ${JSON.stringify(part)}]`;
+}
+
+/** The block that stands for a malformed one. */
+function shown(block: unknown, fault: string): Message {
+  return text(asJson(block, fault));
 }
 
 /** A call that fails with this code and data. */
@@ -62,11 +78,21 @@ async function read({ client }: FieldClient, uri: string): Promise<string> {
 }
 
 /** A resource with these contents. */
-function contents(quirk: string, of: Message, direct?: string): Row {
+function contents(quirk: string, of: Message): Row {
   const whole = [{ uri: 'x:r', ...of }];
   const server = { resources: [{ uri: 'x:r', name: 'r' }], on: { 'resources/read': { contents: whole } } };
   const ask = (asked: FieldClient) => read(asked, 'x:r');
-  return { quirk, right: JUDGED, server, ask, direct: direct ?? JSON.stringify(whole) };
+  return { quirk, right: JUDGED, server, ask, direct: JSON.stringify(whole) };
+}
+
+/** The same with contents that the client rejects directly. */
+function mendedContents(quirk: string, of: Message, through: Message): Row {
+  return {
+    ...contents(quirk, of),
+    right: MENDED,
+    direct: REJECTED,
+    through: JSON.stringify([{ uri: 'x:r', ...through }]),
+  };
 }
 
 /** A client that completes an argument. The server completes it with what it was asked. */
@@ -112,6 +138,10 @@ function prompting(quirk: string, more: Message): Row {
   };
 }
 
+const ERROR = { type: 'error', text: 'no such account' };
+const NOTHING = { mimeType: 'text/plain' };
+const IMAGE = { type: 'image', data: 'AAAA' };
+
 const METADATA = {
   title: 'T',
   icons: [{ src: 'data:image/png;base64,AA==' }],
@@ -134,15 +164,36 @@ export const RESULTS: readonly Row[] = [
     { toolResult: { content: [TEXT] } },
     `{"content":[],"toolResult":{"content":[${JSON.stringify(TEXT)}]}}`,
   ),
-  resulting(
+  mended(
     'The structured content of a result is a text',
     { content: [TEXT], structuredContent: 'deleted' },
-    REJECTED,
+    { content: [TEXT], structuredContent: { result: 'deleted' } },
+    /results repaired: .*tools\/call \(/,
   ),
-  resulting(
+  mended(
     'A result has a block that nobody knows',
-    { content: [{ type: 'error', text: 'no such account' }], isError: true },
-    REJECTED,
+    { content: [ERROR, TEXT], isError: true },
+    { content: [shown(ERROR, 'type is not known'), TEXT], isError: true },
+  ),
+  mended('A text of a result is a number', { content: [{ type: 'text', text: 7 }] }, { content: [text('7')] }),
+  mended('The content of a result is a text', { content: 'hello' }, { content: [TEXT] }),
+  mended('The content of a result is one block', { content: TEXT }, { content: [TEXT] }),
+  mended('The content of a result has a text', { content: ['hello', TEXT] }, { content: [TEXT, TEXT] }),
+  mended('An image has no media type', { content: [IMAGE] }, { content: [shown(IMAGE, 'mimeType is not a string')] }),
+  mended(
+    'The data of an image is a URL',
+    { content: [{ ...IMAGE, mimeType: 'image/png', data: 'data:image/png;base64,AAAA' }] },
+    { content: [{ ...IMAGE, mimeType: 'image/png' }] },
+  ),
+  mended(
+    'The optional members of a result are null',
+    { content: [{ ...TEXT, annotations: null, _meta: null }], structuredContent: null, isError: null, _meta: null },
+    { content: [TEXT] },
+  ),
+  mended(
+    'A result says with a text that it failed',
+    { content: [TEXT], isError: 'true' },
+    { content: [TEXT], isError: true },
   ),
   resulting(
     'A result has metadata, and members that nobody knows',
@@ -150,8 +201,16 @@ export const RESULTS: readonly Row[] = [
     JSON.stringify({ content: [{ ...TEXT, _meta: { a: 1 } }], vendor: [1] }),
     WHOLE,
   ),
-  annotated('a priority with a fraction', { priority: 0.6 }),
-  annotated('an audience that nobody knows', { audience: ['system'] }, REJECTED),
+  resulting(
+    'A text of a result has a priority with a fraction',
+    { content: [{ ...TEXT, annotations: { priority: 0.6 } }] },
+    JSON.stringify({ content: [{ ...TEXT, annotations: { priority: 0.6 } }] }),
+  ),
+  mended(
+    'A text of a result has an audience that nobody knows',
+    { content: [{ ...TEXT, annotations: { audience: ['system'], priority: 1 } }] },
+    { content: [{ ...TEXT, annotations: { priority: 1 } }] },
+  ),
   {
     quirk: 'A tool with an output schema answers without structured content',
     right: JUDGED,
@@ -193,7 +252,29 @@ export const RESULTS: readonly Row[] = [
   ...[-32_042, -32_002, -32_001, -1, 7].map(failing),
   contents('A resource is binary', { mimeType: 'application/gzip', blob: 'H4sIAAAA' }),
   contents('A resource is an empty text', { mimeType: 'text/plain', text: '' }),
-  contents('A resource has neither text nor bytes', { mimeType: 'text/plain' }, REJECTED),
+  mendedContents('A resource has neither text nor bytes', NOTHING, {
+    ...NOTHING,
+    text: asJson({ uri: 'x:r', ...NOTHING }, 'has neither text nor blob'),
+  }),
+  mendedContents('The text of a resource is an object', { text: { a: 1 } }, { text: '{"a":1}' }),
+  {
+    quirk: 'The messages of a prompt have roles of models, texts for blocks, and several blocks',
+    right: MENDED,
+    server: {
+      prompts: [{ name: 'p' }],
+      on: {
+        'prompts/get': {
+          messages: [
+            { role: 'system', content: 'hello' },
+            { role: 'assistant', content: [TEXT, TEXT] },
+          ],
+        },
+      },
+    },
+    ask: async ({ client }) => JSON.stringify((await client.getPrompt({ name: 'p' })).messages),
+    direct: REJECTED,
+    through: JSON.stringify(['user', 'assistant', 'assistant'].map((role) => ({ role, content: TEXT }))),
+  },
   reading('A template ends with a query', 'data://123?format=xml', {
     templates: [{ uriTemplate: 'data://{id}{?format}', name: 't' }],
   }),

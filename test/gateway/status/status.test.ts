@@ -56,6 +56,7 @@ describe('the report', () => {
       toolTokens: 13,
       approval: null,
       unshaped: [],
+      repairedResults: [],
       prompts: NOTHING,
       resources: NOTHING,
       resourceTemplates: NOTHING,

@@ -54,9 +54,13 @@ describe('a tool that is called as a task only, for a client without a handshake
     const { requestState } = suspended;
     call('again', { requestState, inputResponses: { [key]: { action: 'accept', content: {} } } });
     expect(child.received.messages.find(({ id }) => id === 'q')?.result).toEqual({ action: 'accept', content: {} });
-    child.say({ jsonrpc: '2.0', id: child.asked('tasks/result')[0]?.id, result: { content: ['one'] } });
+    child.say({
+      jsonrpc: '2.0',
+      id: child.asked('tasks/result')[0]?.id,
+      result: { content: [{ type: 'text', text: 'one' }] },
+    });
     await flush();
-    expect(client.answerTo('again')?.result).toMatchObject({ content: ['one'] });
+    expect(client.answerTo('again')?.result).toMatchObject({ content: [{ type: 'text', text: 'one' }] });
   });
 
   it('asks nobody once its call was cancelled', async () => {
