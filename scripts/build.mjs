@@ -15,10 +15,10 @@ const path = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
  * before them attaches to a hub; every client of a hub has a process with it. Other files follow from the `import()`s.
  */
 const STAGES = [
-  // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
+  // Two small files of `src/wire/json` are there for the commands, which need nothing else of what serves.
   {
     name: 'main',
-    test: /src\/(hub|cli|errors|json)\/(attach\/|commands\/serve\/)?(main|attach|usage-error|serve-options|printable|suggest)\.ts$/,
+    test: /src\/(hub|cli|host\/errors|wire\/json)\/(attach\/|commands\/serve\/)?(main|attach|usage-error|serve-options|printable|suggest)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
@@ -187,10 +187,10 @@ chmodSync(path('dist/cli.js'), 0o755);
 async function buildPage() {
   const folder = path('dist/page');
   const { output } = await build({
-    input: path('src/page/main.tsx'),
+    input: path('src/web/page/main.tsx'),
     platform: 'browser',
     logLevel: 'warn',
-    tsconfig: path('src/page/tsconfig.json'),
+    tsconfig: path('src/web/page/tsconfig.json'),
     resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
     output: {
       dir: folder,
@@ -202,7 +202,7 @@ async function buildPage() {
       plugins: [bundledPackages],
     },
   });
-  const style = minifiedStyle(readFileSync(path('src/page/page.css'), 'utf8'));
+  const style = minifiedStyle(readFileSync(path('src/web/page/page.css'), 'utf8'));
   const styleName = `page-${createHash('sha256').update(style).digest('base64url').slice(0, 8)}.css`;
   const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
   files.set(styleName, style);

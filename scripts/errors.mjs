@@ -1,4 +1,4 @@
-// Writes `docs/errors.md` from the table of codes in `src/errors`, which the built program prints.
+// Writes `docs/errors.md` from the table of codes in `src/host/errors`, which the built program prints.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ renamed and never get another meaning. \`trunkline doctor --codes\` prints this 
 - \`warn\`: something will not work at times, or surprises.
 - \`ok\`: a check that has found nothing wrong.
 
-This page is generated from \`src/errors\` by \`npm run generate\`.
+This page is generated from \`src/host/errors\` by \`npm run generate\`.
 `;
 
 /** The page about these codes, as `trunkline doctor --codes --json` lists them. */

@@ -1,9 +1,9 @@
-// Assembles src/json/simd-search.wat to the bytes in src/json/simd-search.ts: `npm run generate`.
+// Assembles src/wire/json/simd-search.wat to the bytes in src/wire/json/simd-search.ts: `npm run generate`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import loadWabt from 'wabt';
 
-const source = new URL('../src/json/simd-search.wat', import.meta.url);
-const target = new URL('../src/json/simd-search.ts', import.meta.url);
+const source = new URL('../src/wire/json/simd-search.wat', import.meta.url);
+const target = new URL('../src/wire/json/simd-search.ts', import.meta.url);
 
 const { parseWat } = await loadWabt();
 const module = parseWat('simd-search.wat', readFileSync(source, 'utf8'), { simd: true });

@@ -5,12 +5,12 @@ import { openStdioTransport } from '../../src/downstream/stdio/stdio-transport.j
 import { createToolPolicy } from '../../src/gateway/catalog/tool-policy.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
-import { SharedLimit } from '../../src/io/shared-limit.js';
-import { LineWriter } from '../../src/io/streams/line-writer.js';
-import { readInto } from '../../src/io/streams/read-into.js';
 import { createSeal } from '../../src/state/seal.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
+import { SharedLimit } from '../../src/wire/io/shared-limit.js';
+import { LineWriter } from '../../src/wire/io/streams/line-writer.js';
+import { readInto } from '../../src/wire/io/streams/read-into.js';
 import { InsideClient, InsideServer } from './inside-ends.mjs';
 import { read } from './inside-reading.mjs';
 

@@ -1,5 +1,5 @@
 import { createPlatform } from '../../src/app/platform.js';
-import { LineDecoder } from '../../src/io/line-decoder.js';
+import { LineDecoder } from '../../src/wire/io/line-decoder.js';
 import { READ_BYTES, read } from './inside-reading.mjs';
 import { inRounds } from './measure.mjs';
 

@@ -1,2 +1,2 @@
 // The code that `restarts.mjs` measures.
-export { spawnChild } from '../../src/process/spawn-child.js';
+export { spawnChild } from '../../src/servers/process/spawn-child.js';

@@ -11,12 +11,12 @@ import { type SharingRule, sharingOf } from '../config/resolve/sharing.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend.js';
-import type { ConfigFacts } from '../gateway/status/status-facts.js';
-import type { Logger } from '../observe/logger.js';
-import type { SecretSource } from '../observe/redact.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { SecretSource } from '../host/observe/redact.js';
 import type { RemoteSpec } from '../spec/server-spec.js';
 import type { Approvals } from '../state/approvals.js';
-import type { Clock } from '../timing/clock.js';
+import type { ConfigFacts } from '../status/status-facts.js';
+import type { Clock } from '../wire/timing/clock.js';
 
 export interface ActiveConfigOptions {
   readonly clock: Clock;

@@ -1,7 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { SoleServers } from '../cluster/sole-servers.js';
-import type { ClusterStore } from '../cluster/store.js';
 import {
   type Config,
   type ConfigChanges,
@@ -11,6 +9,10 @@ import {
   variantOf,
 } from '../config/resolve/config.js';
 import type { ClusterFacts } from '../downstream/http/placement.js';
+import type { SoleServers } from '../extras/cluster/sole-servers.js';
+import type { ClusterStore } from '../extras/cluster/store.js';
+import { Metrics } from '../extras/metrics/metrics.js';
+import type { Tracing } from '../extras/tracing/tracing.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { NamedViews } from '../gateway/catalog/tool-policy.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
@@ -19,26 +21,24 @@ import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import type { OwnTool, VisibleBackends } from '../gateway/routing/own-tool.js';
 import { createSearchTools } from '../gateway/search/search-tools.js';
-import { createToolCountWarning } from '../gateway/status/status-advice.js';
-import type { ServiceFacts, StatusFacts } from '../gateway/status/status-facts.js';
-import { createRestartTool, createStatusTool, loadStatus } from '../gateway/status/status-tools.js';
-import { type HistoryReport, UsageHistory } from '../gateway/status/usage-history.js';
+import { type EventSource, HELD_MS } from '../host/observe/events/events.js';
+import type { Logger } from '../host/observe/logger.js';
+import { KnownSecrets } from '../host/observe/redact.js';
+import { backgroundClock, watchEventLoop } from '../host/observe/system-clock.js';
 import type { OutputLine } from '../hub/control.js';
-import { SharedLimit } from '../io/shared-limit.js';
-import { quotedPath } from '../json/printable.js';
-import type { ClientProfile } from '../mcp/handshake.js';
-import { Metrics } from '../metrics/metrics.js';
-import { type EventSource, HELD_MS } from '../observe/events/events.js';
-import type { Logger } from '../observe/logger.js';
-import { KnownSecrets } from '../observe/redact.js';
-import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import type { StopLadder } from '../spec/launch.js';
 import { programOf } from '../spec/server-spec.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueStore } from '../state/catalogue-cache.js';
 import { createSeals, type SharedKeys } from '../state/seal.js';
-import type { Tracing } from '../tracing/tracing.js';
+import { createToolCountWarning } from '../status/status-advice.js';
+import type { ServiceFacts, StatusFacts } from '../status/status-facts.js';
+import { createRestartTool, createStatusTool, loadStatus } from '../status/status-tools.js';
+import { type HistoryReport, UsageHistory } from '../status/usage-history.js';
 import { VERSION } from '../version.js';
+import { SharedLimit } from '../wire/io/shared-limit.js';
+import { quotedPath } from '../wire/json/printable.js';
+import type { ClientProfile } from '../wire/mcp/handshake.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
 import type { ConfinementOptions } from './confined-servers.js';
 import { createPlatform, LOCAL_USER, type Platform } from './platform.js';
@@ -101,7 +101,7 @@ export async function codeFor({ servers, gateway }: Config, environment = proces
   const traces = gateway.tracing !== undefined || Object.keys(environment).some((name) => name.startsWith('OTEL_'));
   const [ofResults, ofTraces] = await Promise.all([
     cutsResults ? import('../gateway/large-results.js') : undefined,
-    traces ? import('../tracing/tracing.js') : undefined,
+    traces ? import('../extras/tracing/tracing.js') : undefined,
   ]);
   return { ...ofResults, ...ofTraces };
 }
@@ -311,7 +311,7 @@ export function compose(options: ComposeOptions): Composition {
     notices,
     status,
     readMetrics: async () => {
-      exposition ??= import('../metrics/exposition.js').then(({ createExposition }) =>
+      exposition ??= import('../extras/metrics/exposition.js').then(({ createExposition }) =>
         createExposition({
           ...{ metrics, gateway, status, cluster },
           readAllUsage: async () => (await processes?.resources.readAll()) ?? new Map(),

@@ -2,15 +2,15 @@ import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { userConfigFile } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
+import type { Logger } from '../host/observe/logger.js';
 import { foldersOfHubs } from '../hub/hub-folder.js';
-import type { Logger } from '../observe/logger.js';
-import type { ConfinementPlaces, ConfineOptions } from '../sandbox/confined-launch.js';
-import { describeRefusal, proxyRemark, Refusals } from '../sandbox/refusals.js';
+import type { ConfinementPlaces, ConfineOptions } from '../servers/sandbox/confined-launch.js';
+import { describeRefusal, proxyRemark, Refusals } from '../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../spec/server-spec.js';
 import { sandboxFolder, userDataFolder, userHubsFolder } from '../state/user-files.js';
-import type { Clock } from '../timing/clock.js';
 import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../upstream/port.js';
 import type { StdioDialer } from '../upstream/stdio/stdio-dialer.js';
+import type { Clock } from '../wire/timing/clock.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -111,7 +111,7 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
   async #prepare({ spec, log }: DialTarget<ChildSpec>) {
     if (!isConfined(spec)) throw new Error(`The server "${spec.key}" is not to be confined`);
     const { config, environment, trial } = this.#options;
-    const { confineLaunch } = await import('../sandbox/confined-launch.js');
+    const { confineLaunch } = await import('../servers/sandbox/confined-launch.js');
     const confined = await confineLaunch(spec, {
       ...{ environment, ...(trial && { trial }) },
       places: confinementPlaces(config(), environment),

@@ -1,7 +1,7 @@
 import type { Gateway } from '../gateway/gateway.js';
-import type { EventSource } from '../observe/events/events.js';
-import type { Logger } from '../observe/logger.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import type { EventSource } from '../host/observe/events/events.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { Cancel, Clock } from '../wire/timing/clock.js';
 
 /** Time for the last answers to a client that has closed stdin. Its host may send SIGTERM after two seconds, too. */
 const DRAIN_MS = 2_000;

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { currentFolder } from '../config/resolve/resolve-config.js';
-import { explain } from '../errors/file-error.js';
-import type { CountedName } from '../gateway/status/refused-names.js';
+import { explain } from '../host/errors/file-error.js';
+import type { Logger, RecentLog } from '../host/observe/logger.js';
 import { GATEWAYS, hubFiles, privateFolder } from '../hub/hub-folder.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
 import { HubClients } from '../hub/server/hub-clients.js';
 import type { HubCommandsOptions, RunningHub } from '../hub/server/hub-commands.js';
 import { HubListener } from '../hub/server/hub-listener.js';
-import type { Logger, RecentLog } from '../observe/logger.js';
 import { GatewayFile, removeEndedGateways } from '../state/gateway-file.js';
 import { userHubsFolder } from '../state/user-files.js';
+import type { CountedName } from '../status/refused-names.js';
 import { IDENTITY, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
 import { MAX_LINE_BYTES } from './local-clients.js';
@@ -179,7 +179,7 @@ export async function loadGatewayCommands(facts: HubCommandsOptions): Promise<Co
  * has no effect.
  */
 export async function loadRest(commands: () => Promise<unknown>): Promise<void> {
-  const own = [commands(), import('../record/record-to.js'), import('../config/resolve/secrets.js')];
-  const watching = [import('../metrics/exposition.js'), import('../metrics/endpoint.js')];
+  const own = [commands(), import('../extras/record/record-to.js'), import('../config/resolve/secrets.js')];
+  const watching = [import('../extras/metrics/exposition.js'), import('../extras/metrics/endpoint.js')];
   await Promise.allSettled([...own, ...watching, import('opossum'), import('p-queue')]);
 }

@@ -1,8 +1,8 @@
-import { errorCode } from '../errors/error-text.js';
-import { systemFault } from '../errors/file-error.js';
-import { UsageError } from '../errors/usage-error.js';
-import { createLogger, type Logger, type RecentLog } from '../observe/logger.js';
-import { KnownSecrets } from '../observe/redact.js';
+import { errorCode } from '../host/errors/error-text.js';
+import { systemFault } from '../host/errors/file-error.js';
+import { UsageError } from '../host/errors/usage-error.js';
+import { createLogger, type Logger, type RecentLog } from '../host/observe/logger.js';
+import { KnownSecrets } from '../host/observe/redact.js';
 
 /** The options of every command. */
 export interface GlobalOptions {

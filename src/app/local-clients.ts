@@ -1,6 +1,6 @@
 import type { Config, Origin } from '../config/resolve/config.js';
-import type { ServiceFacts } from '../gateway/status/status-facts.js';
-import type { Logger } from '../observe/logger.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { ServiceFacts } from '../status/status-facts.js';
 import type { Composition } from './compose.js';
 import type { DrainOptions } from './drain-client.js';
 

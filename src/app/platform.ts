@@ -4,16 +4,16 @@ import { legacyEra } from '../downstream/legacy/legacy-session.js';
 import { modernEra } from '../downstream/modern/modern-session.js';
 import type { GatewayPort } from '../downstream/port.js';
 import { type ChooseEra, eraChooser } from '../downstream/transport.js';
-import { InternalErrorLog } from '../errors/internal-error.js';
-import { BufferPool } from '../io/buffer-pool.js';
-import { createLineMemory } from '../io/line-decoder.js';
-import { MessageFeed } from '../io/message-feed.js';
-import { FairMemory } from '../io/shared-limit.js';
-import { Backpressure } from '../io/streams/backpressure.js';
-import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
-import { EventBus } from '../observe/events/events.js';
-import { systemClock } from '../observe/system-clock.js';
-import type { Clock } from '../timing/clock.js';
+import { InternalErrorLog } from '../host/errors/internal-error.js';
+import { EventBus } from '../host/observe/events/events.js';
+import { systemClock } from '../host/observe/system-clock.js';
+import { BufferPool } from '../wire/io/buffer-pool.js';
+import { createLineMemory } from '../wire/io/line-decoder.js';
+import { MessageFeed } from '../wire/io/message-feed.js';
+import { FairMemory } from '../wire/io/shared-limit.js';
+import { Backpressure } from '../wire/io/streams/backpressure.js';
+import { createScan, type ScanEnvelope } from '../wire/mcp/envelope.js';
+import type { Clock } from '../wire/timing/clock.js';
 
 /** Objects that the transports and the gateway share. They are few, because they load before the first transport opens. */
 export interface Platform {

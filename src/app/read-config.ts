@@ -4,14 +4,14 @@ import { ConfigLocation, checksumOf, readConfigText, stateOf } from '../config/f
 import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
-import { UsageError } from '../errors/usage-error.js';
-import { didYouMean, suggest } from '../json/suggest.js';
-import type { Logger } from '../observe/logger.js';
-import { installedPackages } from '../packages/package-store.js';
-import { serverNode } from '../process/environment.js';
+import { UsageError } from '../host/errors/usage-error.js';
+import type { Logger } from '../host/observe/logger.js';
+import { installedPackages } from '../servers/packages/package-store.js';
+import { serverNode } from '../servers/process/environment.js';
 import type { ConfigCache } from '../state/config-cache.js';
 import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER } from '../version.js';
+import { didYouMean, suggest } from '../wire/json/suggest.js';
 import type { GlobalOptions } from './global-options.js';
 
 /** Finds the configuration file and reads it as `readConfigFile` does. Throws a `ConfigError` when there is none. */

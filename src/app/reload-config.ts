@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
 import { candidateFiles, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
-import type { FileWatch } from '../files/watch-files.js';
-import type { Logger } from '../observe/logger.js';
+import type { FileWatch } from '../host/files/watch-files.js';
+import type { Logger } from '../host/observe/logger.js';
 import type { ConfigCache } from '../state/config-cache.js';
 import { type Composition, codeFor, type OptionalCode } from './compose.js';
 import type { GlobalOptions } from './global-options.js';
@@ -81,7 +81,7 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   const begin = async (): Promise<FileWatch | undefined> => {
     const onError = (err: unknown) =>
       logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
-    const loaded = await import('../files/watch-files.js').catch(onError);
+    const loaded = await import('../host/files/watch-files.js').catch(onError);
     if (!loaded) return undefined;
     const watch = loaded.watchFiles({ files: watched, clock, onChange: reload, onError });
     // The file may have changed since the start. An unchanged file is not read again, so commands for secrets run once.

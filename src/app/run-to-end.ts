@@ -1,8 +1,8 @@
-import { explain, fileErrorIn } from '../errors/file-error.js';
-import { END_SIGNALS, type EndSignal, EXIT } from '../errors/usage-error.js';
-import { stopReading } from '../io/streams/read-into.js';
-import type { Logger } from '../observe/logger.js';
+import { explain, fileErrorIn } from '../host/errors/file-error.js';
+import { END_SIGNALS, type EndSignal, EXIT } from '../host/errors/usage-error.js';
+import type { Logger } from '../host/observe/logger.js';
 import type { StopLadder } from '../spec/launch.js';
+import { stopReading } from '../wire/io/streams/read-into.js';
 import type { Composition } from './compose.js';
 
 /** Ends the servers within three seconds, because MCP hosts wait only a few seconds before they kill Trunkline. */

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { ClusterStore } from '../cluster/store.js';
 import type { ClusterConfig, HttpConfig } from '../config/file/check-file.js';
 import type { Config } from '../config/resolve/config.js';
 import { currentFolder } from '../config/resolve/resolve-config.js';
@@ -13,17 +12,18 @@ import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { User } from '../downstream/port.js';
-import { CODES } from '../errors/codes.js';
-import { errorCode } from '../errors/error-text.js';
-import { FileError } from '../errors/file-error.js';
-import { UsageError } from '../errors/usage-error.js';
-import { readRegularFile } from '../files/whole-file.js';
-import { type CountedName, RefusedNames } from '../gateway/status/refused-names.js';
-import type { EventSource, HttpEvent } from '../observe/events/events.js';
-import type { Logger } from '../observe/logger.js';
+import type { ClusterStore } from '../extras/cluster/store.js';
+import { CODES } from '../host/errors/codes.js';
+import { errorCode } from '../host/errors/error-text.js';
+import { FileError } from '../host/errors/file-error.js';
+import { UsageError } from '../host/errors/usage-error.js';
+import { readRegularFile } from '../host/files/whole-file.js';
+import type { EventSource, HttpEvent } from '../host/observe/events/events.js';
+import type { Logger } from '../host/observe/logger.js';
 import { programOf } from '../spec/server-spec.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { tokenFile } from '../state/user-files.js';
+import { type CountedName, RefusedNames } from '../status/refused-names.js';
 import { IDENTITY, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
 import { createEraChooser } from './platform.js';
@@ -127,7 +127,7 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
 }
 
 async function openRecords(store: ClusterStore, limits: HttpConfig, { seals }: Composition): Promise<SessionRecords> {
-  const { StoredSessions } = await import('../cluster/stored-sessions.js');
+  const { StoredSessions } = await import('../extras/cluster/stored-sessions.js');
   return new StoredSessions({ store, keys: seals.keysFor('records'), limits });
 }
 
@@ -138,7 +138,7 @@ async function joinCluster(
   { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>,
 ): Promise<Placement> {
   const { seals, platform } = composition;
-  const { Cluster } = await import('../cluster/cluster.js');
+  const { Cluster } = await import('../extras/cluster/cluster.js');
   reportClusterEvents(composition, logger);
   const { advertise, listen: address } = config;
   const { instance } = seals;
@@ -183,9 +183,9 @@ function loginOf({ jwt }: Auth): string {
 async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>) {
   const { clock } = composition.platform;
   const [{ UserCheck }, { endpointFor }, { UserVariables }] = await Promise.all([
-    import('../users/user-check.js'),
-    import('../users/endpoints.js'),
-    import('../users/user-variables.js'),
+    import('../downstream/users/user-check.js'),
+    import('../downstream/users/endpoints.js'),
+    import('../downstream/users/user-variables.js'),
   ]);
   const log = { warn: (text: string) => logger.warn(text), error: (text: string) => logger.error(text) };
   const users: HttpUsers = new UserCheck({ ...http, clock, now: Date.now, log });

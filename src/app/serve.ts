@@ -1,10 +1,10 @@
 import { ConfigLocation } from '../config/file/find-config.js';
 import { openStdioTransport } from '../downstream/stdio/stdio-transport.js';
-import { END_SIGNALS, type EndSignal } from '../errors/usage-error.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
-import { readInto } from '../io/streams/read-into.js';
+import { END_SIGNALS, type EndSignal } from '../host/errors/usage-error.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY } from '../version.js';
+import { readInto } from '../wire/io/streams/read-into.js';
 import type { DrainedClient } from './drain-client.js';
 import type { GlobalOptions } from './global-options.js';
 import { deferred, firstMessageOrTimeout, type LocalClients, MAX_LINE_BYTES } from './local-clients.js';

@@ -1,11 +1,11 @@
 import type { Failure } from '../downstream/failure.js';
 import type { ServerState } from '../gateway/dispatch/availability.js';
-import { printable } from '../json/printable.js';
-import { causeLines } from '../observe/cause-lines.js';
-import type { ChildLog } from '../observe/child-log.js';
-import type { Logger } from '../observe/logger.js';
-import type { Redact } from '../observe/redact.js';
+import { causeLines } from '../host/observe/cause-lines.js';
+import type { ChildLog } from '../host/observe/child-log.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { Redact } from '../host/observe/redact.js';
 import type { ChildSnapshot } from '../spec/server-state.js';
+import { printable } from '../wire/json/printable.js';
 
 const MAX_LINES = 5;
 const MAX_LINES_IN_A_SENTENCE = 2;

@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import type { Logins, LoginsOptions } from '../auth/logins.js';
-import type { Vault } from '../auth/vault.js';
-import type { SoleServers } from '../cluster/sole-servers.js';
-import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
+import type { SoleServers } from '../extras/cluster/sole-servers.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
 import type { Backend } from '../gateway/registry/backend.js';
-import { FloodQueue } from '../io/streams/turn-reader.js';
-import type { Logger } from '../observe/logger.js';
-import type { KnownSecrets } from '../observe/redact.js';
-import { networkVariables } from '../process/environment.js';
-import { OrphanGuard } from '../process/orphan-guard.js';
-import { ResourceWatch, readUsage } from '../process/resource-watch.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { KnownSecrets } from '../host/observe/redact.js';
+import { networkVariables } from '../servers/process/environment.js';
+import { OrphanGuard } from '../servers/process/orphan-guard.js';
+import { ResourceWatch, readUsage } from '../servers/process/resource-watch.js';
 import type { LaunchEvents, Launched, Launcher } from '../spec/launch.js';
 import type { ChildSpec, RemoteSpec, ServerSpec } from '../spec/server-spec.js';
+import type { Logins, LoginsOptions } from '../upstream/auth/logins.js';
+import type { Vault } from '../upstream/auth/vault.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
 import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
+import { FloodQueue } from '../wire/io/streams/turn-reader.js';
 import { secretsIn } from './active-config.js';
 import { ConfinedDialer, type ConfinementOptions, isConfined } from './confined-servers.js';
 import type { Platform } from './platform.js';
@@ -135,7 +135,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
     const load = async () => {
       const [{ HttpDialer }, { Logins }, vault] = await Promise.all([
         import('../upstream/http/http-dialer.js'),
-        import('../auth/logins.js'),
+        import('../upstream/auth/logins.js'),
         openVault(),
       ]);
       const logins = new Logins({ ...options, vault });

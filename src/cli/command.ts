@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { Command } from 'commander';
 import type { GlobalOptions } from '../app/global-options.js';
-import { suggest } from '../json/suggest.js';
+import { suggest } from '../wire/json/suggest.js';
 import { setQuiet } from './output.js';
 
 /** The parsed command line, as a command gets it. */

@@ -1,8 +1,8 @@
 import { diffArrays } from 'diff';
 import { applyEdits, format } from 'jsonc-parser';
-import { isString, readString, readText, toBytes, visitMembers } from '../json/json-text.js';
-import { printable } from '../json/printable.js';
-import type { DiffLine } from '../web/contract.js';
+import type { DiffLine } from '../web/server/contract.js';
+import { isString, readString, readText, toBytes, visitMembers } from '../wire/json/json-text.js';
+import { printable } from '../wire/json/printable.js';
 
 /** The order in which users want to read the members. */
 const ORDER = ['title', 'description', 'inputSchema', 'outputSchema', 'annotations'];

@@ -1,13 +1,13 @@
 import type { Composition } from '../app/compose.js';
 import { createEraChooser } from '../app/platform.js';
 import { ClientPipe } from '../downstream/stdio/stdio-transport.js';
-import { readText, toBytes } from '../json/json-text.js';
-import { splice } from '../json/splice.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
-import { METHODS } from '../mcp/methods.js';
-import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import { IDENTITY, VERSION } from '../version.js';
+import { readText, toBytes } from '../wire/json/json-text.js';
+import { splice } from '../wire/json/splice.js';
+import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../wire/mcp/envelope.js';
+import { METHODS } from '../wire/mcp/methods.js';
+import { LATEST_LEGACY_REVISION } from '../wire/mcp/revisions.js';
 
 /** Progress as the server reported it, not validated. */
 export interface Progress {

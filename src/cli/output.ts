@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
-import { explain, FileError, fileErrorIn, systemFault } from '../errors/file-error.js';
-import { EXIT, HintedError, UsageError } from '../errors/usage-error.js';
-import { printableLines } from '../json/printable.js';
+import { explain, FileError, fileErrorIn, systemFault } from '../host/errors/file-error.js';
+import { EXIT, HintedError, UsageError } from '../host/errors/usage-error.js';
+import { printableLines } from '../wire/json/printable.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. A terminal gets no line that is wider. */
 export function tell(text: string): void {
@@ -135,7 +135,7 @@ export async function reportFault(error: unknown): Promise<number> {
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
   // The message or the stack can contain secrets. The redactor is in the file of all that serves, which commands do without.
-  const { createRedactor } = await import('../observe/redact.js');
+  const { createRedactor } = await import('../host/observe/redact.js');
   const text = error instanceof Error ? error.stack : String(error);
   tell(createRedactor([])(`trunkline: internal error, please report this bug: ${text}`));
   return EXIT.internal;

@@ -1,5 +1,5 @@
 import { Argument, type Command, CommanderError, Option } from 'commander';
-import { EXIT, UsageError } from '../errors/usage-error.js';
+import { EXIT, UsageError } from '../host/errors/usage-error.js';
 import { VERSION } from '../version.js';
 import { CliCommand, EXIT_CODES, heading, indented } from './command.js';
 import { SERVE_OPTIONS, type ServeOption } from './commands/serve/serve-options.js';

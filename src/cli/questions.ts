@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import type { ReadStream, WriteStream } from 'node:tty';
-import { printable } from '../json/printable.js';
+import { printable } from '../wire/json/printable.js';
 
 /** Asks the user on a terminal. The answer is `undefined` if the user gives up with Ctrl-C or Escape. */
 export interface Questions {

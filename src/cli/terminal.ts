@@ -2,7 +2,7 @@ import type { WriteStream } from 'node:tty';
 import { styleText } from 'node:util';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
-import { printable } from '../json/printable.js';
+import { printable } from '../wire/json/printable.js';
 import { isQuietWanted, terminalWidth } from './output.js';
 
 /** How text is to look on a stream. */

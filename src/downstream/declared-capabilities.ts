@@ -1,7 +1,7 @@
-import { isRecord } from '../json/json-value.js';
-import { SKILLS_EXTENSION, TASKS_EXTENSION } from '../mcp/extensions.js';
-import { declares } from '../mcp/handshake.js';
-import { isModernRevision } from '../mcp/revisions.js';
+import { isRecord } from '../wire/json/json-value.js';
+import { SKILLS_EXTENSION, TASKS_EXTENSION } from '../wire/mcp/extensions.js';
+import { declares } from '../wire/mcp/handshake.js';
+import { isModernRevision } from '../wire/mcp/revisions.js';
 
 /** Name and version that the gateway or a server states to clients. */
 export interface ServerInfo {

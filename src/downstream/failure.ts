@@ -1,12 +1,12 @@
-import type { Code } from '../errors/codes.js';
-import { toBytes } from '../json/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
+import type { Code } from '../host/errors/codes.js';
+import { toBytes } from '../wire/json/json-text.js';
+import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
 
 const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
 
 /**
  * Reasons for which the gateway answers a call itself. The names are stable, because programs may act on them. Each
- * reason has a code, which `src/errors` explains, and a sentence that follows the server's name. `isLost` means that
+ * reason has a code, which `src/host/errors` explains, and a sentence that follows the server's name. `isLost` means that
  * the server answered, but no client can get the answer.
  */
 export const REASONS = {

@@ -1,4 +1,4 @@
-import { editMembers, REMOVED, rewriteObject } from '../json/edit-members.js';
+import { editMembers, REMOVED, rewriteObject } from '../wire/json/edit-members.js';
 import {
   isObject,
   isString,
@@ -8,15 +8,15 @@ import {
   toBytes,
   valuesAt,
   visitElements,
-} from '../json/json-text.js';
-import { isRecord } from '../json/json-value.js';
-import { type Edit, splice } from '../json/splice.js';
-import { join, RPC_CODES, RpcError } from '../jsonrpc/message.js';
-import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
-import { declaresTasks, TASKS_EXTENSION } from '../mcp/extensions.js';
-import { METHODS } from '../mcp/methods.js';
-import type { RelayedRequest } from '../mcp/relayed-request.js';
-import { MODERN_CODES } from '../mcp/revisions.js';
+} from '../wire/json/json-text.js';
+import { isRecord } from '../wire/json/json-value.js';
+import { type Edit, splice } from '../wire/json/splice.js';
+import { join, RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
+import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../wire/mcp/envelope.js';
+import { declaresTasks, TASKS_EXTENSION } from '../wire/mcp/extensions.js';
+import { METHODS } from '../wire/mcp/methods.js';
+import type { RelayedRequest } from '../wire/mcp/relayed-request.js';
+import { MODERN_CODES } from '../wire/mcp/revisions.js';
 import type { InputRequest } from './port.js';
 
 /* Requests that servers send to a client: which of them the client can answer, and the errors for the others. */

@@ -1,8 +1,8 @@
-import type { SplicedMessage } from '../json/splice.js';
-import { notificationMessage } from '../jsonrpc/message.js';
-import { LISTS, type ListKind } from '../mcp/methods.js';
-import type { Clock } from '../timing/clock.js';
-import { Debounce } from '../timing/debounce.js';
+import type { SplicedMessage } from '../wire/json/splice.js';
+import { notificationMessage } from '../wire/jsonrpc/message.js';
+import { LISTS, type ListKind } from '../wire/mcp/methods.js';
+import type { Clock } from '../wire/timing/clock.js';
+import { Debounce } from '../wire/timing/debounce.js';
 
 /** Shortest time between two announcements, in milliseconds. The first change is announced at once. */
 const ANNOUNCE_EVERY_MS = 250;

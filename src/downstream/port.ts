@@ -1,15 +1,15 @@
-import type { Edit, SplicedMessage } from '../json/splice.js';
-import type { RpcError } from '../jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { ClientProfile } from '../mcp/handshake.js';
-import type { ListKind, LogLevel } from '../mcp/methods.js';
-import type { MirroredParam } from '../mcp/mirrored-params.js';
-import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
-import type { Hmac } from '../mcp/task-id.js';
-import type { Outcome } from '../spec/outcome.js';
+import type { Edit, SplicedMessage } from '../wire/json/splice.js';
+import type { RpcError } from '../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../wire/mcp/envelope.js';
+import type { ClientProfile } from '../wire/mcp/handshake.js';
+import type { ListKind, LogLevel } from '../wire/mcp/methods.js';
+import type { MirroredParam } from '../wire/mcp/mirrored-params.js';
+import type { Outcome } from '../wire/mcp/outcome.js';
+import type { InputRequest, RelayedRequest, WithdrawInput } from '../wire/mcp/relayed-request.js';
+import type { Hmac } from '../wire/mcp/task-id.js';
 import type { Failure } from './failure.js';
 
-export type { InputRequest, WithdrawInput } from '../mcp/relayed-request.js';
+export type { InputRequest, WithdrawInput } from '../wire/mcp/relayed-request.js';
 
 /*
  * The port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it opens a

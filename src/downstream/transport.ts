@@ -1,16 +1,16 @@
-import type { OnInternalError } from '../errors/internal-error.js';
-import type { SplicedMessage } from '../json/splice.js';
-import type { Answer, MessageSink, RpcError } from '../jsonrpc/message.js';
+import type { OnInternalError } from '../host/errors/internal-error.js';
+import type { SplicedMessage } from '../wire/json/splice.js';
+import type { Answer, MessageSink, RpcError } from '../wire/jsonrpc/message.js';
 import {
   type Envelope,
   type Rejection,
   type RequestEnvelope,
   rejectionReply,
   type ScanEnvelope,
-} from '../mcp/envelope.js';
-import type { ClientProfile } from '../mcp/handshake.js';
-import type { MirroredParam } from '../mcp/mirrored-params.js';
-import type { Clock } from '../timing/clock.js';
+} from '../wire/mcp/envelope.js';
+import type { ClientProfile } from '../wire/mcp/handshake.js';
+import type { MirroredParam } from '../wire/mcp/mirrored-params.js';
+import type { Clock } from '../wire/timing/clock.js';
 import type { ServerInfo } from './declared-capabilities.js';
 import type { ClientFacts, GatewayPort, HttpFacts } from './port.js';
 

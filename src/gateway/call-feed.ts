@@ -1,14 +1,14 @@
 import { outcomeOf } from '../downstream/failure.js';
 import type { CallEnd, CallTrail, ClientFacts, Exchange, SendingConnection, User } from '../downstream/port.js';
-import { type OnInternalError, reportInternalError } from '../errors/internal-error.js';
-import { readText, stringAt } from '../json/json-text.js';
-import { asText } from '../json/json-value.js';
-import { concatEdits, type Edit, type SplicedMessage, splicedLength } from '../json/splice.js';
-import { RpcError } from '../jsonrpc/message.js';
-import { isErrorResponse } from '../mcp/envelope.js';
-import { METHODS } from '../mcp/methods.js';
-import type { Outcome } from '../spec/outcome.js';
-import type { Clock } from '../timing/clock.js';
+import { type OnInternalError, reportInternalError } from '../host/errors/internal-error.js';
+import { readText, stringAt } from '../wire/json/json-text.js';
+import { asText } from '../wire/json/json-value.js';
+import { concatEdits, type Edit, type SplicedMessage, splicedLength } from '../wire/json/splice.js';
+import { RpcError } from '../wire/jsonrpc/message.js';
+import { isErrorResponse } from '../wire/mcp/envelope.js';
+import { METHODS } from '../wire/mcp/methods.js';
+import type { Outcome } from '../wire/mcp/outcome.js';
+import type { Clock } from '../wire/timing/clock.js';
 
 export type { CallEnd } from '../downstream/port.js';
 

@@ -1,9 +1,10 @@
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
-import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
-import { readText, stringAt, toBytes } from '../json/json-text.js';
-import { EMPTY_RESULT, RPC_CODES, RpcError } from '../jsonrpc/message.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { SKILL_METHODS } from '../mcp/extensions.js';
+import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
+import type { EventSink } from '../host/observe/events/events.js';
+import { readText, stringAt, toBytes } from '../wire/json/json-text.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
+import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
+import { SKILL_METHODS } from '../wire/mcp/extensions.js';
 import {
   isRepeatable,
   LIST_KINDS,
@@ -12,12 +13,11 @@ import {
   mayReachServers,
   requestedList,
   TASK_METHODS,
-} from '../mcp/methods.js';
-import { asLegacyResult, asOlderContent, knowsOldContentOnly } from '../mcp/older-revisions.js';
-import { hasHandshake } from '../mcp/revisions.js';
-import type { Hmac } from '../mcp/task-id.js';
-import type { EventSink } from '../observe/events/events.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+} from '../wire/mcp/methods.js';
+import { asLegacyResult, asOlderContent, knowsOldContentOnly } from '../wire/mcp/older-revisions.js';
+import { hasHandshake } from '../wire/mcp/revisions.js';
+import type { Hmac } from '../wire/mcp/task-id.js';
+import type { Cancel, Clock } from '../wire/timing/clock.js';
 import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catalog/catalog.js';
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList, asksFirstPage } from './catalog/pagination.js';

@@ -8,15 +8,15 @@ import type {
   GatewaySeals,
   GatewaySession,
 } from '../downstream/port.js';
-import type { OnInternalError } from '../errors/internal-error.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
-import type { ClientProfile } from '../mcp/handshake.js';
-import { type ListKind, METHODS } from '../mcp/methods.js';
-import { readMirroredParams } from '../mcp/mirrored-params.js';
-import type { Hmac } from '../mcp/task-id.js';
-import { type EventSink, NO_EVENTS } from '../observe/events/events.js';
-import type { Clock } from '../timing/clock.js';
+import type { OnInternalError } from '../host/errors/internal-error.js';
+import { type EventSink, NO_EVENTS } from '../host/observe/events/events.js';
 import type { ServerRequest } from '../upstream/port.js';
+import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
+import type { ClientProfile } from '../wire/mcp/handshake.js';
+import { type ListKind, METHODS } from '../wire/mcp/methods.js';
+import { readMirroredParams } from '../wire/mcp/mirrored-params.js';
+import type { Hmac } from '../wire/mcp/task-id.js';
+import type { Clock } from '../wire/timing/clock.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
 import { type ListMode, type NamedView, NamedViews } from './catalog/tool-policy.js';

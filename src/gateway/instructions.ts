@@ -1,7 +1,7 @@
 import type { GatewayDescription, ServerHandshake } from '../downstream/port.js';
-import { REMOVED, rewriteObject } from '../json/edit-members.js';
-import { clipText, utf8Length, withoutHiddenCharacters } from '../json/printable.js';
-import type { ServerDescription } from '../mcp/handshake.js';
+import { REMOVED, rewriteObject } from '../wire/json/edit-members.js';
+import { clipText, utf8Length, withoutHiddenCharacters } from '../wire/json/printable.js';
+import type { ServerDescription } from '../wire/mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
 import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
 import type { Backend } from './registry/backend.js';

@@ -7,7 +7,7 @@ import type {
   GatewaySession,
   ListCaching,
 } from '../downstream/port.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
 
 /** Limit of the queued requests of one client. No client sends as many while the configuration is read. */
 const MAX_QUEUED = 1_024;

@@ -1,6 +1,6 @@
-import type { ProcessReport, StatusReport } from '../gateway/status/status.js';
-import type { HistoryReport } from '../gateway/status/usage-history.js';
-import type { ByteReader } from '../io/byte-reader.js';
+import type { ProcessReport, StatusReport } from '../status/status.js';
+import type { HistoryReport } from '../status/usage-history.js';
+import type { ByteReader } from '../wire/io/byte-reader.js';
 
 /*
  * Messages between a command of a user and a hub, or another gateway of the user, after a hello with the role `control`. Each message is a line of JSON.

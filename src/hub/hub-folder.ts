@@ -3,8 +3,8 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, stat
 import { createServer, type Server } from 'node:net';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
-import { errorCode } from '../errors/error-text.js';
-import { systemFault } from '../errors/file-error.js';
+import { errorCode } from '../host/errors/error-text.js';
+import { systemFault } from '../host/errors/file-error.js';
 import { WIRE } from './wire.js';
 
 export interface HubFolderOptions {

@@ -1,5 +1,5 @@
 import type { GatewayConfig } from '../config/file/check-file.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import type { Cancel, Clock } from '../wire/timing/clock.js';
 import type { Closing, Refusal } from './wire.js';
 
 type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;

@@ -11,7 +11,7 @@
  * `WIRE`, because processes with different numbers do not meet.
  */
 
-import { type ByteReader, copyInto } from '../io/byte-reader.js';
+import { type ByteReader, copyInto } from '../wire/io/byte-reader.js';
 
 /** The number of this protocol. Hubs with different numbers have different folders. */
 export const WIRE = 1;

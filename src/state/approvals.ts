@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { FileWatch } from '../files/watch-files.js';
-import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../files/whole-file.js';
 import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../gateway/catalog/exposed-list.js';
-import { isRecord, parseJson } from '../json/json-value.js';
-import { quotedPath } from '../json/printable.js';
-import type { Logger } from '../observe/logger.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import type { FileWatch } from '../host/files/watch-files.js';
+import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../host/files/whole-file.js';
+import type { Logger } from '../host/observe/logger.js';
+import { isRecord, parseJson } from '../wire/json/json-value.js';
+import { quotedPath } from '../wire/json/printable.js';
+import type { Cancel, Clock } from '../wire/timing/clock.js';
 import { CacheFolder } from './cache-folder.js';
 
 /** The folders of the approvals, and the purpose for which this process opens them. */
@@ -119,7 +119,7 @@ export class Approvals {
     const onError = (err: unknown) =>
       logger.warn({ err }, 'the approvals cannot be watched; restart Trunkline to apply new ones');
     const open = async () => {
-      const { watchFiles } = await import('../files/watch-files.js');
+      const { watchFiles } = await import('../host/files/watch-files.js');
       const files = [...this.#known.keys()];
       const watch = watchFiles({ files, clock, onChange: () => this.#reread(), onError });
       // The approvals may have changed before the watcher was ready.

@@ -1,7 +1,13 @@
 import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DRAFT_SUFFIX, privateFile, readRegularFile, readRegularFileSync, replaceFile } from '../files/whole-file.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import {
+  DRAFT_SUFFIX,
+  privateFile,
+  readRegularFile,
+  readRegularFileSync,
+  replaceFile,
+} from '../host/files/whole-file.js';
+import type { Cancel, Clock } from '../wire/timing/clock.js';
 
 export interface CacheFolderOptions {
   readonly folder: string;

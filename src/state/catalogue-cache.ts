@@ -1,19 +1,19 @@
 import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readRegularFileSync } from '../files/whole-file.js';
 import {
   type CachedCatalogue,
   type CatalogueContent,
   readCatalogue,
   serializeCatalogue,
 } from '../gateway/catalog/cached-catalogue.js';
-import { isRecord, parseJson } from '../json/json-value.js';
-import type { ScanEnvelope } from '../mcp/envelope.js';
-import { type ClientProfile, profileKey } from '../mcp/handshake.js';
+import { readRegularFileSync } from '../host/files/whole-file.js';
 import type { ServerSpec } from '../spec/server-spec.js';
-import type { Clock } from '../timing/clock.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
+import { isRecord, parseJson } from '../wire/json/json-value.js';
+import type { ScanEnvelope } from '../wire/mcp/envelope.js';
+import { type ClientProfile, profileKey } from '../wire/mcp/handshake.js';
+import type { Clock } from '../wire/timing/clock.js';
 import { CacheFolder } from './cache-folder.js';
 import { catalogueFolder } from './user-files.js';
 

@@ -1,5 +1,5 @@
-import { UsageError } from '../errors/usage-error.js';
-import { openProcessLock } from '../files/process-lock.js';
+import { UsageError } from '../host/errors/usage-error.js';
+import { openProcessLock } from '../host/process/process-lock.js';
 import { changeLockFolder } from './user-files.js';
 
 /** Longest wait for the lock of changes. Longer than the lock of a dead owner on another host counts, and than a program of an MCP client may run. */

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { CheckedFile } from '../config/file/check-file.js';
-import { openBytes, sealBytes } from '../sealed-bytes.js';
+import { openBytes, sealBytes } from '../host/sealed-bytes.js';
 import { VERSION } from '../version.js';
 import type { CacheFolder } from './cache-folder.js';
 

@@ -1,11 +1,11 @@
 import { readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { privateFile, readRegularFile, replaceFile } from '../files/whole-file.js';
-import { isRecord, parseJson } from '../json/json-value.js';
-import { hostIdentity, identify, isRunning } from '../process/processes.js';
-import { isRunProcess, type RunProcess } from '../process/run-file.js';
-import type { Clock } from '../timing/clock.js';
-import { Debounce } from '../timing/debounce.js';
+import { privateFile, readRegularFile, replaceFile } from '../host/files/whole-file.js';
+import { hostIdentity, identify, isRunning } from '../host/process/processes.js';
+import { isRunProcess, type RunProcess } from '../host/process/run-file.js';
+import { isRecord, parseJson } from '../wire/json/json-value.js';
+import type { Clock } from '../wire/timing/clock.js';
+import { Debounce } from '../wire/timing/debounce.js';
 
 /** Report of a gateway that is no hub, for the commands that look for it. */
 export interface GatewayFacts {

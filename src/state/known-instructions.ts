@@ -3,15 +3,15 @@ import { type ConfigLocation, checksumOf, readConfigText, stateOf } from '../con
 import type { Config } from '../config/resolve/config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
-import { privateFile, readRegularFileSync } from '../files/whole-file.js';
 import { ABOUT } from '../gateway/instructions.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import { isRecord } from '../json/json-value.js';
-import { type ClientProfile, profileKey } from '../mcp/handshake.js';
-import type { EventBus } from '../observe/events/events.js';
-import type { Clock } from '../timing/clock.js';
-import { Debounce } from '../timing/debounce.js';
+import { privateFile, readRegularFileSync } from '../host/files/whole-file.js';
+import type { EventBus } from '../host/observe/events/events.js';
 import { VERSION } from '../version.js';
+import { isRecord } from '../wire/json/json-value.js';
+import { type ClientProfile, profileKey } from '../wire/mcp/handshake.js';
+import type { Clock } from '../wire/timing/clock.js';
+import { Debounce } from '../wire/timing/debounce.js';
 import type { CacheFolder } from './cache-folder.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 

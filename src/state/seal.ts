@@ -1,9 +1,9 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { UsageError } from '../errors/usage-error.js';
-import { readRegularFile, secretRules } from '../files/whole-file.js';
 import type { GatewayOptions } from '../gateway/gateway.js';
-import type { Hmac } from '../mcp/task-id.js';
-import type { Logger } from '../observe/logger.js';
+import { UsageError } from '../host/errors/usage-error.js';
+import { readRegularFile, secretRules } from '../host/files/whole-file.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { Hmac } from '../wire/mcp/task-id.js';
 import { newToken, readToken, storeToken } from './token-file.js';
 import { sealFile } from './user-files.js';
 

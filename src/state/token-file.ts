@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createFileSync, privateFile, type ReadFile, readRegularFile } from '../files/whole-file.js';
+import { createFileSync, privateFile, type ReadFile, readRegularFile } from '../host/files/whole-file.js';
 
 /** Thrown for a token file that cannot be used. The message never contains the token. */
 export class TokenFileError extends Error {

@@ -1,7 +1,7 @@
-import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { type ClientProfile, declares, type InitializeResult } from '../mcp/handshake.js';
-import { LIST_KINDS, LISTS } from '../mcp/methods.js';
-import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../spec/outcome.js';
+import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
+import { type ClientProfile, declares, type InitializeResult } from '../wire/mcp/handshake.js';
+import { LIST_KINDS, LISTS } from '../wire/mcp/methods.js';
+import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../wire/mcp/outcome.js';
 import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener } from './port.js';
 import type { ServerEra } from './server-era.js';
 

@@ -1,13 +1,13 @@
-import type { ByteReader } from '../io/byte-reader.js';
-import type { Edit, SplicedMessage } from '../json/splice.js';
-import type { RpcError } from '../jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { ClientProfile, ServerDescription } from '../mcp/handshake.js';
-import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { ChildExit, LaunchEvents, Launched, LaunchFault } from '../spec/launch.js';
-import type { CloseReason, EndedBecause, Outcome } from '../spec/outcome.js';
 import type { ResourceLimits } from '../spec/server-rules.js';
 import type { ServerSpec } from '../spec/server-spec.js';
+import type { ByteReader } from '../wire/io/byte-reader.js';
+import type { Edit, SplicedMessage } from '../wire/json/splice.js';
+import type { RpcError } from '../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../wire/mcp/envelope.js';
+import type { ClientProfile, ServerDescription } from '../wire/mcp/handshake.js';
+import type { CloseReason, EndedBecause, Outcome } from '../wire/mcp/outcome.js';
+import type { InputRequest, RelayedRequest, WithdrawInput } from '../wire/mcp/relayed-request.js';
 import type { ServerEra } from './server-era.js';
 
 /*

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FINAL_LADDER, type Run, runToEnd } from '../../src/app/run-to-end.js';
-import { createLogger } from '../../src/observe/logger.js';
+import { createLogger } from '../../src/host/observe/logger.js';
 import type { StopLadder } from '../../src/spec/launch.js';
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException', 'unhandledRejection'] as const;

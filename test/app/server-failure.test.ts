@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { causeOfFailure, type Failed, StateLog, whyDown } from '../../src/app/server-failure.js';
-import { createRedactor } from '../../src/observe/redact.js';
-import { initialState, toSnapshot } from '../../src/supervision/transition.js';
-import { sampleSpec } from '../supervision/sample-spec.js';
+import { createRedactor } from '../../src/host/observe/redact.js';
+import { initialState, toSnapshot } from '../../src/servers/supervision/transition.js';
+import { sampleSpec } from '../servers/supervision/sample-spec.js';
 
 const SECRET = 'canary-0123456789';
 const OUTPUT = [

@@ -3,7 +3,7 @@ import { backendLauncher, type LaunchTarget } from '../../src/app/server-process
 import type { LaunchEvents } from '../../src/spec/launch.js';
 import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
-import { sampleSpec } from '../supervision/sample-spec.js';
+import { sampleSpec } from '../servers/supervision/sample-spec.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { InMemoryUpstream } from '../support/in-memory-upstream.js';
 import { flush, notificationOf } from '../support/wire.js';

@@ -1,4 +1,4 @@
-// Other sites in the browser of a user whose page is open. What other programs can send is tested in `test/web`.
+// Other sites in the browser of a user whose page is open. What other programs can send is tested in `test/web/server`.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { BrowserContext, Page } from 'playwright-core';

@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { ProcessLock } from '../../src/files/process-lock.js';
-import { hostIdentity, identify } from '../../src/process/processes.js';
+import { ProcessLock } from '../../src/host/process/process-lock.js';
+import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import { Workplace } from '../cli/cli-run.js';
 
 let work: Workplace;

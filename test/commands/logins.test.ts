@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { FolderVault } from '../../src/auth/folder-vault.js';
+import { FolderVault } from '../../src/upstream/auth/folder-vault.js';
 import { Workplace } from '../cli/cli-run.js';
 import { CONFIDENTIAL, startProtected } from '../fixtures/servers/protected.mjs';
 import { GatewayProcess } from '../support/gateway-process.js';

@@ -8,8 +8,8 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readCompose, readImage } from '../../lab/cluster/stack.mjs';
 import { readServing, readTransports } from '../../src/cli/commands/serve/serve-options.js';
 import { checkFile } from '../../src/config/file/check-file.js';
+import { MachineTokens } from '../../src/downstream/users/machine-tokens.js';
 import { readSealKeys } from '../../src/state/seal.js';
-import { MachineTokens } from '../../src/users/machine-tokens.js';
 import { sha256 } from '../support/sha256.js';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -16,7 +16,7 @@ import { readCompose, readImage } from '../../lab/cluster/stack.mjs';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
 import { namesIn, userVariable } from '../../src/config/resolve/references.js';
-import { folderName } from '../../src/users/user-variables.js';
+import { folderName } from '../../src/downstream/users/user-variables.js';
 import { type Manifest, manifestsIn, render } from './kustomize.js';
 
 /** The kinds that we use, each with the schema of Kubernetes. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { EraSession, TransportSession } from '../../src/downstream/transport.js';
-import { whole } from '../../src/jsonrpc/message.js';
+import { whole } from '../../src/wire/jsonrpc/message.js';
 import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/wire.js';
 
 /** An era that answers every request with its own name. */

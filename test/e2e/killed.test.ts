@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFile
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { hostIdentity, identify } from '../../src/process/processes.js';
+import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { fixture, guardiansOf, liveMembers, until } from '../support/processes.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createLineMemory } from '../../src/io/line-decoder.js';
+import { createLineMemory } from '../../src/wire/io/line-decoder.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { hurryingClock } from '../support/hurrying-clock.js';
 import { FAULTY, failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';

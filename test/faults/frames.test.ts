@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../src/io/byte-reader.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
+import { copyInto } from '../../src/wire/io/byte-reader.js';
 import { cpuMsOf } from '../support/cpu-time.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';

@@ -1,5 +1,5 @@
 // A server whose names and texts hold characters that change what a terminal shows.
-import { unsafeCharacters } from '../../src/json/printable.js';
+import { unsafeCharacters } from '../../src/wire/json/printable.js';
 import type { Workplace } from '../cli/cli-run.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 

@@ -20,7 +20,7 @@ import { pino } from 'pino';
 import { type Composition, compose } from '../../src/app/compose.js';
 import { createEraChooser, createPlatform } from '../../src/app/platform.js';
 import { openStdioTransport } from '../../src/downstream/stdio/stdio-transport.js';
-import { readInto } from '../../src/io/streams/read-into.js';
+import { readInto } from '../../src/wire/io/streams/read-into.js';
 import { loadAnyConfig } from '../support/load-config.js';
 import type { Message } from '../support/wire.js';
 import { type Front, FrontClient, openFront, openSdkFront } from './front.js';

@@ -2,10 +2,10 @@
 import type { ServerResponse } from 'node:http';
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
 import { openVault } from '../../src/app/open-stores.js';
-import { beginLogin } from '../../src/auth/login.js';
-import { LoginError } from '../../src/auth/vault.js';
 import type { Config } from '../../src/config/resolve/config.js';
-import { systemClock } from '../../src/observe/system-clock.js';
+import { systemClock } from '../../src/host/observe/system-clock.js';
+import { beginLogin } from '../../src/upstream/auth/login.js';
+import { LoginError } from '../../src/upstream/auth/vault.js';
 import type { Message } from '../support/wire.js';
 import type { HttpPlay, HttpRequest } from './http-play.js';
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { type CachedCatalogue, readCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
-import { createStatusTool } from '../../src/gateway/status/status-tools.js';
+import { createStatusTool } from '../../src/status/status-tools.js';
+import { factsOf, given, READY } from '../status/reporting.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
-import { factsOf, given, READY } from './status/reporting.js';
 
 const CHANGED = 'notifications/tools/list_changed';
 

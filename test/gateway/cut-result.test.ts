@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type CutOptions, cutResult } from '../../src/gateway/cut-result.js';
-import { textInside } from '../../src/json/literal-text.js';
-import { splice } from '../../src/json/splice.js';
+import { textInside } from '../../src/wire/json/literal-text.js';
+import { splice } from '../../src/wire/json/splice.js';
 import { bytesOf, type Message } from '../support/wire.js';
 
 const URI = 'trunkline://result/1-x';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exposedName } from '../../src/mcp/exposed-name.js';
+import { exposedName } from '../../src/wire/mcp/exposed-name.js';
 import { offering, scriptGateway } from '../support/scripted-gateway.js';
 import { sha256 } from '../support/sha256.js';
 import { flush } from '../support/wire.js';

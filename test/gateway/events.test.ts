@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { GatewayEvent } from '../../src/observe/events/events.js';
+import type { GatewayEvent } from '../../src/host/observe/events/events.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 
 type Kind = GatewayEvent['kind'];

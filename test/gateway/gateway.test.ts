@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ABOUT } from '../../src/gateway/instructions.js';
 import { createOwnTool, textResult } from '../../src/gateway/routing/own-tool.js';
-import { printable } from '../../src/json/printable.js';
+import { printable } from '../../src/wire/json/printable.js';
 import { InMemoryClient } from '../support/in-memory-client.js';
 import { scriptGateway, startGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { splice } from '../../src/json/splice.js';
+import { splice } from '../../src/wire/json/splice.js';
 import { InMemoryClient, type InMemoryExchange } from '../support/in-memory-client.js';
 import { offering, type ScriptedClient, type scriptGateway, startGateway } from '../support/scripted-gateway.js';
 import { flush, type Message, notificationOf, RecordingSink, requestOf, responseOf } from '../support/wire.js';

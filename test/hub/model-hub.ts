@@ -3,8 +3,8 @@
 import type { ReplyChannel } from '../../src/downstream/transport.js';
 import { HubFraming } from '../../src/hub/server/framing.js';
 import type { Closing } from '../../src/hub/wire.js';
-import { splice } from '../../src/json/splice.js';
-import { notificationMessage, whole } from '../../src/jsonrpc/message.js';
+import { splice } from '../../src/wire/json/splice.js';
+import { notificationMessage, whole } from '../../src/wire/jsonrpc/message.js';
 import { bytesOf, type Message, scan } from '../support/wire.js';
 
 interface Pending {

@@ -1,7 +1,7 @@
 import { mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { listProcesses } from '../../src/gateway/status/status.js';
+import { listProcesses } from '../../src/status/status.js';
 import { type Entries, type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 import type { Message } from '../support/wire.js';

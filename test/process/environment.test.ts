@@ -7,7 +7,7 @@ import {
   environmentOf,
   networkVariables,
   npmEnvironment,
-} from '../../src/process/environment.js';
+} from '../../src/servers/process/environment.js';
 
 const nodeDirectory = '/opt/node/bin';
 const posix = { nodeDirectory, platform: 'linux', declared: {}, commandLine: ['node', 'server.js'] };

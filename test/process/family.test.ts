@@ -2,9 +2,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { familyVariable } from '../../src/process/environment.js';
-import { endFamily, findFamily } from '../../src/process/family.js';
-import { identify } from '../../src/process/processes.js';
+import { identify } from '../../src/host/process/processes.js';
+import { familyVariable } from '../../src/servers/process/environment.js';
+import { endFamily, findFamily } from '../../src/servers/process/family.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fixture, realClock, until } from '../support/processes.js';
 

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import { Guardian, type GuardianProgram, guardianProgram } from '../../src/process/guardian.js';
+import { Guardian, type GuardianProgram, guardianProgram } from '../../src/servers/process/guardian.js';
 import { builtModule } from '../support/built-module.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
 import { type Observed, spawnFixture } from './spawned.js';
@@ -301,7 +301,7 @@ describe("the guardian's owner", () => {
   });
 
   it('keeps no process alive that has no more work', async () => {
-    const built = await builtModule('process/guardian.ts');
+    const built = await builtModule('servers/process/guardian.ts');
     const program = `
       import { Guardian } from ${JSON.stringify(built)};
       const clock = { now: () => 0, schedule: (ms, task) => setTimeout(task, ms) };

@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FolderVault } from '../../src/auth/folder-vault.js';
-import type { LoginRecord } from '../../src/auth/vault.js';
 import { type Keychain, readSecrets, systemKeychain, writeSecretFile } from '../../src/config/resolve/secrets.js';
+import { FolderVault } from '../../src/upstream/auth/folder-vault.js';
+import type { LoginRecord } from '../../src/upstream/auth/vault.js';
 
 let folder: string;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { StoreVault } from '../../src/auth/store-vault.js';
-import { openRedisStore } from '../../src/cluster/redis-store.js';
+import { openRedisStore } from '../../src/extras/cluster/redis-store.js';
+import { StoreVault } from '../../src/extras/cluster/store-vault.js';
 import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 import { describeRenewals, loggedIn } from './renewals.js';
 

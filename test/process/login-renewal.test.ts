@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { FolderVault } from '../../src/auth/folder-vault.js';
-import { type LockedLogin, LoginError, type LoginId } from '../../src/auth/vault.js';
+import { FolderVault } from '../../src/upstream/auth/folder-vault.js';
+import { type LockedLogin, LoginError, type LoginId } from '../../src/upstream/auth/vault.js';
 import { describeRenewals, loggedIn } from './renewals.js';
 
 const NO_KEYCHAIN = {

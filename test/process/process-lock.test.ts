@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openProcessLock } from '../../src/files/process-lock.js';
+import { openProcessLock } from '../../src/host/process/process-lock.js';
 import { builtModule } from '../support/built-module.js';
 import { fixture } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
 let module: string;
 beforeAll(async () => {
-  module = await builtModule('files/process-lock.ts');
+  module = await builtModule('host/process/process-lock.ts');
 });
 
 let folder: string;

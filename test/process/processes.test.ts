@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { hostIdentity, identify } from '../../src/process/processes.js';
+import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import { spawnFixture } from './spawned.js';
 
 describe('the identity of a process', () => {

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { beginLogin } from '../../src/auth/login.js';
-import { OAuthAccess } from '../../src/auth/oauth-access.js';
-import type { Vault } from '../../src/auth/vault.js';
-import { systemClock } from '../../src/observe/system-clock.js';
+import { systemClock } from '../../src/host/observe/system-clock.js';
+import { beginLogin } from '../../src/upstream/auth/login.js';
+import { OAuthAccess } from '../../src/upstream/auth/oauth-access.js';
+import type { Vault } from '../../src/upstream/auth/vault.js';
 import { browse } from '../fixtures/cli/browser.mjs';
 import { startProtected } from '../fixtures/servers/protected.mjs';
-import { sampleSpec } from '../supervision/sample-spec.js';
+import { sampleSpec } from '../servers/supervision/sample-spec.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { memoryOf, parsePs, readProcessTable } from '../../src/process/resource-watch.js';
+import { memoryOf, parsePs, readProcessTable } from '../../src/servers/process/resource-watch.js';
 
 describe('the output of ps', () => {
   it('agrees with /proc about this process', async () => {

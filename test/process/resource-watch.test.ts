@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { statFields } from '../../src/process/processes.js';
+import { statFields } from '../../src/host/process/processes.js';
 import {
   type GroupUsage,
   membersOf,
@@ -9,7 +9,7 @@ import {
   readUsage,
   toRow,
   type UsageRequest,
-} from '../../src/process/resource-watch.js';
+} from '../../src/servers/process/resource-watch.js';
 import type { ResourceLimits } from '../../src/spec/server-rules.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';

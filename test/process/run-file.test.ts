@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FoundRun, findRuns, RunFile } from '../../src/process/run-file.js';
+import { type FoundRun, findRuns, RunFile } from '../../src/host/process/run-file.js';
 
 const isPosix = process.platform !== 'win32';
 const HOST = 'this host';

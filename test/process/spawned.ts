@@ -1,5 +1,10 @@
 import { afterEach } from 'vitest';
-import { type SpawnError, type SpawnedChild, type SpawnRequest, spawnChild } from '../../src/process/spawn-child.js';
+import {
+  type SpawnError,
+  type SpawnedChild,
+  type SpawnRequest,
+  spawnChild,
+} from '../../src/servers/process/spawn-child.js';
 import type { ChildExit } from '../../src/spec/launch.js';
 import { fixture, killGroups, liveMembers, type ProcessEntry, until } from '../support/processes.js';
 

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { StoreVault } from '../../src/auth/store-vault.js';
-import type { LoginId, LoginRecord } from '../../src/auth/vault.js';
-import { openRedisStore } from '../../src/cluster/redis-store.js';
-import type { ClusterStore } from '../../src/cluster/store.js';
+import { openRedisStore } from '../../src/extras/cluster/redis-store.js';
+import type { ClusterStore } from '../../src/extras/cluster/store.js';
+import { StoreVault } from '../../src/extras/cluster/store-vault.js';
+import type { LoginId, LoginRecord } from '../../src/upstream/auth/vault.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
 

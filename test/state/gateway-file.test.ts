@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hostIdentity, identify } from '../../src/process/processes.js';
+import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import {
   type FoundGateway,
   findGateways,

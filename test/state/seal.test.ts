@@ -2,11 +2,11 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlin
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { UsageError } from '../../src/errors/usage-error.js';
-import { isSealOf } from '../../src/mcp/task-id.js';
-import type { Logger } from '../../src/observe/logger.js';
+import { UsageError } from '../../src/host/errors/usage-error.js';
+import type { Logger } from '../../src/host/observe/logger.js';
 import { createSeals, readSealKeys, readSealSecret } from '../../src/state/seal.js';
 import { sealFile } from '../../src/state/user-files.js';
+import { isSealOf } from '../../src/wire/mcp/task-id.js';
 import { until } from '../support/processes.js';
 
 const KEY = 'k'.repeat(43);

@@ -1,6 +1,6 @@
 import { type ExposedList, type ExposureRules, exposeList } from '../../src/gateway/catalog/exposed-list.js';
 import { createToolPolicy } from '../../src/gateway/catalog/tool-policy.js';
-import type { ListKind } from '../../src/mcp/methods.js';
+import type { ListKind } from '../../src/wire/mcp/methods.js';
 import { sha256 } from './sha256.js';
 import { bytesOf } from './wire.js';
 

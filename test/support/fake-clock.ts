@@ -1,5 +1,5 @@
 // A clock for unit tests. Use it wherever a test is about time: deadlines, delays, intervals.
-import type { Cancel, Clock } from '../../src/timing/clock.js';
+import type { Cancel, Clock } from '../../src/wire/timing/clock.js';
 
 interface Scheduled {
   readonly at: number;

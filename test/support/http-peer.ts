@@ -2,20 +2,20 @@
 // `flush` brings all that was sent to the other side, and a clock of the test is the only time.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { BufferPool } from '../../src/io/buffer-pool.js';
-import { createLineMemory } from '../../src/io/line-decoder.js';
-import { MessageFeed } from '../../src/io/message-feed.js';
-import { Backpressure } from '../../src/io/streams/backpressure.js';
-import { FloodQueue } from '../../src/io/streams/turn-reader.js';
-import { whole } from '../../src/jsonrpc/message.js';
-import type { Clock } from '../../src/timing/clock.js';
 import { configuredAccess } from '../../src/upstream/http/configured-access.js';
 import { HttpDialer, type HttpDialerOptions } from '../../src/upstream/http/http-dialer.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
 import type { Dialed, DialOutcome, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
-import { sampleSpec } from '../supervision/sample-spec.js';
+import { BufferPool } from '../../src/wire/io/buffer-pool.js';
+import { createLineMemory } from '../../src/wire/io/line-decoder.js';
+import { MessageFeed } from '../../src/wire/io/message-feed.js';
+import { Backpressure } from '../../src/wire/io/streams/backpressure.js';
+import { FloodQueue } from '../../src/wire/io/streams/turn-reader.js';
+import { whole } from '../../src/wire/jsonrpc/message.js';
+import type { Clock } from '../../src/wire/timing/clock.js';
+import { sampleSpec } from '../servers/supervision/sample-spec.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';
 import { connectInMemory, memoryAgent } from './memory-network.js';
 import { type PeerScript, ScriptedPeer } from './scripted-peer.js';

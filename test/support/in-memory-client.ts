@@ -9,12 +9,12 @@ import type {
   InputRequest,
   WithdrawInput,
 } from '../../src/downstream/port.js';
-import { type Span, valuesAt } from '../../src/json/json-text.js';
-import { type Edit, type SplicedMessage, splice, type TokenText } from '../../src/json/splice.js';
-import { RpcError, whole } from '../../src/jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
-import type { ListKind } from '../../src/mcp/methods.js';
-import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
+import { type Span, valuesAt } from '../../src/wire/json/json-text.js';
+import { type Edit, type SplicedMessage, splice, type TokenText } from '../../src/wire/json/splice.js';
+import { RpcError, whole } from '../../src/wire/jsonrpc/message.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../../src/wire/mcp/envelope.js';
+import type { ListKind } from '../../src/wire/mcp/methods.js';
+import type { RelayedRequest } from '../../src/wire/mcp/relayed-request.js';
 import { bytesOf, type Message, notificationOf } from './wire.js';
 
 export interface InMemoryClientOptions {

@@ -1,10 +1,3 @@
-import type { Edit, SplicedMessage, TokenText } from '../../src/json/splice.js';
-import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
-import { declares } from '../../src/mcp/handshake.js';
-import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
-import type { CloseReason, Outcome } from '../../src/spec/outcome.js';
-import type { Cancel, Clock } from '../../src/timing/clock.js';
 import {
   type Dialed,
   type Dialer,
@@ -17,6 +10,13 @@ import {
   type UpstreamConnection,
   type UpstreamListener,
 } from '../../src/upstream/port.js';
+import type { Edit, SplicedMessage, TokenText } from '../../src/wire/json/splice.js';
+import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/wire/jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/wire/mcp/envelope.js';
+import { declares } from '../../src/wire/mcp/handshake.js';
+import type { CloseReason, Outcome } from '../../src/wire/mcp/outcome.js';
+import type { RelayedRequest } from '../../src/wire/mcp/relayed-request.js';
+import type { Cancel, Clock } from '../../src/wire/timing/clock.js';
 import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
 import { bytesOf, lineOf, type Message, type RecordingSink, scan } from './wire.js';
 

@@ -11,9 +11,9 @@ import type {
   ListCaching,
 } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
-import { toBytes } from '../../src/json/json-text.js';
-import type { RpcError } from '../../src/jsonrpc/message.js';
-import { EnvelopeRequest } from '../../src/mcp/relayed-request.js';
+import { toBytes } from '../../src/wire/json/json-text.js';
+import type { RpcError } from '../../src/wire/jsonrpc/message.js';
+import { EnvelopeRequest } from '../../src/wire/mcp/relayed-request.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';
 import { type Message, RecordingSink, requestOf, responseOf, scan } from './wire.js';

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** Real time, for tests with real processes. */
-export { systemClock as realClock } from '../../src/observe/system-clock.js';
+export { systemClock as realClock } from '../../src/host/observe/system-clock.js';
 
 /** The path of a program under `test/fixtures/processes`. */
 export function fixture(name: string): string {

@@ -1,12 +1,13 @@
 // One server that the test plays, connected to a real `StdioBridge` in memory.
-import { copyInto } from '../../src/io/byte-reader.js';
-import type { Clock } from '../../src/timing/clock.js';
+
 import type { Dialect } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
+import { copyInto } from '../../src/wire/io/byte-reader.js';
+import type { Clock } from '../../src/wire/timing/clock.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';
 import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
 import { lineOf, type Message, scan } from './wire.js';

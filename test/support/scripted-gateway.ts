@@ -25,10 +25,10 @@ import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { createSearchTools } from '../../src/gateway/search/search-tools.js';
-import type { ClientProfile } from '../../src/mcp/handshake.js';
-import { EventBus, type EventSink } from '../../src/observe/events/events.js';
+import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
 import type { CallLimits, ToolShapes } from '../../src/spec/server-rules.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
+import type { ClientProfile } from '../../src/wire/mcp/handshake.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';
 import { HttpPeer, type Network } from './http-peer.js';

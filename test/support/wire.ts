@@ -1,8 +1,8 @@
 // Messages as bytes and envelopes, and `flush`, for unit tests in memory.
 import { isUtf8 } from 'node:buffer';
 import { Writable } from 'node:stream';
-import { type SplicedMessage, splice } from '../../src/json/splice.js';
-import type { TrackedSink } from '../../src/jsonrpc/message.js';
+import { type SplicedMessage, splice } from '../../src/wire/json/splice.js';
+import type { TrackedSink } from '../../src/wire/jsonrpc/message.js';
 import {
   createScan,
   type Envelope,
@@ -10,7 +10,7 @@ import {
   type RequestEnvelope,
   type ResponseEnvelope,
   type ScanEnvelope,
-} from '../../src/mcp/envelope.js';
+} from '../../src/wire/mcp/envelope.js';
 
 export const scan: ScanEnvelope = createScan(isUtf8);
 

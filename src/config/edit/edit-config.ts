@@ -1,11 +1,11 @@
 import { chmodSync, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
-import { systemFault } from '../../errors/file-error.js';
-import { type Path, valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
-import { commentBehind } from '../../files/edit/edit-yaml.js';
-import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
-import { createFileSync, replaceFileSync } from '../../files/whole-file.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
-import { didYouMean, suggest } from '../../json/suggest.js';
+import { systemFault } from '../../host/errors/file-error.js';
+import { type Path, valueAt, withoutValue, withValue } from '../../host/files/edit/edit-text.js';
+import { commentBehind } from '../../host/files/edit/edit-yaml.js';
+import { FileRefusal, type Format, parseText } from '../../host/files/edit/parse-text.js';
+import { createFileSync, replaceFileSync } from '../../host/files/whole-file.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { didYouMean, suggest } from '../../wire/json/suggest.js';
 import { checkFile, type ServersKey } from '../file/check-file.js';
 import { ConfigError } from '../file/config-error.js';
 import { readConfigText } from '../file/find-config.js';

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { createFileSync, readRegularFileSync, replaceFileSync } from '../../files/whole-file.js';
+import { createFileSync, readRegularFileSync, replaceFileSync } from '../../host/files/whole-file.js';
 import { ConfigError } from '../file/config-error.js';
 import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../resolve/env-file.js';
 import type { Variables } from '../resolve/references.js';

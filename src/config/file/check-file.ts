@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { isRecord } from '../../json/json-value.js';
-import { didYouMean, suggest } from '../../json/suggest.js';
+import { isRecord } from '../../wire/json/json-value.js';
+import { didYouMean, suggest } from '../../wire/json/suggest.js';
 import type { Address, StoreLocation } from '../schema/cluster-address.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';

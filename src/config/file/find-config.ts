@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
-import { systemFault } from '../../errors/file-error.js';
-import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../files/whole-file.js';
+import { systemFault } from '../../host/errors/file-error.js';
+import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../host/files/whole-file.js';
 import { ConfigError } from './config-error.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;

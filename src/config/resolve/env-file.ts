@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { type ReadRules, readRegularFileSync } from '../../files/whole-file.js';
+import { type ReadRules, readRegularFileSync } from '../../host/files/whole-file.js';
 import type { CheckedEntry } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
 import { expandHome, namesIn, textsOf, type Variables, variableIn } from './references.js';

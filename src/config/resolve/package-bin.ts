@@ -1,8 +1,8 @@
 import { join, sep } from 'node:path';
 import satisfies from 'semver/functions/satisfies.js';
-import { readJsonFile, realPath } from '../../files/whole-file.js';
-import { isRecord } from '../../json/json-value.js';
+import { readJsonFile, realPath } from '../../host/files/whole-file.js';
 import type { PackageRequest } from '../../spec/server-spec.js';
+import { isRecord } from '../../wire/json/json-value.js';
 import { ServerFault } from '../file/config-error.js';
 import type { FoundPackage } from './config.js';
 

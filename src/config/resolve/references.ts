@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { printable, quotedPath } from '../../json/printable.js';
 import type { ToolShapes } from '../../spec/server-rules.js';
+import { printable, quotedPath } from '../../wire/json/printable.js';
 import type { CheckedEntry } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
 

@@ -1,10 +1,10 @@
 import { availableParallelism, homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-file.js';
-import { isLoopback } from '../../http/addresses.js';
-import { isRecord } from '../../json/json-value.js';
+import { readJsonFile, readTextFile, realPath, statOf } from '../../host/files/whole-file.js';
+import { isLoopback } from '../../host/http/addresses.js';
 import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
+import { isRecord } from '../../wire/json/json-value.js';
 import type {
   AuthConfig,
   CheckedEntry,

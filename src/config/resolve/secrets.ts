@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
+import { privateFile, readRegularFile, replaceFile } from '../../host/files/whole-file.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { CheckedFile } from '../file/check-file.js';
 import { expandHome, type Secret, type Variables } from './references.js';
 

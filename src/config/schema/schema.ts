@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { isLoopback } from '../../http/addresses.js';
+import { isLoopback } from '../../host/http/addresses.js';
 import { AddressFault, hostAndPort, reachableAddress, storeLocation } from './cluster-address.js';
 import {
   SERVER_KEY_MAX_LENGTH,

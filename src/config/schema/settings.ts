@@ -1,7 +1,7 @@
 // The settings of a configuration file, each with its default, its range and its description. The schema, the merged
 // settings and their types are derived from these tables. `docs/configuration.md` gives the origin of each default.
 
-import { bare, isLocalhost, isLoopback } from '../../http/addresses.js';
+import { bare, isLocalhost, isLoopback } from '../../host/http/addresses.js';
 
 /** Settings that a server and `defaults:` can have. */
 export const SHARED_SETTINGS = {

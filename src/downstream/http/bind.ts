@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isLoopback, LOOPBACK_NAMES } from '../../http/addresses.js';
+import { isLoopback, LOOPBACK_NAMES } from '../../host/http/addresses.js';
 
 /** The address of the HTTP transport, and its rules for accepting clients. */
 export interface HttpBind {

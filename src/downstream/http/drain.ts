@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 
 export interface DrainOptions {
   readonly clock: Clock;

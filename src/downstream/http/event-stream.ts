@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { type SplicedMessage, visitPieces } from '../../json/splice.js';
-import type { MessageSink } from '../../jsonrpc/message.js';
-import type { Clock } from '../../timing/clock.js';
-import type { Deadlines, Due } from '../../timing/deadlines.js';
+import { type SplicedMessage, visitPieces } from '../../wire/json/splice.js';
+import type { MessageSink } from '../../wire/jsonrpc/message.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import type { Deadlines, Due } from '../../wire/timing/deadlines.js';
 
 /**
  * One event stream. With a ring, the stream outlives its connections: the next connection can replay events that were

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { RPC_CODES } from '../../jsonrpc/message.js';
-import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
+import { RPC_CODES } from '../../wire/jsonrpc/message.js';
+import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../wire/mcp/revisions.js';
 import { isHostHeader } from './bind.js';
 import { type Admission, bearerToken, type CallerCheck } from './caller.js';
 import { FailureWindow } from './rate-limit.js';

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
-import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
-import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
-import { readText } from '../../json/json-text.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
-import { type SplicedMessage, splice } from '../../json/splice.js';
+import type { FeedConnection, MessageFeed } from '../../wire/io/message-feed.js';
+import type { Backpressure, ClientBackpressure } from '../../wire/io/streams/backpressure.js';
+import { readText } from '../../wire/json/json-text.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { type SplicedMessage, splice } from '../../wire/json/splice.js';
 import {
   type Answer,
   type MessageSink,
@@ -11,10 +11,10 @@ import {
   type RpcError,
   requestMessage,
   whole,
-} from '../../jsonrpc/message.js';
-import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { LISTS, METHODS } from '../../mcp/methods.js';
-import type { MirroredParam } from '../../mcp/mirrored-params.js';
+} from '../../wire/jsonrpc/message.js';
+import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { LISTS, METHODS } from '../../wire/mcp/methods.js';
+import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { ClientOrigin, User } from '../port.js';
 import { type ChooseEra, EraSessions, type OpenReply, type ReplyChannel, type TransportSession } from '../transport.js';
 import type { SessionState } from './session-records.js';

@@ -2,7 +2,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { EventSink } from '../../observe/events/events.js';
+import type { EventSink } from '../../host/observe/events/events.js';
 import type { HttpBind } from './bind.js';
 import type { HttpLimits } from './limits.js';
 

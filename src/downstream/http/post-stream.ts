@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
-import { type Answer, batchMessage, whole } from '../../jsonrpc/message.js';
-import { fateOfMessage } from '../../mcp/lost-request.js';
-import type { Clock } from '../../timing/clock.js';
-import type { Deadlines } from '../../timing/deadlines.js';
+import { type SplicedMessage, splicedLength, visitPieces } from '../../wire/json/splice.js';
+import { type Answer, batchMessage, whole } from '../../wire/jsonrpc/message.js';
+import { fateOfMessage } from '../../wire/mcp/lost-request.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import type { Deadlines } from '../../wire/timing/deadlines.js';
 import type { HttpFacts } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import type { EventStream, Timed } from './event-stream.js';

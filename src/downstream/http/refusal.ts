@@ -1,8 +1,8 @@
-import type { Code } from '../../errors/codes.js';
-import { splice } from '../../json/splice.js';
-import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { Loss } from '../../mcp/lost-request.js';
-import type { RefusedName } from '../../observe/events/events.js';
+import type { Code } from '../../host/errors/codes.js';
+import type { RefusedName } from '../../host/observe/events/events.js';
+import { splice } from '../../wire/json/splice.js';
+import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { Loss } from '../../wire/mcp/lost-request.js';
 import { viewAt } from './http-client.js';
 
 /** An HTTP error answer. The message never repeats text of the client. */

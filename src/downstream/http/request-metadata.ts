@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
-import { RPC_CODES, type RpcError } from '../../jsonrpc/message.js';
-import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
-import { isDefinedNotification } from '../../mcp/methods.js';
-import { MIRRORED_NAMES, type MirroredParam } from '../../mcp/mirrored-params.js';
-import { MODERN_CODES } from '../../mcp/revisions.js';
+import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../wire/json/json-text.js';
+import { RPC_CODES, type RpcError } from '../../wire/jsonrpc/message.js';
+import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../wire/mcp/envelope.js';
+import { isDefinedNotification } from '../../wire/mcp/methods.js';
+import { MIRRORED_NAMES, type MirroredParam } from '../../wire/mcp/mirrored-params.js';
+import { MODERN_CODES } from '../../wire/mcp/revisions.js';
 import type { HttpRefusal } from './refusal.js';
 
 /*

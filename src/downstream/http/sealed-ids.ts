@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { LostRequest } from '../../mcp/lost-request.js';
-import { isSameSeal } from '../../mcp/task-id.js';
-import { type Keys, openBytes, sealBytes } from '../../sealed-bytes.js';
+import { type Keys, openBytes, sealBytes } from '../../host/sealed-bytes.js';
+import type { LostRequest } from '../../wire/mcp/lost-request.js';
+import { isSameSeal } from '../../wire/mcp/task-id.js';
 import type { Caller } from './http-client.js';
 
 export interface SealedIdsOptions {

@@ -1,11 +1,11 @@
 import { METHODS, type Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
-import { isLocalhost } from '../../http/addresses.js';
-import type { FairMemory } from '../../io/shared-limit.js';
-import type { ScanEnvelope } from '../../mcp/envelope.js';
-import type { EventSink } from '../../observe/events/events.js';
-import type { Clock } from '../../timing/clock.js';
-import { Deadlines } from '../../timing/deadlines.js';
+import { isLocalhost } from '../../host/http/addresses.js';
+import type { EventSink } from '../../host/observe/events/events.js';
+import type { FairMemory } from '../../wire/io/shared-limit.js';
+import type { ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import { Deadlines } from '../../wire/timing/deadlines.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
 import { type HttpUsers, METADATA_PATH } from './caller.js';
 import { Drain } from './drain.js';

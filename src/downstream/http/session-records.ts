@@ -1,6 +1,6 @@
-import { stringAt } from '../../json/json-text.js';
-import type { Envelope, Rejection } from '../../mcp/envelope.js';
-import { isLogLevel, METHODS } from '../../mcp/methods.js';
+import { stringAt } from '../../wire/json/json-text.js';
+import type { Envelope, Rejection } from '../../wire/mcp/envelope.js';
+import { isLogLevel, METHODS } from '../../wire/mcp/methods.js';
 
 /** The part of a client's session that is not in its id: what the client has set since the handshake. */
 export interface SessionState {

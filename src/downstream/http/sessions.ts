@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { isObject, isString, readString, readText, type Span } from '../../json/json-text.js';
-import { type Answer, RPC_CODES, whole } from '../../jsonrpc/message.js';
+import type { EventSink } from '../../host/observe/events/events.js';
+import { isObject, isString, readString, readText, type Span } from '../../wire/json/json-text.js';
+import { type Answer, RPC_CODES, whole } from '../../wire/jsonrpc/message.js';
 import {
   type Envelope,
   messagesOf,
   type Rejection,
   type RequestEnvelope,
   type ScanEnvelope,
-} from '../../mcp/envelope.js';
-import { type LostRequest, lostAnswer } from '../../mcp/lost-request.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { MirroredParam } from '../../mcp/mirrored-params.js';
-import { MODERN_CODES, negotiateRevision } from '../../mcp/revisions.js';
-import type { EventSink } from '../../observe/events/events.js';
-import type { Clock } from '../../timing/clock.js';
-import { Deadlines, type Due } from '../../timing/deadlines.js';
+} from '../../wire/mcp/envelope.js';
+import { type LostRequest, lostAnswer } from '../../wire/mcp/lost-request.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
+import { MODERN_CODES, negotiateRevision } from '../../wire/mcp/revisions.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
 import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
 import type { Caller, HttpClientSession, HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';

@@ -3,11 +3,11 @@ import {
   reportInternalError,
   withErrorBoundary,
   withErrorBoundaryAsync,
-} from '../../errors/internal-error.js';
-import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
-import { type Edit, NumberWriter, type SplicedMessage, splice } from '../../json/splice.js';
-import { AnsweredRequests, CorrelationTable, RequestsById, readId } from '../../jsonrpc/correlation-table.js';
-import { rawId } from '../../jsonrpc/envelope-scanner.js';
+} from '../../host/errors/internal-error.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { type Edit, NumberWriter, type SplicedMessage, splice } from '../../wire/json/splice.js';
+import { AnsweredRequests, CorrelationTable, RequestsById, readId } from '../../wire/jsonrpc/correlation-table.js';
+import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
 import {
   type Answer,
   errorMessage,
@@ -17,7 +17,7 @@ import {
   RpcError,
   resultMessage,
   whole,
-} from '../../jsonrpc/message.js';
+} from '../../wire/jsonrpc/message.js';
 import {
   type Envelope,
   messagesOf,
@@ -26,10 +26,10 @@ import {
   type RequestEnvelope,
   type ResponseEnvelope,
   rejectionReply,
-} from '../../mcp/envelope.js';
-import type { ClientProfile } from '../../mcp/handshake.js';
-import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../mcp/methods.js';
-import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
+} from '../../wire/mcp/envelope.js';
+import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../wire/mcp/methods.js';
+import { isOlder, type LegacyRevision, negotiateRevision } from '../../wire/mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
 import { MAX_UNANSWERED, opensUrls, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';

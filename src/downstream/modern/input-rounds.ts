@@ -1,10 +1,10 @@
-import { isObject, readString, type Span, toBytes, visitMembers } from '../../json/json-text.js';
-import { type SplicedMessage, splice } from '../../json/splice.js';
-import { type Answer, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { Hmac } from '../../mcp/task-id.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+import { isObject, readString, type Span, toBytes, visitMembers } from '../../wire/json/json-text.js';
+import { type SplicedMessage, splice } from '../../wire/json/splice.js';
+import { type Answer, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { Hmac } from '../../wire/mcp/task-id.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { inputRequestMembers, isLiftable, MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-requests.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 import type { ReplyChannel } from '../transport.js';

@@ -1,10 +1,15 @@
-import { isString, readString, toBytes } from '../../json/json-text.js';
-import { type Edit, type SplicedMessage, splice } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, type ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
-import type { Clock } from '../../timing/clock.js';
+import { isString, readString, toBytes } from '../../wire/json/json-text.js';
+import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
+import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import {
+  isErrorResponse,
+  type RequestEnvelope,
+  type ResponseEnvelope,
+  type ScanEnvelope,
+} from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import {
   lackingCapability,
   opensUrls,

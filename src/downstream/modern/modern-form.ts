@@ -1,10 +1,10 @@
-import { addFirst } from '../../json/edit-members.js';
-import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { join, RPC_CODES } from '../../jsonrpc/message.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { SKILL_METHODS } from '../../mcp/extensions.js';
-import { type ListKind, METHODS, requestedList } from '../../mcp/methods.js';
+import { addFirst } from '../../wire/json/edit-members.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { join, RPC_CODES } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { SKILL_METHODS } from '../../wire/mcp/extensions.js';
+import { type ListKind, METHODS, requestedList } from '../../wire/mcp/methods.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { GatewaySession } from '../port.js';
 import type { AnswerForm } from '../wire-exchange.js';

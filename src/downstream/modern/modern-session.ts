@@ -3,18 +3,18 @@ import {
   reportInternalError,
   withErrorBoundary,
   withErrorBoundaryAsync,
-} from '../../errors/internal-error.js';
-import { isString, readString, readText, type Span, stringAt, toBytes } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
-import { RequestsById } from '../../jsonrpc/correlation-table.js';
-import { rawId } from '../../jsonrpc/envelope-scanner.js';
-import { type Answer, errorMessage, NULL_ID, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
-import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
-import type { ClientProfile } from '../../mcp/handshake.js';
-import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
-import type { MirroredParam } from '../../mcp/mirrored-params.js';
-import { MODERN_REVISIONS } from '../../mcp/revisions.js';
-import { instanceOfTask } from '../../mcp/task-id.js';
+} from '../../host/errors/internal-error.js';
+import { isString, readString, readText, type Span, stringAt, toBytes } from '../../wire/json/json-text.js';
+import { isRecord } from '../../wire/json/json-value.js';
+import { RequestsById } from '../../wire/jsonrpc/correlation-table.js';
+import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
+import { type Answer, errorMessage, NULL_ID, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
+import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
+import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import { isDefinedNotification, isRemovedRequest, METHODS } from '../../wire/mcp/methods.js';
+import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
+import { MODERN_REVISIONS } from '../../wire/mcp/revisions.js';
+import { instanceOfTask } from '../../wire/mcp/task-id.js';
 import { declaredCapabilities, declaredExtensions, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
 import { needsTasks, refusedTasks } from '../input-requests.js';

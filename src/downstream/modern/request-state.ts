@@ -1,8 +1,8 @@
-import { canonicalObject } from '../../json/edit-members.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { RequestEnvelope } from '../../mcp/envelope.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
-import { type Hmac, isSealOf } from '../../mcp/task-id.js';
+import { canonicalObject } from '../../wire/json/edit-members.js';
+import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { RequestEnvelope } from '../../wire/mcp/envelope.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { type Hmac, isSealOf } from '../../wire/mcp/task-id.js';
 import type { GatewaySeals } from '../port.js';
 
 /*

@@ -1,4 +1,4 @@
-import { editMembers } from '../../json/edit-members.js';
+import { editMembers } from '../../wire/json/edit-members.js';
 import {
   isObject,
   isString,
@@ -8,14 +8,14 @@ import {
   toBytes,
   valuesAt,
   visitElements,
-} from '../../json/json-text.js';
-import { splice } from '../../json/splice.js';
-import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
-import type { Hmac } from '../../mcp/task-id.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+} from '../../wire/json/json-text.js';
+import { splice } from '../../wire/json/splice.js';
+import { join, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import type { Hmac } from '../../wire/mcp/task-id.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { inputRequestMembers, lackingCapability, refusedInput, requiredCapabilities } from '../input-requests.js';
 import { type StateContext, sealState, VISIT_STATE, type VisitState } from './request-state.js';
 

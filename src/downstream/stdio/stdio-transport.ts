@@ -1,21 +1,28 @@
 import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
-import { type OnInternalError, reportInternalError } from '../../errors/internal-error.js';
-import type { BufferPool } from '../../io/buffer-pool.js';
-import type { ByteReader } from '../../io/byte-reader.js';
-import { type DroppedLineSink, LineDecoder } from '../../io/line-decoder.js';
-import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
-import type { FairMemory } from '../../io/shared-limit.js';
-import type { Backpressure } from '../../io/streams/backpressure.js';
-import { FairWriter } from '../../io/streams/fair-writer.js';
-import { inMicrotask } from '../../io/streams/line-writer.js';
-import { clientPace, TurnReader } from '../../io/streams/turn-reader.js';
-import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
-import { batchMessage, errorMessage, type MessageSink, NULL_ID, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
-import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
-import type { ClientProfile } from '../../mcp/handshake.js';
-import type { Clock } from '../../timing/clock.js';
+import { type OnInternalError, reportInternalError } from '../../host/errors/internal-error.js';
+import type { BufferPool } from '../../wire/io/buffer-pool.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
+import { type DroppedLineSink, LineDecoder } from '../../wire/io/line-decoder.js';
+import type { FeedConnection, MessageFeed } from '../../wire/io/message-feed.js';
+import type { FairMemory } from '../../wire/io/shared-limit.js';
+import type { Backpressure } from '../../wire/io/streams/backpressure.js';
+import { FairWriter } from '../../wire/io/streams/fair-writer.js';
+import { inMicrotask } from '../../wire/io/streams/line-writer.js';
+import { clientPace, TurnReader } from '../../wire/io/streams/turn-reader.js';
+import { type SplicedMessage, splice, splicedLength } from '../../wire/json/splice.js';
+import {
+  batchMessage,
+  errorMessage,
+  type MessageSink,
+  NULL_ID,
+  RPC_CODES,
+  RpcError,
+} from '../../wire/jsonrpc/message.js';
+import { type MessageEnds, readMessageEnds } from '../../wire/jsonrpc/message-ends.js';
+import type { Envelope, Rejection, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import type { ClientOrigin } from '../port.js';
 import { type ChooseEra, EraSessions, type ReplyChannel, type TransportSession } from '../transport.js';
 

@@ -1,9 +1,9 @@
-import { toBytes } from '../../json/json-text.js';
-import { join, jsonArray } from '../../jsonrpc/message.js';
-import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { declares, readInitializeResult } from '../../mcp/handshake.js';
-import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/methods.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
+import { toBytes } from '../../wire/json/json-text.js';
+import { join, jsonArray } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { declares, readInitializeResult } from '../../wire/mcp/handshake.js';
+import { LIST_KINDS, LISTS, type ListKind } from '../../wire/mcp/methods.js';
 import type { RawEntry } from './pagination.js';
 
 /** Version of the file format. Increase it when the meaning of the lines changes. */

@@ -1,9 +1,17 @@
-import { REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
-import { hidesCharactersWithin } from '../../json/printable.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { jsonArray } from '../../jsonrpc/message.js';
+import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
+import {
+  isString,
+  readString,
+  readText,
+  type Span,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../wire/json/json-text.js';
+import { isRecord } from '../../wire/json/json-value.js';
+import { hidesCharactersWithin } from '../../wire/json/printable.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { jsonArray } from '../../wire/jsonrpc/message.js';
 import {
   checkEntry,
   type EntryVerdict,
@@ -11,13 +19,13 @@ import {
   isOrdinary,
   lookalikesIn,
   withChanges,
-} from '../../mcp/entry-check.js';
-import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
-import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
-import { isNamed, LISTS, type ListKind } from '../../mcp/methods.js';
-import { type MirroredParam, readMirroredParams } from '../../mcp/mirrored-params.js';
-import { asLegacyTool, hasOtherOutput } from '../../mcp/older-revisions.js';
-import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uris.js';
+} from '../../wire/mcp/entry-check.js';
+import type { CachingHint, ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { exposedName, type Sha256 } from '../../wire/mcp/exposed-name.js';
+import { isNamed, LISTS, type ListKind } from '../../wire/mcp/methods.js';
+import { type MirroredParam, readMirroredParams } from '../../wire/mcp/mirrored-params.js';
+import { asLegacyTool, hasOtherOutput } from '../../wire/mcp/older-revisions.js';
+import { isUiUri, uiAlias, uiPointers } from '../../wire/mcp/ui-uris.js';
 import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './pagination.js';
 import type { ToolPolicy } from './tool-policy.js';
 import type { ToolShaping } from './tool-shaping.js';

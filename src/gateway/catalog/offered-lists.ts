@@ -1,10 +1,10 @@
-import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
-import { declares } from '../../mcp/handshake.js';
-import { LISTS, type ListKind } from '../../mcp/methods.js';
-import { isModernRevision } from '../../mcp/revisions.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
-import { Debounce } from '../../timing/debounce.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import { declares } from '../../wire/mcp/handshake.js';
+import { LISTS, type ListKind } from '../../wire/mcp/methods.js';
+import { isModernRevision } from '../../wire/mcp/revisions.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import { Debounce } from '../../wire/timing/debounce.js';
 import {
   describeRefusal,
   EMPTY_LIST,

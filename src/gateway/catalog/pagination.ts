@@ -1,4 +1,5 @@
 import type { Exchange } from '../../downstream/port.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import {
   isNumber,
   isString,
@@ -8,13 +9,17 @@ import {
   toBytes,
   valuesAt,
   visitElements,
-} from '../../json/json-text.js';
-import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import { type CachingHint, mergeCachingHints, type ResponseEnvelope, readCachingHint } from '../../mcp/envelope.js';
-import { LISTS, type ListFacts, type ListKind } from '../../mcp/methods.js';
-import type { Hmac } from '../../mcp/task-id.js';
-import type { RequestFailure } from '../../spec/outcome.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+} from '../../wire/json/json-text.js';
+import { join, jsonArray, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import {
+  type CachingHint,
+  mergeCachingHints,
+  type ResponseEnvelope,
+  readCachingHint,
+} from '../../wire/mcp/envelope.js';
+import { LISTS, type ListFacts, type ListKind } from '../../wire/mcp/methods.js';
+import type { RequestFailure } from '../../wire/mcp/outcome.js';
+import type { Hmac } from '../../wire/mcp/task-id.js';
 
 /** One entry of a list, as bytes of the server. */
 export interface RawEntry {

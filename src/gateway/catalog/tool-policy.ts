@@ -1,4 +1,4 @@
-import { suggest } from '../../json/suggest.js';
+import { suggest } from '../../wire/json/suggest.js';
 
 /** Glob patterns for the original names of the tools that are listed and callable. */
 export interface ToolPolicyRules {

@@ -1,4 +1,5 @@
-import { type ObjectRewrite, REMOVED, rewriteObject } from '../../json/edit-members.js';
+import type { Description, ParamShapes, ToolShapes } from '../../spec/server-rules.js';
+import { type ObjectRewrite, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import {
   foldKey,
   isObject,
@@ -8,12 +9,11 @@ import {
   toBytes,
   visitElements,
   visitMembers,
-} from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
-import { didYouMean, suggest } from '../../json/suggest.js';
-import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Description, ParamShapes, ToolShapes } from '../../spec/server-rules.js';
+} from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import { didYouMean, suggest } from '../../wire/json/suggest.js';
+import { join, jsonArray, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import { createToolPolicy, type ToolPolicy } from './tool-policy.js';
 
 /** The changes that the configuration makes to the tools of one server. Prepared once, for lists and for calls. */

@@ -1,12 +1,12 @@
 import PQueue from 'p-queue';
 import type { FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
-import { SharedLimit } from '../../io/shared-limit.js';
-import { requestedList } from '../../mcp/methods.js';
 import type { CallLimits } from '../../spec/server-rules.js';
-import type { Clock } from '../../timing/clock.js';
-import { Deadlines, type Due } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
+import { SharedLimit } from '../../wire/io/shared-limit.js';
+import { requestedList } from '../../wire/mcp/methods.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
 import { Call, type CallHost, type Stage } from './call.js';
 import { isInteractive, isTaskResultWait } from './in-flight-calls.js';

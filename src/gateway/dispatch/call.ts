@@ -5,21 +5,21 @@ import {
   type OnInternalError,
   reportInternalError,
   withErrorBoundaryAsync,
-} from '../../errors/internal-error.js';
-import { OPEN_BRACKET, skipWhitespace, toBytes, valuesAt } from '../../json/json-text.js';
-import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
-import { RpcError } from '../../jsonrpc/message.js';
-import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
-import { asOlderInput, withoutResultMembers } from '../../mcp/older-revisions.js';
-import { hasHandshake } from '../../mcp/revisions.js';
-import { signedQuestion, signedQuestions } from '../../mcp/signed-questions.js';
-import type { EventSink } from '../../observe/events/events.js';
-import type { EndedBecause, Outcome, RequestFailure } from '../../spec/outcome.js';
+} from '../../host/errors/internal-error.js';
+import type { EventSink } from '../../host/observe/events/events.js';
 import type { CallLimits } from '../../spec/server-rules.js';
-import type { Clock } from '../../timing/clock.js';
-import type { Due } from '../../timing/deadlines.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
+import { OPEN_BRACKET, skipWhitespace, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { concatEdits, type Edit, type SplicedMessage } from '../../wire/json/splice.js';
+import { RpcError } from '../../wire/jsonrpc/message.js';
+import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { asOlderInput, withoutResultMembers } from '../../wire/mcp/older-revisions.js';
+import type { EndedBecause, Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
+import { hasHandshake } from '../../wire/mcp/revisions.js';
+import { signedQuestion, signedQuestions } from '../../wire/mcp/signed-questions.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import type { Due } from '../../wire/timing/deadlines.js';
 import type { Handling } from './handling.js';
 import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 

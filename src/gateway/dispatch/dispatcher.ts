@@ -1,10 +1,10 @@
 import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
-import type { SharedLimit } from '../../io/shared-limit.js';
 import type { CallLimits } from '../../spec/server-rules.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import { PROBES } from '../../upstream/health/health-monitor.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { SharedLimit } from '../../wire/io/shared-limit.js';
 import { Admission } from './admission.js';
 import {
   type Availability,

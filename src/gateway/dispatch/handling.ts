@@ -1,12 +1,12 @@
 import type { Exchange } from '../../downstream/port.js';
-import { isObject, stringAt, valuesAt } from '../../json/json-text.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { type NotificationEnvelope, type ResponseEnvelope, scanOwn } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { mendResult, type ResultKind } from '../../mcp/result-check.js';
-import { hasHandshake } from '../../mcp/revisions.js';
-import type { Outcome } from '../../spec/outcome.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
+import { isObject, stringAt, valuesAt } from '../../wire/json/json-text.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { type NotificationEnvelope, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { Outcome } from '../../wire/mcp/outcome.js';
+import { mendResult, type ResultKind } from '../../wire/mcp/result-check.js';
+import { hasHandshake } from '../../wire/mcp/revisions.js';
 
 /** The handling of one request and of its response. */
 export interface Handling {

@@ -1,5 +1,5 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../../wire/mcp/methods.js';
 
 interface InFlightCall {
   readonly exchange: Exchange;

@@ -1,8 +1,8 @@
 import type { Exchange } from '../../downstream/port.js';
-import { stringAt, toBytes, valuesAt } from '../../json/json-text.js';
-import { createScan } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
+import { stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { createScan } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
 
 /** A login at a server that waits for the person. */
 export interface OfferedLogin {

@@ -1,7 +1,7 @@
 import type { ClientFacts, ClientOrigin, DownstreamClient, Exchange } from '../../downstream/port.js';
-import { type ClientProfile, profileKey } from '../../mcp/handshake.js';
-import { isModernRevision } from '../../mcp/revisions.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+import { type ClientProfile, profileKey } from '../../wire/mcp/handshake.js';
+import { isModernRevision } from '../../wire/mcp/revisions.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { NO_LISTS } from '../catalog/offered-lists.js';
 import { unavailableBecause } from '../dispatch/availability.js';
 import type { Backend } from './backend.js';

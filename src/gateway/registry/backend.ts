@@ -1,11 +1,11 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/methods.js';
-import type { MirroredParam } from '../../mcp/mirrored-params.js';
-import { hasHandshake } from '../../mcp/revisions.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
+import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
+import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/methods.js';
+import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
+import { hasHandshake } from '../../wire/mcp/revisions.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ListedServer } from '../catalog/catalog.js';
 import type { ApprovalFacts, ExposureRules } from '../catalog/exposed-list.js';

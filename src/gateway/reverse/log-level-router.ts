@@ -1,9 +1,9 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import { stringAt, toBytes } from '../../json/json-text.js';
-import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { isAtLeast, isLogLevel, type LogLevel, METHODS, MOST_VERBOSE, mostTalkative } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { stringAt, toBytes } from '../../wire/json/json-text.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
+import { isAtLeast, isLogLevel, type LogLevel, METHODS, MOST_VERBOSE, mostTalkative } from '../../wire/mcp/methods.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 

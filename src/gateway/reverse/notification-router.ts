@@ -1,11 +1,11 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { Span } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { isDefinedNotification, METHODS, mayReachServers } from '../../mcp/methods.js';
-import { withoutEraMembers } from '../../mcp/older-revisions.js';
-import { knowsTasks } from '../../mcp/revisions.js';
 import type { SentNotification, UpstreamConnection } from '../../upstream/port.js';
+import type { Span } from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
+import { isDefinedNotification, METHODS, mayReachServers } from '../../wire/mcp/methods.js';
+import { withoutEraMembers } from '../../wire/mcp/older-revisions.js';
+import { knowsTasks } from '../../wire/mcp/revisions.js';
 import type { Backend } from '../registry/backend.js';
 import type { TaskCarrier } from '../tasks/task-owners.js';
 import type { Tasks } from '../tasks/tasks.js';

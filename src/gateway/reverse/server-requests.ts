@@ -1,12 +1,12 @@
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import { readText } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
-import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
-import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
-import { signedQuestion } from '../../mcp/signed-questions.js';
 import type { ServerRequest } from '../../upstream/port.js';
+import { readText } from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS, TASK_METHODS } from '../../wire/mcp/methods.js';
+import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { signedQuestion } from '../../wire/mcp/signed-questions.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 

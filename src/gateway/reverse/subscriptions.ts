@@ -1,10 +1,10 @@
 import { type DownstreamClient, type Exchange, withMembers } from '../../downstream/port.js';
-import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
-import { isString, readString, toBytes } from '../../json/json-text.js';
-import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { isUiUri } from '../../mcp/ui-uris.js';
+import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
+import { isString, readString, toBytes } from '../../wire/json/json-text.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { isUiUri } from '../../wire/mcp/ui-uris.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 

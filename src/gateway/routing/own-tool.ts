@@ -1,6 +1,6 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import type { Exchange } from '../../downstream/port.js';
-import { toBytes } from '../../json/json-text.js';
+import { toBytes } from '../../wire/json/json-text.js';
 import type { Catalogs, Shadowed } from '../catalog/catalog.js';
 import type { NamedView } from '../catalog/tool-policy.js';
 import type { Backend } from '../registry/backend.js';

@@ -1,7 +1,7 @@
-import { readString, stringAt, valuesAt, visitElements, visitMembers } from '../../json/json-text.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { skillRoot } from '../../mcp/extensions.js';
-import { isUiUri } from '../../mcp/ui-uris.js';
+import { readString, stringAt, valuesAt, visitElements, visitMembers } from '../../wire/json/json-text.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { skillRoot } from '../../wire/mcp/extensions.js';
+import { isUiUri } from '../../wire/mcp/ui-uris.js';
 import type { Catalogs, UriOwner } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 

@@ -1,17 +1,23 @@
 import type { Failure } from '../../downstream/failure.js';
 import { type Exchange, withMembers } from '../../downstream/port.js';
-import { foldKey, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
-import { printable } from '../../json/printable.js';
-import type { Edit } from '../../json/splice.js';
-import { suggest } from '../../json/suggest.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { isShortened, splitExposedName } from '../../mcp/exposed-name.js';
-import { declaredSkills, SKILL_METHODS } from '../../mcp/extensions.js';
-import { METHODS, requestedList } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { hasHandshake, isOlder, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
-import { isUiUri, uiPointers } from '../../mcp/ui-uris.js';
+import { foldKey, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../wire/json/json-text.js';
+import { printable } from '../../wire/json/printable.js';
+import type { Edit } from '../../wire/json/splice.js';
+import { suggest } from '../../wire/json/suggest.js';
+import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { isShortened, splitExposedName } from '../../wire/mcp/exposed-name.js';
+import { declaredSkills, SKILL_METHODS } from '../../wire/mcp/extensions.js';
+import { METHODS, requestedList } from '../../wire/mcp/methods.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import {
+  hasHandshake,
+  isOlder,
+  type LegacyRevision,
+  MODERN_CODES,
+  resourceNotFoundCode,
+} from '../../wire/mcp/revisions.js';
+import { isUiUri, uiPointers } from '../../wire/mcp/ui-uris.js';
 import type { Catalog, Catalogs, Route, Shadowed } from '../catalog/catalog.js';
 import { editPage } from '../catalog/exposed-list.js';
 import type { ListNaming } from '../catalog/offered-lists.js';

@@ -1,8 +1,8 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
-import { readText } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
-import { clipText, firstSentence, printable, withoutHiddenCharacters } from '../../json/printable.js';
-import { suggest } from '../../json/suggest.js';
+import { readText } from '../../wire/json/json-text.js';
+import { isRecord } from '../../wire/json/json-value.js';
+import { clipText, firstSentence, printable, withoutHiddenCharacters } from '../../wire/json/printable.js';
+import { suggest } from '../../wire/json/suggest.js';
 import type { Catalog, Route } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import type { VisibleBackends } from '../routing/own-tool.js';

@@ -1,6 +1,6 @@
 import type { DownstreamClient } from '../../downstream/port.js';
-import { asText } from '../../json/json-value.js';
-import { listTokens } from '../../mcp/entry-check.js';
+import { asText } from '../../wire/json/json-value.js';
+import { listTokens } from '../../wire/mcp/entry-check.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { createToolPolicy, type ListMode } from '../catalog/tool-policy.js';
 

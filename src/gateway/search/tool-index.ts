@@ -1,4 +1,4 @@
-import { firstSentence } from '../../json/printable.js';
+import { firstSentence } from '../../wire/json/printable.js';
 import { SHAPES, SYNONYMS } from './synonyms.js';
 import { isStopWord, stemOf, wordsOf } from './terms.js';
 

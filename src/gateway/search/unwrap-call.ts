@@ -1,10 +1,10 @@
-import { editMembers } from '../../json/edit-members.js';
-import { isObject, isString, readString, type Span, stringAt, toBytes, valuesAt } from '../../json/json-text.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { createScan } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
+import { editMembers } from '../../wire/json/edit-members.js';
+import { isObject, isString, readString, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { createScan } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
 
 /** The tool that calls another one. */
 export const CALL_TOOL = 'trunkline__call_tool';

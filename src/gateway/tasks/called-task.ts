@@ -1,6 +1,7 @@
 import { isLiftable } from '../../downstream/input-requests.js';
 import type { Exchange, WithdrawInput } from '../../downstream/port.js';
-import { internalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
+import { internalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
 import {
   isNumber,
   isObject,
@@ -11,19 +12,18 @@ import {
   toBytes,
   valuesAt,
   visitMembers,
-} from '../../json/json-text.js';
-import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import { type ResponseEnvelope, scanOwn } from '../../mcp/envelope.js';
-import { declaresTasks, isTaskResult } from '../../mcp/extensions.js';
-import { METHODS } from '../../mcp/methods.js';
-import { asOlderInput, withoutResultMembers } from '../../mcp/older-revisions.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
-import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
-import { signedQuestion } from '../../mcp/signed-questions.js';
-import { isTerminal } from '../../mcp/task-id.js';
-import type { Outcome } from '../../spec/outcome.js';
-import type { Cancel } from '../../timing/clock.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+} from '../../wire/json/json-text.js';
+import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import { type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
+import { declaresTasks, isTaskResult } from '../../wire/mcp/extensions.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { asOlderInput, withoutResultMembers } from '../../wire/mcp/older-revisions.js';
+import type { Outcome } from '../../wire/mcp/outcome.js';
+import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { isModernRevision, knowsTasks } from '../../wire/mcp/revisions.js';
+import { signedQuestion } from '../../wire/mcp/signed-questions.js';
+import { isTerminal } from '../../wire/mcp/task-id.js';
+import type { Cancel } from '../../wire/timing/clock.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';

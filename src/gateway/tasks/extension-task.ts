@@ -6,7 +6,8 @@ import {
   TOO_MANY_UNANSWERED,
 } from '../../downstream/input-requests.js';
 import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import { editMembers, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import {
   isObject,
   readString,
@@ -16,15 +17,14 @@ import {
   toBytes,
   valuesAt,
   visitMembers,
-} from '../../json/json-text.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { EMPTY_RESULT, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
-import { RELATED_TASK, type ResponseEnvelope, scanOwn } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Outcome } from '../../spec/outcome.js';
-import type { Clock } from '../../timing/clock.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+} from '../../wire/json/json-text.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { EMPTY_RESULT, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
+import { RELATED_TASK, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { Outcome } from '../../wire/mcp/outcome.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { TaskCarrier } from './task-owners.js';
 

@@ -8,14 +8,14 @@ import {
   toBytes,
   valuesAt,
   visitElements,
-} from '../../json/json-text.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import { isTaskResult } from '../../mcp/extensions.js';
-import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { type Hmac, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
+} from '../../wire/json/json-text.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { join, jsonArray, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { isTaskResult } from '../../wire/mcp/extensions.js';
+import { METHODS, TASK_METHODS } from '../../wire/mcp/methods.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { type Hmac, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../wire/mcp/task-id.js';
 import { asksFirstPage, listAllPages } from '../catalog/pagination.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';

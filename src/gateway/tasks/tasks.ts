@@ -1,10 +1,10 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { OnInternalError } from '../../errors/internal-error.js';
-import { type Span, stringAt } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { type Hmac, replaceId } from '../../mcp/task-id.js';
+import type { OnInternalError } from '../../host/errors/internal-error.js';
+import { type Span, stringAt } from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { type Hmac, replaceId } from '../../wire/mcp/task-id.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { TaskInputs } from './extension-task.js';

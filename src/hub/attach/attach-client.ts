@@ -1,6 +1,6 @@
 import type { Duplex, Readable, Writable } from 'node:stream';
-import type { ByteReader } from '../../io/byte-reader.js';
-import { readInto } from '../../io/streams/read-into.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
+import { readInto } from '../../wire/io/streams/read-into.js';
 import { AttachSession } from './attach-session.js';
 import type { FoundHub } from './find-hub.js';
 

@@ -1,6 +1,6 @@
-import type { Code } from '../../errors/codes.js';
-import type { ByteReader } from '../../io/byte-reader.js';
-import { type Fate, fateOfMessage, type Loss, lostAnswer } from '../../mcp/lost-request.js';
+import type { Code } from '../../host/errors/codes.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
+import { type Fate, fateOfMessage, type Loss, lostAnswer } from '../../wire/mcp/lost-request.js';
 import { FRAME, FrameReader, lineAfter } from '../wire.js';
 
 export interface AttachSessionOptions {

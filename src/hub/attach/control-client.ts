@@ -1,5 +1,5 @@
-import { isRecord, parseJson } from '../../json/json-value.js';
 import { VERSION } from '../../version.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import { type Claim, claimSuccessor, hubNumbers, latestHub } from '../hub-folder.js';
 import { attachTo, type HubConnection } from './find-hub.js';
@@ -137,7 +137,7 @@ export async function succeedOlder(
 ): Promise<void> {
   if (older.version === VERSION) return;
   // Other commands of the hub do without this comparison and the file of all that serves, in which it is.
-  const { isNewer } = await import('../../packages/package-needs.js');
+  const { isNewer } = await import('../../servers/packages/package-needs.js');
   if (!isNewer(VERSION, older.version)) return;
   const claim = await claimSuccessor(folder, older.number).catch(() => undefined);
   if (claim === undefined) return;

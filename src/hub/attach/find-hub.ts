@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { errorCode } from '../../errors/error-text.js';
-import type { ByteReader } from '../../io/byte-reader.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
+import { errorCode } from '../../host/errors/error-text.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 

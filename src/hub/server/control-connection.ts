@@ -1,5 +1,5 @@
-import { explain } from '../../errors/file-error.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
+import { explain } from '../../host/errors/file-error.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import type { HubPeer } from './hub-listener.js';
 

@@ -1,11 +1,11 @@
+import { createCleaner } from '../../extras/record/clean-message.js';
+import type { RecordedGateway } from '../../extras/record/record-to.js';
 import type { CallEnd, CallObservation, CallObserver, ObservedCall } from '../../gateway/call-feed.js';
-import { readText } from '../../json/json-text.js';
-import { asText, isRecord, parseJson } from '../../json/json-value.js';
-import { escapeUnsafe, printable, quotedPath } from '../../json/printable.js';
-import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
-import { METHODS } from '../../mcp/methods.js';
-import { createCleaner } from '../../record/clean-message.js';
-import type { RecordedGateway } from '../../record/record-to.js';
+import { readText } from '../../wire/json/json-text.js';
+import { asText, isRecord, parseJson } from '../../wire/json/json-value.js';
+import { escapeUnsafe, printable, quotedPath } from '../../wire/json/printable.js';
+import { type SplicedMessage, splice, splicedLength } from '../../wire/json/splice.js';
+import { METHODS } from '../../wire/mcp/methods.js';
 import type { CallDetail, CallRow, CallsEvent } from '../control.js';
 
 /** Time between two events with calls. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { PipeReply } from '../../downstream/stdio/stdio-transport.js';
 import type { ReplyChannel } from '../../downstream/transport.js';
-import { isString, readString, valuesAt } from '../../json/json-text.js';
-import { type SplicedMessage, splicedLength } from '../../json/splice.js';
-import { type MessageSink, notificationMessage, whole } from '../../jsonrpc/message.js';
-import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
+import { isString, readString, valuesAt } from '../../wire/json/json-text.js';
+import { type SplicedMessage, splicedLength } from '../../wire/json/splice.js';
+import { type MessageSink, notificationMessage, whole } from '../../wire/jsonrpc/message.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
 import { type Closing, FRAME, FRAME_HEADER_BYTES, type FrameKind, lineAfter, writeFrameHeader } from '../wire.js';
 
 /** Notifications that each client of the merged lists gets, because all of them are declared to it. */

@@ -5,7 +5,7 @@ import {
   type StdioTransport,
   type StdioTransportOptions,
 } from '../../downstream/stdio/stdio-transport.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Closing, Hello, Refusal } from '../wire.js';
 import { HubFraming } from './framing.js';
 import type { HubPeer } from './hub-listener.js';

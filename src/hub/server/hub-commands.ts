@@ -1,19 +1,19 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/resolve/config.js';
-import { explain } from '../../errors/file-error.js';
+import type { LineSink } from '../../extras/record/line-queue.js';
+import type { RecordedGateway } from '../../extras/record/record-to.js';
 import type { Gateway } from '../../gateway/gateway.js';
-import { listProcesses, reportStatus, type StatusReport } from '../../gateway/status/status.js';
-import type { StatusFacts } from '../../gateway/status/status-facts.js';
-import { adviseOnSharing, overviewOf, renderOneServer, renderStatus } from '../../gateway/status/status-text.js';
-import type { HistoryReport } from '../../gateway/status/usage-history.js';
-import { suggest } from '../../json/suggest.js';
-import type { ClientProfile } from '../../mcp/handshake.js';
-import type { EventSource } from '../../observe/events/events.js';
-import type { LineSink } from '../../record/line-queue.js';
-import type { RecordedGateway } from '../../record/record-to.js';
-import type { Clock } from '../../timing/clock.js';
+import { explain } from '../../host/errors/file-error.js';
+import type { EventSource } from '../../host/observe/events/events.js';
+import { listProcesses, reportStatus, type StatusReport } from '../../status/status.js';
+import type { StatusFacts } from '../../status/status-facts.js';
+import { adviseOnSharing, overviewOf, renderOneServer, renderStatus } from '../../status/status-text.js';
+import type { HistoryReport } from '../../status/usage-history.js';
 import { VERSION } from '../../version.js';
+import { suggest } from '../../wire/json/suggest.js';
+import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import type { ClientDescription, GatewayKind, HubDescription, OutputLine, StatusAnswer } from '../control.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';
@@ -258,7 +258,7 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
     /** Shows all messages, or those of one server, until the connection is closed. */
     messages: async ({ server }, { emit, signal }) => {
       const { composition } = await running;
-      const { showMessages } = await import('../../record/record-to.js');
+      const { showMessages } = await import('../../extras/record/record-to.js');
       const only = typeof server === 'string' ? server : undefined;
       const keys = composition.config.servers.map(({ key }) => key);
       if (only !== undefined && !keys.includes(only)) throw new Error(noServerText(only, composition.config));
@@ -277,7 +277,7 @@ async function record(
   max: unknown,
   { emit, signal }: ControlContext,
 ): Promise<RecordCounts> {
-  const { recordTo } = await import('../../record/record-to.js');
+  const { recordTo } = await import('../../extras/record/record-to.js');
   let fault: string | undefined;
   const warn = ({ err }: { readonly err?: unknown }) => {
     fault = explain(err);

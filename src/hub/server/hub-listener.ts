@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } f
 import { createServer, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { readInto } from '../../io/streams/read-into.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
+import { readInto } from '../../wire/io/streams/read-into.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { hubFiles, hubNumbers, note, numberOf } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { Backend } from '../../gateway/registry/backend.js';
-import { reportStatus } from '../../gateway/status/status.js';
-import { definitionOf, reportView } from '../../gateway/status/tool-report.js';
-import { printable } from '../../json/printable.js';
-import type { Clock } from '../../timing/clock.js';
+import { reportStatus } from '../../status/status.js';
+import { definitionOf, reportView } from '../../status/tool-report.js';
+import { printable } from '../../wire/json/printable.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import type { PageEvent } from '../control.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';

@@ -1,18 +1,18 @@
-import type { OnInternalError } from '../../errors/internal-error.js';
-import { readText } from '../../json/json-text.js';
-import { type Edit, NumberWriter, type SplicedMessage, splicedLength } from '../../json/splice.js';
-import { rawId } from '../../jsonrpc/envelope-scanner.js';
+import type { OnInternalError } from '../../host/errors/internal-error.js';
+import { readText } from '../../wire/json/json-text.js';
+import { type Edit, NumberWriter, type SplicedMessage, splicedLength } from '../../wire/json/splice.js';
+import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
 import {
   errorMessage,
   notificationMessage,
   requestMessage,
   resultMessage,
   type TrackedSink,
-} from '../../jsonrpc/message.js';
-import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../spec/outcome.js';
+} from '../../wire/jsonrpc/message.js';
+import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { Channel, ChannelReceiver } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {

@@ -1,5 +1,5 @@
-import type { TrackedSink } from '../../jsonrpc/message.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+import type { TrackedSink } from '../../wire/jsonrpc/message.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 
 /** A message that waits until the server has read more of what was sent before. */
 export interface HeldMessage {

@@ -1,16 +1,16 @@
-import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
-import type { ByteReader } from '../../io/byte-reader.js';
+import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../host/errors/internal-error.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
 import {
   type DroppedLineSink,
   LineDecoder,
   type LineDecoderOptions,
   type LineSink,
   type OversizedLine,
-} from '../../io/line-decoder.js';
-import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
-import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../json/json-text.js';
-import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '../../mcp/envelope.js';
-import type { Clock } from '../../timing/clock.js';
+} from '../../wire/io/line-decoder.js';
+import type { FeedConnection, MessageFeed } from '../../wire/io/message-feed.js';
+import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../wire/json/json-text.js';
+import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters } from '../port.js';
 import type { AnswerFault, OutgoingRequests } from './outgoing-requests.js';

@@ -1,12 +1,12 @@
-import { type OnInternalError, reportInternalError } from '../../errors/internal-error.js';
-import { isNumber, isObject, isString, readText, type Span, valuesAt } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
-import { AnsweredRequests, CorrelationTable, readId } from '../../jsonrpc/correlation-table.js';
-import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../spec/outcome.js';
-import type { Clock } from '../../timing/clock.js';
-import { Deadlines, type Due } from '../../timing/deadlines.js';
+import { type OnInternalError, reportInternalError } from '../../host/errors/internal-error.js';
+import { isNumber, isObject, isString, readText, type Span, valuesAt } from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import { AnsweredRequests, CorrelationTable, readId } from '../../wire/jsonrpc/correlation-table.js';
+import { type MessageEnds, readMessageEnds } from '../../wire/jsonrpc/message-ends.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
 import type { DropCounters, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
 
 export interface OutgoingRequestsOptions {

@@ -1,5 +1,5 @@
 import Opossum from 'opossum';
-import type { Clock } from '../../timing/clock.js';
+import type { Clock } from '../../wire/timing/clock.js';
 
 export interface BreakerPolicy {
   /** Outcomes that the window must hold before the breaker can open. */

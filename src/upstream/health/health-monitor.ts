@@ -1,5 +1,5 @@
-import { LISTS, METHODS } from '../../mcp/methods.js';
-import type { Clock } from '../../timing/clock.js';
+import { LISTS, METHODS } from '../../wire/mcp/methods.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import type { UpstreamConnection } from '../port.js';
 
 export interface HealthEvents {

@@ -1,9 +1,9 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { endGroup, type GroupEnd } from '../../process/end-group.js';
-import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
+import { endGroup, type GroupEnd } from '../../servers/process/end-group.js';
+import { type SpawnedChild, spawnChild } from '../../servers/process/spawn-child.js';
 import type { ChildExit } from '../../spec/launch.js';
 import type { HeadersCommand, RemoteSpec } from '../../spec/server-spec.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { type AccessHeaders, type Blocked, type Challenge, isBlocked, type RemoteAccess, said } from './access.js';
 
 /** Time limit of a command that gives headers, in milliseconds. */

@@ -1,4 +1,4 @@
-import { type ByteReader, copyInto } from '../../io/byte-reader.js';
+import { type ByteReader, copyInto } from '../../wire/io/byte-reader.js';
 
 const LF = 0x0a;
 const CR = 0x0d;

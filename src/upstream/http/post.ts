@@ -1,12 +1,12 @@
-import { errorMessage } from '../../errors/error-text.js';
-import type { HttpAnswer } from '../../http/decode.js';
-import { unknownCoding } from '../../http/decode.js';
-import { RequestError } from '../../http/send-request.js';
-import { copyInto } from '../../io/byte-reader.js';
-import { readText } from '../../json/json-text.js';
-import type { Envelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { EndedBecause, RequestFailure } from '../../spec/outcome.js';
+import { errorMessage } from '../../host/errors/error-text.js';
+import type { HttpAnswer } from '../../host/http/decode.js';
+import { unknownCoding } from '../../host/http/decode.js';
+import { RequestError } from '../../host/http/send-request.js';
+import { copyInto } from '../../wire/io/byte-reader.js';
+import { readText } from '../../wire/json/json-text.js';
+import type { Envelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { EndedBecause, RequestFailure } from '../../wire/mcp/outcome.js';
 import { BlockedError } from './access.js';
 import { clauseOf, mayHaveRun, meaningOf, type Refusal } from './refusal.js';
 import {

@@ -1,6 +1,6 @@
-import { describeRefusal } from '../../http/words.js';
-import { RPC_CODES } from '../../jsonrpc/message.js';
-import { MODERN_CODES } from '../../mcp/revisions.js';
+import { describeRefusal } from '../../host/http/words.js';
+import { RPC_CODES } from '../../wire/jsonrpc/message.js';
+import { MODERN_CODES } from '../../wire/mcp/revisions.js';
 
 /** A refusal of a message: its status, or 200 for an error in an answer, and what is known of both sides. */
 export interface Refusal {

@@ -1,6 +1,6 @@
-import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
-import { MIRRORED_NAMES, type MirroredParam } from '../../mcp/mirrored-params.js';
+import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../wire/json/json-text.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
+import { MIRRORED_NAMES, type MirroredParam } from '../../wire/mcp/mirrored-params.js';
 
 /**
  * Headers that repeat parts of the body, so that a proxy can route a request without reading it. See "Request Metadata" on the

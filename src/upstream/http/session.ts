@@ -1,6 +1,6 @@
-import type { HttpAnswer } from '../../http/decode.js';
-import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import type { EndedBecause, RequestFailure } from '../../spec/outcome.js';
+import type { HttpAnswer } from '../../host/http/decode.js';
+import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { EndedBecause, RequestFailure } from '../../wire/mcp/outcome.js';
 import type { MessageReader } from '../channel/message-reader.js';
 import { EventStreamReader } from './event-stream.js';
 

@@ -1,12 +1,12 @@
-import { toBytes } from '../../json/json-text.js';
-import { concatEdits, type Edit } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
-import { type ClientProfile, readInitializeResult } from '../../mcp/handshake.js';
-import { METHODS } from '../../mcp/methods.js';
-import { withoutEraMembers } from '../../mcp/older-revisions.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
-import type { Outcome } from '../../spec/outcome.js';
+import { toBytes } from '../../wire/json/json-text.js';
+import { concatEdits, type Edit } from '../../wire/json/splice.js';
+import { join } from '../../wire/jsonrpc/message.js';
+import { type ClientProfile, readInitializeResult } from '../../wire/mcp/handshake.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { withoutEraMembers } from '../../wire/mcp/older-revisions.js';
+import type { Outcome } from '../../wire/mcp/outcome.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../wire/mcp/revisions.js';
 import { type Channel, type Dialect, EraConnection, failedDial, type OpenOptions } from '../dialect.js';
 import type {
   DialOutcome,

@@ -1,8 +1,8 @@
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/handshake.js';
-import { METHODS } from '../../mcp/methods.js';
-import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
-import type { Outcome } from '../../spec/outcome.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../wire/mcp/handshake.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { Outcome } from '../../wire/mcp/outcome.js';
+import { MODERN_REVISIONS, type ModernRevision } from '../../wire/mcp/revisions.js';
 import { type Channel, type Dialect, failedDial, type OpenOptions } from '../dialect.js';
 import type { DialOutcome, SentRequest } from '../port.js';
 import type { ModernOptions } from './modern-connection.js';

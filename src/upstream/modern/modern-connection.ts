@@ -1,13 +1,13 @@
-import { toBytes } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { type DiscoverResult, offeredRevision } from '../../mcp/handshake.js';
-import { isLogLevel, METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { ModernRevision } from '../../mcp/revisions.js';
-import type { Outcome } from '../../spec/outcome.js';
-import type { Clock } from '../../timing/clock.js';
+import { toBytes } from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { type DiscoverResult, offeredRevision } from '../../wire/mcp/handshake.js';
+import { isLogLevel, METHODS } from '../../wire/mcp/methods.js';
+import type { Outcome } from '../../wire/mcp/outcome.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import type { ModernRevision } from '../../wire/mcp/revisions.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import { type Channel, EraConnection, type OpenOptions } from '../dialect.js';
 import type {
   RequestHandler,

@@ -1,12 +1,12 @@
-import { REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { equalsAt, isObject, type Span, skipWhitespace, stringAt, toBytes } from '../../json/json-text.js';
-import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../json/splice.js';
-import { join, notificationMessage, type RpcError, requestMessage } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { TASKS_EXTENSION } from '../../mcp/extensions.js';
-import type { ClientProfile } from '../../mcp/handshake.js';
-import type { LogLevel } from '../../mcp/methods.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
+import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
+import { equalsAt, isObject, type Span, skipWhitespace, stringAt, toBytes } from '../../wire/json/json-text.js';
+import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../wire/json/splice.js';
+import { join, notificationMessage, type RpcError, requestMessage } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { TASKS_EXTENSION } from '../../wire/mcp/extensions.js';
+import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import type { LogLevel } from '../../wire/mcp/methods.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
 
 /** Description of the client in the `_meta` of requests. Its text is made once, so a request costs only one more edit. */
 export class RequestMeta {

@@ -8,16 +8,16 @@ import {
   toBytes,
   valuesAt,
   visitMembers,
-} from '../../json/json-text.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
-import { join, notificationMessage, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { withoutResultMembers } from '../../mcp/older-revisions.js';
-import type { InputRequest, RelayedRequest, WithdrawInput } from '../../mcp/relayed-request.js';
-import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
-import type { CloseReason, EndedBecause, Outcome } from '../../spec/outcome.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+} from '../../wire/json/json-text.js';
+import type { Edit, SplicedMessage } from '../../wire/json/splice.js';
+import { join, notificationMessage, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { withoutResultMembers } from '../../wire/mcp/older-revisions.js';
+import type { CloseReason, EndedBecause, Outcome } from '../../wire/mcp/outcome.js';
+import type { InputRequest, RelayedRequest, WithdrawInput } from '../../wire/mcp/relayed-request.js';
+import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../wire/mcp/revisions.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
 import { errorText, modernMessage, ownRequest, ownResponse, type RequestMeta, sentText } from './modern-messages.js';

@@ -1,4 +1,4 @@
-import type { ByteReader } from '../../io/byte-reader.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';
 

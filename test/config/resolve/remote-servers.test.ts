@@ -5,7 +5,7 @@ import { secretSourcesOf } from '../../../src/app/active-config.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
 import type { ServerConfig } from '../../../src/config/resolve/config.js';
 import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
-import { KnownSecrets } from '../../../src/observe/redact.js';
+import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import type { RemoteSpec } from '../../../src/spec/server-spec.js';
 import { folderWith } from '../files.js';
 

@@ -6,7 +6,7 @@ import { checkFile } from '../../../src/config/file/check-file.js';
 import { changeOf } from '../../../src/config/resolve/config.js';
 import type { Secret } from '../../../src/config/resolve/references.js';
 import { readSecretFile, readSecrets, writeSecretFile } from '../../../src/config/resolve/secrets.js';
-import { secretValuesIn as secretTexts } from '../../../src/observe/redact.js';
+import { secretValuesIn as secretTexts } from '../../../src/host/observe/redact.js';
 import { folderWith } from '../files.js';
 import { load, loadServer, problemsOf } from '../loading.js';
 

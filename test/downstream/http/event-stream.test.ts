@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { messageFrame, ReplayRing } from '../../../src/downstream/http/event-stream.js';
-import { whole } from '../../../src/jsonrpc/message.js';
+import { whole } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
 const textOf = (frame: Uint8Array) => Buffer.from(frame).toString();

@@ -1,7 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
-import { splice } from '../../../src/json/splice.js';
+import { splice } from '../../../src/wire/json/splice.js';
 import { until } from '../../support/processes.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';

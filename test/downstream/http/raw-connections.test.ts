@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import * as net from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { FairMemory } from '../../../src/io/shared-limit.js';
+import { FairMemory } from '../../../src/wire/io/shared-limit.js';
 import { json } from './scripted-core.js';
 import {
   DEFAULT_LIMITS,

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { refuseMetadata, refuseParams } from '../../../src/downstream/http/request-metadata.js';
-import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
+import type { MirroredParam } from '../../../src/wire/mcp/mirrored-params.js';
 import { repetitions } from '../../support/repetitions.js';
 import { bytesOf, type Message, scan } from '../../support/wire.js';
 

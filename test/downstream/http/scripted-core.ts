@@ -1,7 +1,7 @@
 import type { Caller, HttpClientSession, HttpSessionPort } from '../../../src/downstream/http/http-client.js';
 import type { SessionState } from '../../../src/downstream/http/session-records.js';
 import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.js';
-import type { SplicedMessage } from '../../../src/json/splice.js';
+import type { SplicedMessage } from '../../../src/wire/json/splice.js';
 import {
   type Answer,
   errorMessage,
@@ -10,9 +10,9 @@ import {
   RPC_CODES,
   RpcError,
   whole,
-} from '../../../src/jsonrpc/message.js';
-import type { Envelope, Rejection, RequestEnvelope } from '../../../src/mcp/envelope.js';
-import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
+} from '../../../src/wire/jsonrpc/message.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../../../src/wire/mcp/envelope.js';
+import type { MirroredParam } from '../../../src/wire/mcp/mirrored-params.js';
 import type { Message } from '../../support/wire.js';
 
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;

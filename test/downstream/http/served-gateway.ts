@@ -4,8 +4,8 @@ import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { SessionRecords } from '../../../src/downstream/http/session-records.js';
-import type { MessageFeed } from '../../../src/io/message-feed.js';
-import type { EventBus } from '../../../src/observe/events/events.js';
+import type { EventBus } from '../../../src/host/observe/events/events.js';
+import type { MessageFeed } from '../../../src/wire/io/message-feed.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { DEFAULT_LIMITS, idsOf, onTestEnd, TOKEN } from './serving.js';
 

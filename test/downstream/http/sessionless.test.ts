@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
-import { errorMessage, RpcError } from '../../../src/jsonrpc/message.js';
+import { errorMessage, RpcError } from '../../../src/wire/jsonrpc/message.js';
 import { until } from '../../support/processes.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UnsolicitedBuffer } from '../../../src/downstream/http/http-client.js';
-import { whole } from '../../../src/jsonrpc/message.js';
+import { whole } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.js';
 
 /** Adds messages while no stream is open. `heard` returns the messages that the next stream gets. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BatchReply } from '../../../src/downstream/stdio/stdio-transport.js';
-import { whole } from '../../../src/jsonrpc/message.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { repetitions } from '../../support/repetitions.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message, RecordingSink, requestOf } from '../../support/wire.js';

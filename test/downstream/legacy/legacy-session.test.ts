@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OutgoingServerRequests } from '../../../src/downstream/legacy/legacy-session.js';
 import type { InputRequest } from '../../../src/downstream/port.js';
-import type { RpcError } from '../../../src/jsonrpc/message.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import type { RpcError } from '../../../src/wire/jsonrpc/message.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, notificationOf, RecordingSink, requestOf } from '../../support/wire.js';
 

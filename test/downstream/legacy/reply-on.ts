@@ -1,5 +1,5 @@
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
-import type { MessageSink } from '../../../src/jsonrpc/message.js';
+import type { MessageSink } from '../../../src/wire/jsonrpc/message.js';
 
 /** The reply channel of a pipe. All messages go to the sink. */
 export function replyOn(sink: MessageSink): ReplyChannel {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ListCaching } from '../../../src/downstream/port.js';
-import { RpcError } from '../../../src/jsonrpc/message.js';
+import { RpcError } from '../../../src/wire/jsonrpc/message.js';
 import { DONE, ModernPeer, REVISION, resultOf } from '../../support/modern-peer.js';
 import { type Message, responseOf } from '../../support/wire.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { splice } from '../../../src/json/splice.js';
 import { createSeals } from '../../../src/state/seal.js';
+import { splice } from '../../../src/wire/json/splice.js';
 import { Asked, elicitation, ModernPeer, PlayedGateway, resultOf } from '../../support/modern-peer.js';
 import type { Message } from '../../support/wire.js';
 

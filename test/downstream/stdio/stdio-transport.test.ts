@@ -2,10 +2,10 @@ import { PassThrough, type Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../../../src/downstream/stdio/stdio-transport.js';
-import { createLineMemory } from '../../../src/io/line-decoder.js';
-import type { FairMemory } from '../../../src/io/shared-limit.js';
-import { Backpressure } from '../../../src/io/streams/backpressure.js';
-import { readInto } from '../../../src/io/streams/read-into.js';
+import { createLineMemory } from '../../../src/wire/io/line-decoder.js';
+import type { FairMemory } from '../../../src/wire/io/shared-limit.js';
+import { Backpressure } from '../../../src/wire/io/streams/backpressure.js';
+import { readInto } from '../../../src/wire/io/streams/read-into.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
 

@@ -5,7 +5,7 @@ import {
   serializeCatalogue,
 } from '../../../src/gateway/catalog/cached-catalogue.js';
 import { listAllPages } from '../../../src/gateway/catalog/pagination.js';
-import { LISTS, type ListKind } from '../../../src/mcp/methods.js';
+import { LISTS, type ListKind } from '../../../src/wire/mcp/methods.js';
 import { bytesOf, scan } from '../../support/wire.js';
 
 const TIMEOUTS = { idleMs: 1, maxMs: 1 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { listAllPages } from '../../../src/gateway/catalog/pagination.js';
-import { LISTS } from '../../../src/mcp/methods.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
+import { LISTS } from '../../../src/wire/mcp/methods.js';
 import { type Message, responseOf } from '../../support/wire.js';
 
 const TIMEOUTS = { idleMs: 1_000, maxMs: 1_000 };

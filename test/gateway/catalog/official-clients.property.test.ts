@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
-import { LISTS, type ListKind } from '../../../src/mcp/methods.js';
-import { asLegacyTool, hasOtherOutput } from '../../../src/mcp/older-revisions.js';
+import { LISTS, type ListKind } from '../../../src/wire/mcp/methods.js';
+import { asLegacyTool, hasOtherOutput } from '../../../src/wire/mcp/older-revisions.js';
 import { almost, COMPLETE, type OfficialClient, officialClients } from '../../support/official-clients.js';
 import { repetitions } from '../../support/repetitions.js';
 import { sha256 } from '../../support/sha256.js';

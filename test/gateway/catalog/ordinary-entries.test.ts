@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LIST_KINDS, type ListKind } from '../../../src/mcp/methods.js';
+import { LIST_KINDS, type ListKind } from '../../../src/wire/mcp/methods.js';
 import { exposing } from '../../support/exposing.js';
 import { repetitions } from '../../support/repetitions.js';
 

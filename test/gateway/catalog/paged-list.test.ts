@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { answerList, PagedList, type PageLimits } from '../../../src/gateway/catalog/pagination.js';
-import { LIST_KINDS, LISTS } from '../../../src/mcp/methods.js';
+import { LIST_KINDS, LISTS } from '../../../src/wire/mcp/methods.js';
 import { hmac } from '../../support/hmac.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf, type Message } from '../../support/wire.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ApprovalVerdict, editPage } from '../../../src/gateway/catalog/exposed-list.js';
-import { splice } from '../../../src/json/splice.js';
+import { splice } from '../../../src/wire/json/splice.js';
 import { exposing } from '../../support/exposing.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { responseOf } from '../../support/wire.js';

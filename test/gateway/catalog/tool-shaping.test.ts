@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ToolShaping } from '../../../src/gateway/catalog/tool-shaping.js';
-import { splice } from '../../../src/json/splice.js';
-import { RpcError } from '../../../src/jsonrpc/message.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { ParamShapes, ToolShapes } from '../../../src/spec/server-rules.js';
+import { splice } from '../../../src/wire/json/splice.js';
+import { RpcError } from '../../../src/wire/jsonrpc/message.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { exposing } from '../../support/exposing.js';
 import { bytesOf, type Message, scan } from '../../support/wire.js';
 

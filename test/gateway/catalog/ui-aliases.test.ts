@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UiAliases, type UiServer } from '../../../src/gateway/catalog/catalog.js';
 import type { ExposedList } from '../../../src/gateway/catalog/exposed-list.js';
-import type { ListKind } from '../../../src/mcp/methods.js';
-import { uiAlias } from '../../../src/mcp/ui-uris.js';
+import type { ListKind } from '../../../src/wire/mcp/methods.js';
+import { uiAlias } from '../../../src/wire/mcp/ui-uris.js';
 import { exposing } from '../../support/exposing.js';
 import { sha256 } from '../../support/sha256.js';
 

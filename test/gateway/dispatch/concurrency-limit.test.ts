@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConcurrencyLimit } from '../../../src/gateway/dispatch/admission.js';
-import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { SharedLimit } from '../../../src/wire/io/shared-limit.js';
 import { flush } from '../../support/wire.js';
 
 function queueing(concurrency: number, maxQueued: number, allWaiting?: SharedLimit) {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ServerState } from '../../../src/gateway/dispatch/availability.js';
 import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { LIMITS } from '../../support/scripted-gateway.js';
 import { bytesOf, flush, notificationOf, requestOf } from '../../support/wire.js';

@@ -4,8 +4,8 @@ import { ClientPipe } from '../../../src/downstream/stdio/stdio-transport.js';
 import { eraChooser } from '../../../src/downstream/transport.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { HubFraming } from '../../../src/hub/server/framing.js';
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { splice } from '../../../src/json/splice.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
+import { splice } from '../../../src/wire/json/splice.js';
 import type { scriptGateway } from '../../support/scripted-gateway.js';
 import { bytesOf, lineOf, scan } from '../../support/wire.js';
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { reportStatus } from '../../../src/gateway/status/status.js';
-import { uiAlias } from '../../../src/mcp/ui-uris.js';
+import { reportStatus } from '../../../src/status/status.js';
+import { uiAlias } from '../../../src/wire/mcp/ui-uris.js';
+import { factsOf, given } from '../../status/reporting.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
 import { flush, type Message } from '../../support/wire.js';
-import { factsOf, given } from '../status/reporting.js';
 
 const MAIN = 'ui://app/main.html';
 const alias = (key: string, uri = MAIN) => uiAlias(key, uri, sha256);

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { unwrapCall } from '../../../src/gateway/search/unwrap-call.js';
-import { toBytes } from '../../../src/json/json-text.js';
-import { splice } from '../../../src/json/splice.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { toBytes } from '../../../src/wire/json/json-text.js';
+import { splice } from '../../../src/wire/json/splice.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { bytesOf, scan } from '../../support/wire.js';
 
 /** The request that is sent to a server under the id 7, for a call with these raw params. */

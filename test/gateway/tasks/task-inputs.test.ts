@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TaskInputs } from '../../../src/gateway/tasks/extension-task.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { elicitation, ModernPeer } from '../../support/modern-peer.js';
 import { requestOf } from '../../support/wire.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
-import { copyInto } from '../../../src/io/byte-reader.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
 import { repetitions } from '../../support/repetitions.js';
 import type { Message } from '../../support/wire.js';
 import { ModelHub } from '../model-hub.js';

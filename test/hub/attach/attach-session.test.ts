@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AttachSession, ClientLines, fateOf } from '../../../src/hub/attach/attach-session.js';
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { LineDecoder } from '../../../src/io/line-decoder.js';
-import { notificationMessage } from '../../../src/jsonrpc/message.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
+import { LineDecoder } from '../../../src/wire/io/line-decoder.js';
+import { notificationMessage } from '../../../src/wire/jsonrpc/message.js';
 import { repetitions } from '../../support/repetitions.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 import { ModelHub } from '../model-hub.js';

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
+import type { RecordedGateway } from '../../../src/extras/record/record-to.js';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
 import type { CallsEvent } from '../../../src/hub/control.js';
 import { FollowedCalls } from '../../../src/hub/server/followed-calls.js';
-import type { ResponseEnvelope } from '../../../src/mcp/envelope.js';
-import type { RecordedGateway } from '../../../src/record/record-to.js';
+import type { ResponseEnvelope } from '../../../src/wire/mcp/envelope.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf, scan } from '../../support/wire.js';

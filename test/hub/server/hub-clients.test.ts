@@ -7,8 +7,8 @@ import { memoryPair } from '../../../src/hub/attach/attach.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { HubClients } from '../../../src/hub/server/hub-clients.js';
 import { type Hello, WIRE } from '../../../src/hub/wire.js';
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
+import { Backpressure } from '../../../src/wire/io/streams/backpressure.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan } from '../../support/wire.js';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Composition } from '../../../src/app/compose.js';
 import { createPlatform } from '../../../src/app/platform.js';
+import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { HubLife } from '../../../src/hub/hub-life.js';
 import { gatewayCommands, hubCommands, recordingCommands } from '../../../src/hub/server/hub-commands.js';
-import { KnownSecrets } from '../../../src/observe/redact.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 /** A hub that waits for its first client. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readHello } from '../../../src/hub/server/hub-listener.js';
 import { FirstLineReader, type Hello, MAX_HELLO_BYTES, WIRE } from '../../../src/hub/wire.js';
-import { copyInto } from '../../../src/io/byte-reader.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
 
 const HELLO: Hello = {
   ...({ wire: WIRE, token: 't', role: 'client', version: '1.0.0', pid: 1, folder: '/' } as const),

@@ -1,13 +1,13 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
-import { reportView } from '../../../src/gateway/status/tool-report.js';
 import type { OutputLine, PageEvent } from '../../../src/hub/control.js';
 import { HubLife } from '../../../src/hub/hub-life.js';
 import type { ControlCommands } from '../../../src/hub/server/control-connection.js';
 import type { HubClients } from '../../../src/hub/server/hub-clients.js';
 import type { RunningHub } from '../../../src/hub/server/hub-commands.js';
 import { pageCommands } from '../../../src/hub/server/page-commands.js';
+import { reportView } from '../../../src/status/tool-report.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { LAB } from '../../support/gateway-process.js';
 import { InProcessGateway } from '../../support/in-process-gateway.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Clock } from '../../../src/timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../../src/upstream/health/circuit-breaker.js';
+import type { Clock } from '../../../src/wire/timing/clock.js';
 
 /** opossum reads the time of the platform, so that is what stands still here. */
 const clock: Clock = { now: () => Date.now(), schedule: () => () => {} };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { HealthMonitor, LivenessProbe } from '../../../src/upstream/health/health-monitor.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
 import { flush, type Message, requestOf } from '../../support/wire.js';

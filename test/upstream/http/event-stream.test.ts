@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ByteReader } from '../../../src/io/byte-reader.js';
 import { EventStreamReader } from '../../../src/upstream/http/event-stream.js';
+import type { ByteReader } from '../../../src/wire/io/byte-reader.js';
 
 /** Reads the chunks, and tells everything that came of them. */
 function read(...chunks: Uint8Array[]) {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
+import type { MirroredParam } from '../../../src/wire/mcp/mirrored-params.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
 import { bytesOf, flush } from '../../support/wire.js';

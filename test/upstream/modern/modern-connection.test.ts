@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { bytesOf, type Message, notificationOf, requestOf } from '../../support/wire.js';
 import { CALL, Listener, TIMEOUTS } from '../stdio/bridging.js';
 import { META, openModern, PROFILE } from './opening.js';

@@ -1,9 +1,9 @@
-import type { ClientProfile } from '../../../src/mcp/handshake.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../../src/upstream/modern/era-dialect.js';
 import type { RequestHandler, RequestTimeouts } from '../../../src/upstream/port.js';
 import { ServerEra } from '../../../src/upstream/server-era.js';
+import type { ClientProfile } from '../../../src/wire/mcp/handshake.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { flush, type Message, requestOf, scan } from '../../support/wire.js';
 import { bridging, TIMEOUTS } from '../stdio/bridging.js';
 

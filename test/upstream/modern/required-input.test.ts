@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { splice } from '../../../src/json/splice.js';
-import { RpcError } from '../../../src/jsonrpc/message.js';
-import type { InputRequest } from '../../../src/mcp/relayed-request.js';
 import type { RequestHandler } from '../../../src/upstream/port.js';
+import { splice } from '../../../src/wire/json/splice.js';
+import { RpcError } from '../../../src/wire/jsonrpc/message.js';
+import type { InputRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { type Message, responseOf } from '../../support/wire.js';
 import { CALL, Listener, progressOf } from '../stdio/bridging.js';
 import { openModern } from './opening.js';

@@ -1,12 +1,12 @@
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { createLineMemory } from '../../../src/io/line-decoder.js';
-import { MessageFeed } from '../../../src/io/message-feed.js';
-import { splice } from '../../../src/json/splice.js';
-import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
-import type { Outcome } from '../../../src/spec/outcome.js';
 import type { RequestHandler, RequestTimeouts, SentRequest, ServerRequest } from '../../../src/upstream/port.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
+import { createLineMemory } from '../../../src/wire/io/line-decoder.js';
+import { MessageFeed } from '../../../src/wire/io/message-feed.js';
+import { splice } from '../../../src/wire/json/splice.js';
+import type { NotificationEnvelope } from '../../../src/wire/mcp/envelope.js';
+import type { Outcome } from '../../../src/wire/mcp/outcome.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';
 

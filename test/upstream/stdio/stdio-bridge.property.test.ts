@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { SentRequest } from '../../../src/upstream/port.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { requestOf } from '../../support/wire.js';
 import { answerTo, bridging, Listener, progressOf, TIMEOUTS } from './bridging.js';
 

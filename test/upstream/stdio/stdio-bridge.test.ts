@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { createLineMemory } from '../../../src/io/line-decoder.js';
-import { RpcError } from '../../../src/jsonrpc/message.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { copyInto } from '../../../src/wire/io/byte-reader.js';
+import { createLineMemory } from '../../../src/wire/io/line-decoder.js';
+import { RpcError } from '../../../src/wire/jsonrpc/message.js';
+import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { bytesOf, type Message, notificationOf, requestOf } from '../../support/wire.js';
 import { answerTo, bridging, CALL, Listener, progressOf, sendCall, TIMEOUTS } from './bridging.js';
 

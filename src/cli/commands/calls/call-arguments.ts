@@ -1,6 +1,6 @@
-import { errorMessage } from '../../../errors/error-text.js';
-import { UsageError } from '../../../errors/usage-error.js';
-import { isRecord, parseJson } from '../../../json/json-value.js';
+import { errorMessage } from '../../../host/errors/error-text.js';
+import { UsageError } from '../../../host/errors/usage-error.js';
+import { isRecord, parseJson } from '../../../wire/json/json-value.js';
 
 /** The arguments of a call as they were typed: one JSON object, or pairs that need the schema of the tool. */
 export type CallArguments =

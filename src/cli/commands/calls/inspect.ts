@@ -1,8 +1,8 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import { logLines } from '../../../files/log-lines.js';
-import { isRecord } from '../../../json/json-value.js';
-import { messageText, parseLine, type RecordedLine } from '../../../record/format.js';
+import { messageText, parseLine, type RecordedLine } from '../../../extras/record/format.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { logLines } from '../../../host/files/log-lines.js';
+import { isRecord } from '../../../wire/json/json-value.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
 import { fitted } from '../../terminal.js';

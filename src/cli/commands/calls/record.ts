@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { NOTATIONS } from '../../../config/schema/settings.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { plural } from '../../../gateway/status/status-text.js';
+import { type Recording, readRecording } from '../../../extras/record/recording-file.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { RecordCounts } from '../../../hub/server/hub-commands.js';
-import { type Recording, readRecording } from '../../../record/recording-file.js';
+import { plural } from '../../../status/status-text.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';

@@ -1,18 +1,18 @@
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { toBytes } from '../../../json/json-text.js';
-import { hintFor } from '../../../json/suggest.js';
 import {
   type ClientReplayOptions,
   differenceText,
   type ReplayResult,
   replayClients,
-} from '../../../record/client-replay.js';
-import type { RecordedEntry, Recording } from '../../../record/recording-file.js';
-import { ServerScript, StandIn } from '../../../record/stand-in.js';
+} from '../../../extras/record/client-replay.js';
+import type { RecordedEntry, Recording } from '../../../extras/record/recording-file.js';
+import { ServerScript, StandIn } from '../../../extras/record/stand-in.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { packageFolders } from '../../../state/user-files.js';
+import { toBytes } from '../../../wire/json/json-text.js';
+import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { openPipe } from '../../local-client.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';

@@ -7,18 +7,18 @@ import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import { currentFolder } from '../../../config/resolve/resolve-config.js';
-import { someOf } from '../../../doctor/finding.js';
 import type { User } from '../../../downstream/port.js';
-import { UsageError } from '../../../errors/usage-error.js';
-import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
-import { cureOfRemote, findNetworkTrouble } from '../../../gateway/status/status-advice.js';
-import { hintFor } from '../../../json/suggest.js';
-import type { Logger } from '../../../observe/logger.js';
+import { UsageError } from '../../../host/errors/usage-error.js';
+import type { Logger } from '../../../host/observe/logger.js';
+import { someOf } from '../../../setup/doctor/finding.js';
 import type { ChildSpec, RemoteSpec } from '../../../spec/server-spec.js';
 import type { ChildSnapshot } from '../../../spec/server-state.js';
 import { type CatalogueStore, openCatalogues } from '../../../state/catalogue-cache.js';
 import { readSealSecret } from '../../../state/seal.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
+import { reportStatus, type ServerReport } from '../../../status/status.js';
+import { cureOfRemote, findNetworkTrouble } from '../../../status/status-advice.js';
+import { hintFor } from '../../../wire/json/suggest.js';
 import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
 import { elapsed, ProgressLine } from '../../terminal.js';
@@ -100,7 +100,7 @@ async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'
       'users have no variables, because `gateway.http.auth.variables` is not set',
       `set it to a folder with the files \`${kind}s/${name}/NAME\`, or leave \`--user\` out`,
     );
-  const { UserVariables } = await import('../../../users/user-variables.js');
+  const { UserVariables } = await import('../../../downstream/users/user-variables.js');
   const variables = new UserVariables({
     ...{ folder, environment: process.env, workingFolder: currentFolder(), now: () => performance.now() },
     names: () => config.servers.flatMap((server) => server.variables),

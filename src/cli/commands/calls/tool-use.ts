@@ -2,12 +2,12 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import type { Config } from '../../../config/resolve/config.js';
-import { logLines } from '../../../files/log-lines.js';
-import { type ToolUse, UNUSED_DAYS } from '../../../gateway/status/tool-advice.js';
-import { isRecord, parseJson } from '../../../json/json-value.js';
-import { METHODS } from '../../../mcp/methods.js';
-import { MAX_CALL_FILES } from '../../../record/call-log.js';
+import { MAX_CALL_FILES } from '../../../extras/record/call-log.js';
+import { logLines } from '../../../host/files/log-lines.js';
 import { callLogFile } from '../../../state/user-files.js';
+import { type ToolUse, UNUSED_DAYS } from '../../../status/tool-advice.js';
+import { isRecord, parseJson } from '../../../wire/json/json-value.js';
+import { METHODS } from '../../../wire/mcp/methods.js';
 
 const UNUSED_MS = UNUSED_DAYS * 24 * 60 * 60 * 1_000;
 

@@ -2,6 +2,10 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { ConfigError } from '../../../config/file/config-error.js';
+import { candidateFiles, findConfigFile, userConfigFile } from '../../../config/file/find-config.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { FileRefusal } from '../../../host/files/edit/parse-text.js';
 import {
   type CarriedOut,
   type Change,
@@ -14,18 +18,14 @@ import {
   planTakeOut,
   type Undone,
   undoChange,
-} from '../../../clients/files/change-client-file.js';
-import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
-import { CLIENTS, type Client, clientNamed } from '../../../clients/files/client-table.js';
-import type { FoundServer } from '../../../clients/files/found-server.js';
-import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
-import { ConfigError } from '../../../config/file/config-error.js';
-import { candidateFiles, findConfigFile, userConfigFile } from '../../../config/file/find-config.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { FileRefusal } from '../../../files/edit/parse-text.js';
-import { hintFor } from '../../../json/suggest.js';
+} from '../../../setup/clients/files/change-client-file.js';
+import { isInstalled, thisSystem } from '../../../setup/clients/files/client-locations.js';
+import { CLIENTS, type Client, clientNamed } from '../../../setup/clients/files/client-table.js';
+import type { FoundServer } from '../../../setup/clients/files/found-server.js';
+import { type OwnCommand, ownCommand } from '../../../setup/clients/files/own-entry.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
+import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say, tell, withoutHome } from '../../output.js';
 import { prepareImport } from './import.js';

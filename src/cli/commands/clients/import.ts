@@ -2,15 +2,6 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { thisSystem } from '../../../clients/files/client-locations.js';
-import { CLIENTS } from '../../../clients/files/client-table.js';
-import { findServers } from '../../../clients/files/find-servers.js';
-import type { ClientLocation, ClientSystem, FoundServers } from '../../../clients/files/found-server.js';
-import { isOurselves } from '../../../clients/files/own-entry.js';
-import { readServers } from '../../../clients/files/read-servers.js';
-import type { OpenedPath } from '../../../clients/import/opened-paths.js';
-import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
-import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
 import {
   checkEdited,
   editConfig,
@@ -20,15 +11,24 @@ import {
 } from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/resolve/env-file.js';
 import { namesIn, type Variables } from '../../../config/resolve/references.js';
-import { errorMessage } from '../../../errors/error-text.js';
-import { systemFault } from '../../../errors/file-error.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { plural } from '../../../gateway/status/status-text.js';
-import { isRecord } from '../../../json/json-value.js';
-import { printable } from '../../../json/printable.js';
-import { hintFor } from '../../../json/suggest.js';
+import { errorMessage } from '../../../host/errors/error-text.js';
+import { systemFault } from '../../../host/errors/file-error.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { thisSystem } from '../../../setup/clients/files/client-locations.js';
+import { CLIENTS } from '../../../setup/clients/files/client-table.js';
+import { findServers } from '../../../setup/clients/files/find-servers.js';
+import type { ClientLocation, ClientSystem, FoundServers } from '../../../setup/clients/files/found-server.js';
+import { isOurselves } from '../../../setup/clients/files/own-entry.js';
+import { readServers } from '../../../setup/clients/files/read-servers.js';
+import type { OpenedPath } from '../../../setup/clients/import/opened-paths.js';
+import { type PlannedServer, planImport, type Verdict } from '../../../setup/clients/import/plan.js';
+import { describeRun, variablesOf } from '../../../setup/clients/import/to-entry.js';
 import { withChangeLock } from '../../../state/change-lock.js';
+import { plural } from '../../../status/status-text.js';
 import { OWN_FOLDER } from '../../../version.js';
+import { isRecord } from '../../../wire/json/json-value.js';
+import { printable } from '../../../wire/json/printable.js';
+import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';

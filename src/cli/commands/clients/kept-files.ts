@@ -4,6 +4,13 @@ import { homedir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
+import { entriesIn, type OpenConfig } from '../../../config/edit/edit-config.js';
+import { userConfigFile } from '../../../config/file/find-config.js';
+import { systemFault } from '../../../host/errors/file-error.js';
+import { HintedError } from '../../../host/errors/usage-error.js';
+import { copyOver, olderBeside } from '../../../host/files/whole-file.js';
+import { writtenIn } from '../../../servers/packages/written-files.js';
+import { needsOf } from '../../../servers/sandbox/needs.js';
 import {
   copyKeptFile,
   type EarlierFile,
@@ -12,18 +19,11 @@ import {
   keepFile,
   literalValue,
   npxFolders,
-} from '../../../clients/import/kept-file.js';
-import type { PlannedServer } from '../../../clients/import/plan.js';
-import { runOf } from '../../../clients/import/run.js';
-import { entriesIn, type OpenConfig } from '../../../config/edit/edit-config.js';
-import { userConfigFile } from '../../../config/file/find-config.js';
-import { systemFault } from '../../../errors/file-error.js';
-import { HintedError } from '../../../errors/usage-error.js';
-import { copyOver, olderBeside } from '../../../files/whole-file.js';
-import { plural } from '../../../gateway/status/status-text.js';
-import { writtenIn } from '../../../packages/written-files.js';
-import { needsOf } from '../../../sandbox/needs.js';
+} from '../../../setup/clients/import/kept-file.js';
+import type { PlannedServer } from '../../../setup/clients/import/plan.js';
+import { runOf } from '../../../setup/clients/import/run.js';
 import { packageFolders, serverFilesFolder } from '../../../state/user-files.js';
+import { plural } from '../../../status/status-text.js';
 import { tell, withoutHome } from '../../output.js';
 import { describeCarried } from '../packages/package-remarks.js';
 

@@ -1,9 +1,9 @@
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
-import { explain } from '../../../errors/file-error.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { parseJson } from '../../../json/json-value.js';
-import { printable } from '../../../json/printable.js';
+import { explain } from '../../../host/errors/file-error.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { ServerApprovals, WithheldTool } from '../../../state/approvals.js';
+import { parseJson } from '../../../wire/json/json-value.js';
+import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { describeDefinition } from '../../difference.js';
 import { printJson, tell } from '../../output.js';

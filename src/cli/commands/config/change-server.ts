@@ -1,8 +1,6 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { ownFileNamed } from '../../../clients/import/kept-file.js';
-import { runOf } from '../../../clients/import/run.js';
 import {
   type ConfigEdit,
   disabledByInit,
@@ -17,13 +15,15 @@ import { EnvDraft } from '../../../config/edit/env-draft.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, userConfigFile } from '../../../config/file/find-config.js';
 import { namesIn } from '../../../config/resolve/references.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { isRecord } from '../../../json/json-value.js';
-import { LockFile, LockFileError } from '../../../packages/lock-file.js';
-import { openStore } from '../../../packages/package-store.js';
-import { writtenIn } from '../../../packages/written-files.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { LockFile, LockFileError } from '../../../servers/packages/lock-file.js';
+import { openStore } from '../../../servers/packages/package-store.js';
+import { writtenIn } from '../../../servers/packages/written-files.js';
+import { ownFileNamed } from '../../../setup/clients/import/kept-file.js';
+import { runOf } from '../../../setup/clients/import/run.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { packageFolders } from '../../../state/user-files.js';
+import { isRecord } from '../../../wire/json/json-value.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell, withoutHome } from '../../output.js';
 

@@ -1,9 +1,9 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import type { ServerReport } from '../../../gateway/status/status.js';
-import { canBeOfSandbox } from '../../../gateway/status/status-advice.js';
-import { plural } from '../../../gateway/status/status-text.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { programOf } from '../../../spec/server-spec.js';
+import type { ServerReport } from '../../../status/status.js';
+import { canBeOfSandbox } from '../../../status/status-advice.js';
+import { plural } from '../../../status/status-text.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';

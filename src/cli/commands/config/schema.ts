@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { jsonSchemaText } from '../../../config/schema/schema.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import { replaceFile } from '../../../files/whole-file.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { replaceFile } from '../../../host/files/whole-file.js';
 import type { Invocation } from '../../command.js';
 import { note, print } from '../../output.js';
 

@@ -1,9 +1,9 @@
 import { homedir } from 'node:os';
 import { type Keychain, readSecretFile, systemKeychain, writeSecretFile } from '../../../config/resolve/secrets.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { hintFor } from '../../../json/suggest.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { secretFile } from '../../../state/user-files.js';
+import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { readHidden } from '../../questions.js';

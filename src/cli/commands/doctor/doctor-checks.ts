@@ -4,16 +4,24 @@ import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Composition } from '../../../app/compose.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { thisSystem } from '../../../clients/files/client-locations.js';
-import type { FoundCommand, FoundServer, FoundServers } from '../../../clients/files/found-server.js';
-import { configIn } from '../../../clients/files/own-entry.js';
-import { gatewayOf, runningGateway } from '../../../clients/import/gateways.js';
-import { CannotImport, toRun } from '../../../clients/import/run.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
-import { checkClientStart, clientEnvironment, startAsClient } from '../../../doctor/client-start.js';
-import { checkTraps } from '../../../doctor/client-traps.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
+import { readCommandLines } from '../../../host/process/processes.js';
+import { gatewayFolders } from '../../../hub/hub-folder.js';
+import { runNpm } from '../../../servers/packages/npm-client.js';
+import { npmEnvironment } from '../../../servers/process/environment.js';
+import { OrphanGuard } from '../../../servers/process/orphan-guard.js';
+import { confinement } from '../../../servers/sandbox/availability.js';
+import { thisSystem } from '../../../setup/clients/files/client-locations.js';
+import type { FoundCommand, FoundServer, FoundServers } from '../../../setup/clients/files/found-server.js';
+import { configIn } from '../../../setup/clients/files/own-entry.js';
+import { gatewayOf, runningGateway } from '../../../setup/clients/import/gateways.js';
+import { CannotImport, toRun } from '../../../setup/clients/import/run.js';
+import { checkClientStart, clientEnvironment, startAsClient } from '../../../setup/doctor/client-start.js';
+import { checkTraps } from '../../../setup/doctor/client-traps.js';
 import {
   checkClients,
   checkDuplicates,
@@ -21,12 +29,12 @@ import {
   type Registration,
   type Taken,
   titleOf,
-} from '../../../doctor/clients.js';
-import { checkCluster } from '../../../doctor/cluster.js';
-import { checkCommands, desktopPath, shellPath } from '../../../doctor/commands.js';
-import { checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
-import { type Checks, type Finding, runChecks } from '../../../doctor/finding.js';
-import { checkHub, checkRecentFaults } from '../../../doctor/hub.js';
+} from '../../../setup/doctor/clients.js';
+import { checkCluster } from '../../../setup/doctor/cluster.js';
+import { checkCommands, desktopPath, shellPath } from '../../../setup/doctor/commands.js';
+import { checkBrokenConfig, checkConfig } from '../../../setup/doctor/config-file.js';
+import { type Checks, type Finding, runChecks } from '../../../setup/doctor/finding.js';
+import { checkHub, checkRecentFaults } from '../../../setup/doctor/hub.js';
 import {
   checkConfinement,
   checkFolders,
@@ -37,37 +45,23 @@ import {
   type Machine,
   npmOf,
   readLimits,
-} from '../../../doctor/machine.js';
-import { checkPackages, checkTwins } from '../../../doctor/packages.js';
+} from '../../../setup/doctor/machine.js';
+import { checkPackages, checkTwins } from '../../../setup/doctor/packages.js';
 import {
   checkHttpGateways,
   checkOtherGateways,
   checkRuns,
   checkServing,
   type ServingProcess,
-} from '../../../doctor/processes.js';
-import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
+} from '../../../setup/doctor/processes.js';
+import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../setup/doctor/secrets.js';
 import {
   checkServer,
   checkToolAdvice,
   checkTools,
   type ListedTool,
   type ObservedServer,
-} from '../../../doctor/servers.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import type { ServerReport } from '../../../gateway/status/status.js';
-import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
-import type { ToolRow } from '../../../gateway/status/tool-report.js';
-import { gatewayFolders } from '../../../hub/hub-folder.js';
-import { isRecord, parseJson } from '../../../json/json-value.js';
-import { RpcError } from '../../../jsonrpc/message.js';
-import { METHODS } from '../../../mcp/methods.js';
-import { systemClock } from '../../../observe/system-clock.js';
-import { runNpm } from '../../../packages/npm-client.js';
-import { npmEnvironment } from '../../../process/environment.js';
-import { OrphanGuard } from '../../../process/orphan-guard.js';
-import { readCommandLines } from '../../../process/processes.js';
-import { confinement } from '../../../sandbox/availability.js';
+} from '../../../setup/doctor/servers.js';
 import { programOf } from '../../../spec/server-spec.js';
 import { findGateways } from '../../../state/gateway-file.js';
 import {
@@ -78,6 +72,12 @@ import {
   userDataFolder,
   userHubsFolder,
 } from '../../../state/user-files.js';
+import type { ServerReport } from '../../../status/status.js';
+import { adviseOnTools } from '../../../status/tool-advice.js';
+import type { ToolRow } from '../../../status/tool-report.js';
+import { isRecord, parseJson } from '../../../wire/json/json-value.js';
+import { RpcError } from '../../../wire/jsonrpc/message.js';
+import { METHODS } from '../../../wire/mcp/methods.js';
 import { LocalClient } from '../../local-client.js';
 import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once.js';
 import { readToolUse } from '../calls/tool-use.js';
@@ -270,7 +270,7 @@ async function checkOwnCluster({ file, gateway }: Config): Promise<readonly Find
   const running = await findHttpGateways();
   if (!running.some(({ configFile }) => configFile === file)) return [];
   const [{ askGateway }, { createSeals, readSealKeys }] = await Promise.all([
-    import('../../../cluster/ask-gateway.js'),
+    import('../../../extras/cluster/ask-gateway.js'),
     import('../../../state/seal.js'),
   ]);
   const seals = createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) });

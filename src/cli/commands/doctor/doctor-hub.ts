@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import type { HubFacts } from '../../../doctor/hub.js';
-import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
-import type { ToolRow } from '../../../gateway/status/tool-report.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
+import type { HubFacts } from '../../../setup/doctor/hub.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
+import type { ServerReport, StatusReport } from '../../../status/status.js';
+import type { ToolRow } from '../../../status/tool-report.js';
 import { listAllTools } from '../calls/tools.js';
 import { describeHub, openHubClient, reachGateway, reachHub } from '../hub/hub-access.js';
 import { notedPid } from '../hub/running.js';

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import { plural } from '../../../gateway/status/status-text.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { identify, isRunning, readCommandLines } from '../../../host/process/processes.js';
 import { hubStarter } from '../../../hub/attach/attach.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import { allHubFolders, claimSuccessor, hubNumbers } from '../../../hub/hub-folder.js';
-import { identify, isRunning, readCommandLines } from '../../../process/processes.js';
 import { userHubsFolder } from '../../../state/user-files.js';
+import { plural } from '../../../status/status-text.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';

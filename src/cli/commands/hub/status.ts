@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import type { StatusReport } from '../../../gateway/status/status.js';
-import { duration } from '../../../gateway/status/status-text.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
-import { printableLines } from '../../../json/printable.js';
+import type { StatusReport } from '../../../status/status.js';
+import { duration } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
+import { printableLines } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, forStream, note, print, printJson, say, tell } from '../../output.js';
 import { type Cell, type Look, lookOf, table } from '../../terminal.js';

@@ -1,12 +1,12 @@
 import { emitKeypressEvents } from 'node:readline';
 import type { ReadStream, WriteStream } from 'node:tty';
 import cliTruncate from 'cli-truncate';
-import { errorMessage } from '../../../errors/error-text.js';
-import { END_SIGNALS, EXIT } from '../../../errors/usage-error.js';
-import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
-import { duration, plural } from '../../../gateway/status/status-text.js';
+import { errorMessage } from '../../../host/errors/error-text.js';
+import { END_SIGNALS, EXIT } from '../../../host/errors/usage-error.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
-import { describeBytes, printable } from '../../../json/printable.js';
+import type { ServerReport, StatusReport } from '../../../status/status.js';
+import { duration, plural } from '../../../status/status-text.js';
+import { describeBytes, printable } from '../../../wire/json/printable.js';
 import { type Cell, type Look, lookOf, paint, stateCell, table } from '../../terminal.js';
 
 export interface WatchTerminalOptions {

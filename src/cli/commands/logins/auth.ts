@@ -1,13 +1,13 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { openVault } from '../../../app/open-stores.js';
 import { readConfig } from '../../../app/read-config.js';
-import { loginFetch } from '../../../auth/oauth-access.js';
-import { LoginError, type LoginRecord, unreadable } from '../../../auth/vault.js';
-import { errorMessage } from '../../../errors/error-text.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import { printable } from '../../../json/printable.js';
-import { systemClock } from '../../../observe/system-clock.js';
+import { errorMessage } from '../../../host/errors/error-text.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
 import type { LoginSettings, RemoteSpec } from '../../../spec/server-spec.js';
+import { loginFetch } from '../../../upstream/auth/oauth-access.js';
+import { LoginError, type LoginRecord, unreadable } from '../../../upstream/auth/vault.js';
+import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
 import { table } from '../../terminal.js';
@@ -55,7 +55,7 @@ async function revokedFault(
   record: LoginRecord,
   spec: RemoteSpec & { readonly login: LoginSettings },
 ): Promise<string | undefined> {
-  const { contextOf, revoke } = await import('../../../auth/oauth.js');
+  const { contextOf, revoke } = await import('../../../upstream/auth/oauth.js');
   const fetch = loginFetch(systemClock, spec);
   try {
     const isRevoked =

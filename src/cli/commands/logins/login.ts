@@ -2,15 +2,15 @@ import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { openVault } from '../../../app/open-stores.js';
 import { readConfig } from '../../../app/read-config.js';
-import { scopesIn } from '../../../auth/challenge.js';
-import type { LoginOptions, PendingDeviceLogin, PendingLogin } from '../../../auth/login.js';
-import { LoginError, type LoginRecord } from '../../../auth/vault.js';
 import type { Config } from '../../../config/resolve/config.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { RequestError } from '../../../http/send-request.js';
-import { hintFor } from '../../../json/suggest.js';
-import { systemClock } from '../../../observe/system-clock.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { RequestError } from '../../../host/http/send-request.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
 import type { LoginSettings, RemoteSpec } from '../../../spec/server-spec.js';
+import { scopesIn } from '../../../upstream/auth/challenge.js';
+import type { LoginOptions, PendingDeviceLogin, PendingLogin } from '../../../upstream/auth/login.js';
+import { LoginError, type LoginRecord } from '../../../upstream/auth/vault.js';
+import { hintFor } from '../../../wire/json/suggest.js';
 import { openBrowser } from '../../browser.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
@@ -68,7 +68,7 @@ export async function withLoginErrors(name: string | undefined, work: () => Prom
     if (!(error instanceof LoginError || error instanceof RequestError)) throw error;
     const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
     // It may quote the authorization server.
-    const { createRedactor } = await import('../../../observe/redact.js');
+    const { createRedactor } = await import('../../../host/observe/redact.js');
     const message = createRedactor([])(error.message);
     tell(`trunkline: ${name === undefined ? '' : `${name}: `}${message}${hint}`);
     return EXIT.failed;
@@ -109,7 +109,7 @@ export async function loginSpec(
 type ShowPage = (url: string) => Promise<void>;
 
 async function loginInBrowser(chosen: LoginOptions, opensBrowser: boolean, showPage: ShowPage): Promise<LoginRecord> {
-  const { beginLogin } = await import('../../../auth/login.js');
+  const { beginLogin } = await import('../../../upstream/auth/login.js');
   const pending = await beginLogin(chosen);
   if (opensBrowser) note('Log in in the browser. If it does not open, open this page:');
   else note('Open this page in a browser on any machine:');
@@ -155,7 +155,7 @@ async function withPastedUrls(pending: PendingLogin): Promise<LoginRecord> {
 }
 
 async function loginOnDevice(chosen: LoginOptions, showPage: ShowPage): Promise<LoginRecord> {
-  const { beginDeviceLogin } = await import('../../../auth/login.js');
+  const { beginDeviceLogin } = await import('../../../upstream/auth/login.js');
   const { verificationUri, userCode, finished }: PendingDeviceLogin = await beginDeviceLogin(chosen);
   note('Open this page on any device:');
   await showPage(verificationUri);

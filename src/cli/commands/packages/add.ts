@@ -1,9 +1,15 @@
 import { mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { type KeptFile, keepFile } from '../../../clients/import/kept-file.js';
-import { folderOf, type OpenedPath, openedPaths } from '../../../clients/import/opened-paths.js';
-import { NEEDS_SERVERS } from '../../../clients/import/plan.js';
+import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
+import { ServerFault } from '../../../config/file/config-error.js';
+import { parsePackage } from '../../../config/resolve/package-bin.js';
+import { serverKeyFault, usableServerKey } from '../../../config/schema/server-key.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { yamlLines } from '../../../host/files/edit/edit-yaml.js';
+import { type KeptFile, keepFile } from '../../../setup/clients/import/kept-file.js';
+import { folderOf, type OpenedPath, openedPaths } from '../../../setup/clients/import/opened-paths.js';
+import { NEEDS_SERVERS } from '../../../setup/clients/import/plan.js';
 import {
   fetchServer,
   isRegistryName,
@@ -11,17 +17,11 @@ import {
   RegistryError,
   type RegistryRun,
   runFromRegistry,
-} from '../../../clients/import/registry.js';
-import { CannotImport, loginRemark, NO_ARGUMENTS, type Run, remoteRun } from '../../../clients/import/run.js';
-import { toEntry } from '../../../clients/import/to-entry.js';
-import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
-import { ServerFault } from '../../../config/file/config-error.js';
-import { parsePackage } from '../../../config/resolve/package-bin.js';
-import { serverKeyFault, usableServerKey } from '../../../config/schema/server-key.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { yamlLines } from '../../../files/edit/edit-yaml.js';
-import { didYouMean } from '../../../json/suggest.js';
+} from '../../../setup/clients/import/registry.js';
+import { CannotImport, loginRemark, NO_ARGUMENTS, type Run, remoteRun } from '../../../setup/clients/import/run.js';
+import { toEntry } from '../../../setup/clients/import/to-entry.js';
 import { withChangeLock } from '../../../state/change-lock.js';
+import { didYouMean } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { describeOpened, describeVariables } from '../clients/import.js';

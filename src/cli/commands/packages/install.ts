@@ -1,7 +1,7 @@
-import { EXIT } from '../../../errors/usage-error.js';
-import { causeLines } from '../../../observe/cause-lines.js';
-import { InstallFault } from '../../../packages/package-installer.js';
-import { installedTree, storedTree } from '../../../packages/package-store.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { causeLines } from '../../../host/observe/cause-lines.js';
+import { InstallFault } from '../../../servers/packages/package-installer.js';
+import { installedTree, storedTree } from '../../../servers/packages/package-store.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, lookOf, table } from '../../terminal.js';

@@ -1,10 +1,10 @@
 import PQueue from 'p-queue';
 import { maxSatisfying, satisfies } from 'semver';
 import { isExact } from '../../../config/resolve/package-bin.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import { NpmFault, newestOf, type PublishedVersions } from '../../../packages/npm-client.js';
-import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';
-import { installedTree } from '../../../packages/package-store.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { NpmFault, newestOf, type PublishedVersions } from '../../../servers/packages/npm-client.js';
+import { fitsNode, nodeRangeIn } from '../../../servers/packages/package-needs.js';
+import { installedTree } from '../../../servers/packages/package-store.js';
 import type { PackageRequest } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
 import { forStream, printJson, say, tell } from '../../output.js';

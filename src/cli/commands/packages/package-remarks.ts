@@ -1,8 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ServerConfig } from '../../../config/resolve/config.js';
-import { someOf } from '../../../doctor/finding.js';
-import { type NewestVersion, NpmFault, newestOf } from '../../../packages/npm-client.js';
+import { type NewestVersion, NpmFault, newestOf } from '../../../servers/packages/npm-client.js';
 import {
   fitsNode,
   type InstalledTree,
@@ -10,9 +9,10 @@ import {
   needsOtherNode,
   nodeRangeIn,
   withInstallScripts,
-} from '../../../packages/package-needs.js';
-import { installedTree, lockKey } from '../../../packages/package-store.js';
-import { carryOver } from '../../../packages/written-files.js';
+} from '../../../servers/packages/package-needs.js';
+import { installedTree, lockKey } from '../../../servers/packages/package-store.js';
+import { carryOver } from '../../../servers/packages/written-files.js';
+import { someOf } from '../../../setup/doctor/finding.js';
 import type { PackageRequest } from '../../../spec/server-spec.js';
 import { packageFolders } from '../../../state/user-files.js';
 import { withoutHome } from '../../output.js';

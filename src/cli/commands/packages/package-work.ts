@@ -3,12 +3,12 @@ import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-o
 import { readConfig } from '../../../app/read-config.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { Config, ServerConfig, ServerPackage } from '../../../config/resolve/config.js';
-import { EXIT } from '../../../errors/usage-error.js';
-import { systemClock } from '../../../observe/system-clock.js';
-import { type OpenedInstaller, openInstaller } from '../../../packages/package-installer.js';
-import type { PackagePaths } from '../../../packages/package-store.js';
-import { networkVariables } from '../../../process/environment.js';
-import { OrphanGuard } from '../../../process/orphan-guard.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
+import { type OpenedInstaller, openInstaller } from '../../../servers/packages/package-installer.js';
+import type { PackagePaths } from '../../../servers/packages/package-store.js';
+import { networkVariables } from '../../../servers/process/environment.js';
+import { OrphanGuard } from '../../../servers/process/orphan-guard.js';
 import type { StopLadder } from '../../../spec/launch.js';
 import { packageFolders, runFolder } from '../../../state/user-files.js';
 import { tell } from '../../output.js';

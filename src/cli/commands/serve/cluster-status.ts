@@ -1,11 +1,11 @@
 import { readConfig } from '../../../app/read-config.js';
-import { askGateway } from '../../../cluster/ask-gateway.js';
-import type { ClusterView } from '../../../cluster/members.js';
-import { checkCluster } from '../../../doctor/cluster.js';
-import { sentence } from '../../../doctor/finding.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { printable } from '../../../json/printable.js';
+import { askGateway } from '../../../extras/cluster/ask-gateway.js';
+import type { ClusterView } from '../../../extras/cluster/members.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { checkCluster } from '../../../setup/doctor/cluster.js';
+import { sentence } from '../../../setup/doctor/finding.js';
 import { createSeals, readSealKeys } from '../../../state/seal.js';
+import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { type Look, lookOf, stateCell, table } from '../../terminal.js';

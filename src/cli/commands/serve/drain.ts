@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
-import { EXIT } from '../../../errors/usage-error.js';
+import { EXIT } from '../../../host/errors/usage-error.js';
+import { identify, isRunning } from '../../../host/process/processes.js';
 import { gatewayFolders } from '../../../hub/hub-folder.js';
-import { identify, isRunning } from '../../../process/processes.js';
 import { type FoundGateway, findGateways } from '../../../state/gateway-file.js';
 import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { Transports } from '../../../app/serve.js';
 import type { HttpSettings } from '../../../app/serve-http.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { UsageError } from '../../../host/errors/usage-error.js';
 
 /** An option of serving, in the form that `parseArgs` takes, with the words of the help. */
 export interface ServeOption {

@@ -1,4 +1,4 @@
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { readOrCreateToken, TokenFileError } from '../../../state/token-file.js';
 import { tokenFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';

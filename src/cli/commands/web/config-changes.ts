@@ -15,13 +15,13 @@ import { ConfigLocation, readConfigText } from '../../../config/file/find-config
 import { parseYaml } from '../../../config/file/yaml-source.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
 import { SERVER_SETTINGS, type Setting, type Table } from '../../../config/schema/settings.js';
-import { valueAt } from '../../../files/edit/edit-text.js';
-import { isRecord } from '../../../json/json-value.js';
-import { printable } from '../../../json/printable.js';
-import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../observe/redact.js';
+import { valueAt } from '../../../host/files/edit/edit-text.js';
+import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../host/observe/redact.js';
 import { withChangeLock } from '../../../state/change-lock.js';
-import type { ConfigChange, ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/contract.js';
-import { PageRefusal } from '../../../web/page-source.js';
+import type { ConfigChange, ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/server/contract.js';
+import { PageRefusal } from '../../../web/server/page-source.js';
+import { isRecord } from '../../../wire/json/json-value.js';
+import { printable } from '../../../wire/json/printable.js';
 import { difference } from '../../difference.js';
 
 /** Lines around a change that are shown. */

@@ -3,13 +3,13 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { stateOf } from '../../../config/file/find-config.js';
-import { errorMessage } from '../../../errors/error-text.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { errorMessage } from '../../../host/errors/error-text.js';
+import { UsageError } from '../../../host/errors/usage-error.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import type { PageEvent } from '../../../hub/control.js';
-import { systemClock } from '../../../observe/system-clock.js';
 import { VERSION } from '../../../version.js';
-import type { ConfiguredServer, Frame, HubState } from '../../../web/contract.js';
+import type { ConfiguredServer, Frame, HubState } from '../../../web/server/contract.js';
 import { serversIn } from '../config/list.js';
 import { findGateway, howToStart, isHubOn, REFUSED, silentText } from '../hub/hub-access.js';
 import {

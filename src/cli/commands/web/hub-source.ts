@@ -1,20 +1,20 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { LoginError } from '../../../auth/vault.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
-import { explain, fileErrorIn } from '../../../errors/file-error.js';
-import { UsageError } from '../../../errors/usage-error.js';
-import { adviseOnTools } from '../../../gateway/status/tool-advice.js';
-import { RequestError } from '../../../http/send-request.js';
+import { explain, fileErrorIn } from '../../../host/errors/file-error.js';
+import { UsageError } from '../../../host/errors/usage-error.js';
+import { RequestError } from '../../../host/http/send-request.js';
+import { createLogger } from '../../../host/observe/logger.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
 import type { OutputLine } from '../../../hub/control.js';
-import { printable } from '../../../json/printable.js';
-import { createLogger } from '../../../observe/logger.js';
-import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { approvalFolders, callLogFile } from '../../../state/user-files.js';
-import type { CallDetail, CallRow, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/contract.js';
-import { PageRefusal, type PageSource } from '../../../web/page-source.js';
+import { adviseOnTools } from '../../../status/tool-advice.js';
+import { LoginError } from '../../../upstream/auth/vault.js';
+import type { CallDetail, CallRow, LoginRow, Requests, ReviewRow, ViewTools } from '../../../web/server/contract.js';
+import { PageRefusal, type PageSource } from '../../../web/server/page-source.js';
+import { printable } from '../../../wire/json/printable.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
 import { REFUSED, reachGateway, silentText } from '../hub/hub-access.js';
@@ -193,7 +193,7 @@ class PageLogins {
     if (before !== undefined) return before;
     const [{ loginSpec }, { beginLogin }, { openVault }] = await Promise.all([
       import('../logins/login.js'),
-      import('../../../auth/login.js'),
+      import('../../../upstream/auth/login.js'),
       import('../../../app/open-stores.js'),
     ]);
     const { spec, config } = await loginSpec(this.#settings, server);

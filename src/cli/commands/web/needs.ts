@@ -1,10 +1,10 @@
 import { WITHHELD_BECAUSE } from '../../../gateway/catalog/exposed-list.js';
-import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
-import { isNear, plural } from '../../../gateway/status/status-text.js';
 import type { HubDescription } from '../../../hub/control.js';
-import { describeBytes, quotedPath } from '../../../json/printable.js';
+import type { ServerReport, StatusReport } from '../../../status/status.js';
+import { isNear, plural } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
-import type { Need } from '../../../web/contract.js';
+import type { Need } from '../../../web/server/contract.js';
+import { describeBytes, quotedPath } from '../../../wire/json/printable.js';
 
 /** Takes a need. `words` are the arguments of the command that does it. */
 type Add = (

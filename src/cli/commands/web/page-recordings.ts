@@ -3,12 +3,12 @@ import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { errorMessage } from '../../../errors/error-text.js';
+import { errorMessage } from '../../../host/errors/error-text.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { RecordCounts } from '../../../hub/server/hub-commands.js';
 import { recordingFolder } from '../../../state/user-files.js';
-import type { RecordingState } from '../../../web/contract.js';
-import { PageRefusal } from '../../../web/page-source.js';
+import type { RecordingState } from '../../../web/server/contract.js';
+import { PageRefusal } from '../../../web/server/page-source.js';
 import { reachGateway } from '../hub/hub-access.js';
 
 /** Names of the recordings that a page can start and download. */

@@ -1,7 +1,7 @@
-import { logLines } from '../../../files/log-lines.js';
-import { isRecord, parseJson } from '../../../json/json-value.js';
-import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
-import type { CallRow } from '../../../web/contract.js';
+import { type LoggedCall, MAX_CALL_FILES } from '../../../extras/record/call-log.js';
+import { logLines } from '../../../host/files/log-lines.js';
+import type { CallRow } from '../../../web/server/contract.js';
+import { isRecord, parseJson } from '../../../wire/json/json-value.js';
 
 /** Calls that a page gets. */
 const MAX_CALLS = 500;

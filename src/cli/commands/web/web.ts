@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { errorCode } from '../../../errors/error-text.js';
-import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { systemClock } from '../../../observe/system-clock.js';
+import { errorCode } from '../../../host/errors/error-text.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { systemClock } from '../../../host/observe/system-clock.js';
 import { OWN_FOLDER } from '../../../version.js';
-import { type NewUrlReason, SESSION_LIMITS } from '../../../web/sessions.js';
-import { WebServer } from '../../../web/web-server.js';
+import { type NewUrlReason, SESSION_LIMITS } from '../../../web/server/sessions.js';
+import { WebServer } from '../../../web/server/web-server.js';
 import { openBrowser } from '../../browser.js';
 import type { Invocation } from '../../command.js';
 import { note, print, reportFault, tell } from '../../output.js';

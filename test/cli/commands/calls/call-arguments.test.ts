@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { objectOf, readArguments } from '../../../../src/cli/commands/calls/call-arguments.js';
-import { UsageError } from '../../../../src/errors/usage-error.js';
+import { UsageError } from '../../../../src/host/errors/usage-error.js';
 
 const SCHEMA = {
   type: 'object',

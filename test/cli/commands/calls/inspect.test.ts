@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { lineText } from '../../../../src/cli/commands/calls/inspect.js';
 import { countsText } from '../../../../src/cli/commands/calls/record.js';
 import { fitted } from '../../../../src/cli/terminal.js';
-import { type Entry, parseLine } from '../../../../src/record/format.js';
+import { type Entry, parseLine } from '../../../../src/extras/record/format.js';
 
 /** The shown text of a message, without the time. */
 function shown(entry: Partial<Entry>, server?: string): string | undefined {

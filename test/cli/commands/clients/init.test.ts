@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { describeUnwanted } from '../../../../src/cli/commands/clients/init.js';
-import { planImport } from '../../../../src/clients/import/plan.js';
-import { command, DESKTOP, found, NOWHERE } from '../../../clients/import/found.js';
+import { planImport } from '../../../../src/setup/clients/import/plan.js';
+import { command, DESKTOP, found, NOWHERE } from '../../../setup/clients/import/found.js';
 
 const CURSOR = { ...DESKTOP, client: 'cursor', title: 'Cursor' };
 const OFF = { isDisabled: true };

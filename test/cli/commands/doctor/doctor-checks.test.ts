@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkStarts, type DoctorFacts } from '../../../../src/cli/commands/doctor/doctor-checks.js';
-import { reportOf } from '../../../doctor/doctor-home.js';
+import { reportOf } from '../../../setup/doctor/doctor-home.js';
 
 const SERVER = { key: 's', child: { missing: undefined } };
 const hub = { tools: async () => undefined };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { findingsText } from '../../../../src/cli/commands/doctor/doctor.js';
 import { withoutHome } from '../../../../src/cli/output.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';
-import { finding } from '../../../../src/doctor/finding.js';
+import { finding } from '../../../../src/setup/doctor/finding.js';
 
 describe('the text of findings', () => {
   it('has them by area, with evidence and remedy below, and a count', () => {

@@ -3,8 +3,8 @@ import { hubText, noGatewayText, processText, silentText } from '../../../../src
 import { logText, outputText } from '../../../../src/cli/commands/hub/logs.js';
 import { withoutTimes } from '../../../../src/cli/commands/hub/status.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';
-import type { ProcessReport } from '../../../../src/gateway/status/status.js';
 import type { ClientDescription, HubDescription } from '../../../../src/hub/control.js';
+import type { ProcessReport } from '../../../../src/status/status.js';
 
 const CLIENT: ClientDescription = {
   ...{ name: 'claude', version: '2.1', pid: 20, since: '2026-01-01T00:00:00.000Z', uptimeSeconds: 61, inFlight: 2 },

@@ -9,8 +9,8 @@ import {
   withFacts,
   withKey,
 } from '../../../../src/cli/commands/hub/watch.js';
-import type { ProcessReport, ServerReport, StatusReport } from '../../../../src/gateway/status/status.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
+import type { ProcessReport, ServerReport, StatusReport } from '../../../../src/status/status.js';
 import { flush } from '../../../support/wire.js';
 
 interface Told {

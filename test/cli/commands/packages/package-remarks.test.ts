@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { listRemarks, remarksOn, remarksOnNewest } from '../../../../src/cli/commands/packages/package-remarks.js';
-import type { InstalledTree } from '../../../../src/packages/package-needs.js';
+import type { InstalledTree } from '../../../../src/servers/packages/package-needs.js';
 import type { PackageRequest } from '../../../../src/spec/server-spec.js';
 
 const NODE = { version: '20.20.2', path: '/usr/bin/node' };

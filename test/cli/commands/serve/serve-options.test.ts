@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { type HttpValues, readTransports, SERVE_OPTIONS } from '../../../../src/cli/commands/serve/serve-options.js';
-import { UsageError } from '../../../../src/errors/usage-error.js';
+import { UsageError } from '../../../../src/host/errors/usage-error.js';
 
 /** As the command line is read. */
 function transportsOf(...args: string[]) {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { needsOf } from '../../../../src/cli/commands/web/needs.js';
-import type { StatusReport } from '../../../../src/gateway/status/status.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
+import type { StatusReport } from '../../../../src/status/status.js';
 import { VERSION } from '../../../../src/version.js';
-import { FAULT, given, SOUND } from '../../../gateway/status/reporting.js';
+import { FAULT, given, SOUND } from '../../../status/reporting.js';
 
 const HUB = { version: VERSION, configFile: '/c/my trunkline.yaml', servers: [] } as unknown as HubDescription;
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { readPastCalls } from '../../../../src/cli/commands/web/past-calls.js';
-import type { LoggedCall } from '../../../../src/record/call-log.js';
+import type { LoggedCall } from '../../../../src/extras/record/call-log.js';
 
 const MINE = '/mine/trunkline.yaml';
 

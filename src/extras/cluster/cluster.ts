@@ -1,0 +1,294 @@
+import type { IncomingMessage } from 'node:http';
+import type { HttpLimits } from '../../downstream/http/limits.js';
+import { clientOf } from '../../downstream/http/listener.js';
+import {
+  type ClusterFacts,
+  GATEWAY,
+  homeKey,
+  type LocalClients,
+  type Passed,
+  type PassedRequest,
+  type PlacedRequest,
+  type Placement,
+} from '../../downstream/http/placement.js';
+import { instanceOfSession } from '../../downstream/http/sealed-ids.js';
+import type { EventSink } from '../../host/observe/events/events.js';
+import type { Keys } from '../../host/sealed-bytes.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import { Homes, RENEW_MS } from './homes.js';
+import { Hops } from './hop.js';
+import { type MemberFacts, Members } from './members.js';
+import { PeerListener } from './peer-listener.js';
+import { RequestSigner, RequestVerifier } from './signed-request.js';
+import { SoleServers } from './sole-servers.js';
+import type { ClusterStore } from './store.js';
+
+export interface ClusterOptions {
+  readonly store: ClusterStore;
+  /** The name of this process. */
+  readonly instance: string;
+  /** Keys that all gateways of the cluster have. */
+  readonly keys: Keys;
+  /** Host and port at which the others reach this gateway. */
+  readonly advertise: string;
+  /** Where the peer port listens. */
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly version: string;
+  /** Returns a digest of the servers that this gateway offers. */
+  readonly servers: () => string;
+  readonly limits: HttpLimits;
+  readonly clock: Clock;
+  readonly events: EventSink;
+}
+
+const TICK_MS = 2_000;
+/**
+ * Age of the last tick, in milliseconds, from which others may take this gateway for dead. They need at least three unanswered
+ * pings, which take 4.5 s.
+ */
+const LATE_MS = 4_000;
+/** How often a draining gateway gives away idle users and sessions, in milliseconds. */
+const RELEASE_MS = 200;
+
+/** One gateway among those that serve the same clients. Has its own homes, and the way to the others. */
+export class Cluster implements Placement {
+  readonly #options: ClusterOptions;
+  readonly #signer: RequestSigner;
+  readonly #members: Members;
+  readonly #hops: Hops;
+  readonly #homes: Homes;
+  readonly #listener: PeerListener;
+  readonly soleServers: SoleServers;
+  #state: MemberFacts['state'] = 'ready';
+  #tickedAt: number;
+  #renewedAt: number;
+  #fence: Promise<void> | undefined;
+  #cancelTick: Cancel = () => {};
+  #cancelRelease: Cancel = () => {};
+  #hasLeft = false;
+
+  private constructor(options: ClusterOptions, clients: LocalClients) {
+    this.#options = options;
+    const { store, instance: self, keys, clock, events, limits, advertise: address, version, servers } = options;
+    this.#signer = new RequestSigner(keys, self);
+    const facts = () => ({ address, version, servers: servers(), state: this.#state, load: this.#homes.size });
+    this.#hops = new Hops({ clock, signer: this.#signer });
+    this.#members = new Members({
+      ...{ store, keys, self, facts, clock, events },
+      ping: (name, at) => this.#hops.ping({ name, address: at }),
+      isInUse: (name) => this.#hops.isAwaited(name) || this.#listener.isConnected(name),
+      onUnreachable: (name) => {
+        this.#homes.forget(name);
+        this.#hops.break(name);
+        this.#listener.break(name);
+      },
+    });
+    this.#homes = new Homes({
+      ...{ store, members: this.#members, self, clients, clock, events },
+      ask: (name, key) => this.#hops.isHome({ name, address: this.#members.addressOf(name) ?? '' }, key),
+    });
+    this.#listener = new PeerListener({
+      ...{ limits, events, clock, facts },
+      verifier: new RequestVerifier(keys, self),
+      view: () => this.#members.view,
+      isHome: (key) => this.#homes.has(key),
+      // A gateway that joins asks all others.
+      onPing: (name) => this.#members.isKnown(name) || this.#inBackground(this.#members.refresh(name)),
+      serve: clients.serve,
+    });
+    this.soleServers = new SoleServers({
+      ...{ store, self, address, clock },
+      addressOf: (name) => this.reachable(name) && this.#members.addressOf(name),
+      // A gateway that has just joined has not asked the others yet.
+      known: async (name) => {
+        if (!this.#members.isKnown(name)) await this.#members.refresh(name);
+      },
+      sign: (request) => this.#signer.sign(request),
+      hasOthers: () => this.#members.ready.some(({ name }) => name !== self),
+      onInternalError: (error) => events.emit({ kind: 'internal.error', error }),
+    });
+    this.#tickedAt = clock.now();
+    this.#renewedAt = clock.now();
+  }
+
+  /** Joins the cluster, also if its store is away. Rejects if the peer port cannot be opened. */
+  static async join(options: ClusterOptions, clients: LocalClients): Promise<Cluster> {
+    const cluster = new Cluster(options, clients);
+    const { host, port } = options.listen;
+    try {
+      await cluster.#listener.listen(host, port);
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+    // Connects to the store, for 2.5 s at most.
+    await cluster.#members.beat();
+    cluster.#tickedAt = options.clock.now();
+    cluster.#scheduleTick();
+    return cluster;
+  }
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  get facts(): ClusterFacts {
+    const members: Record<string, number> = { ready: 0, draining: 0, unreachable: 0 };
+    for (const { state } of this.#members.status) members[state] = (members[state] ?? 0) + 1;
+    const { counts: hops } = this.#hops;
+    const { counts: received } = this.#listener;
+    return { members, homes: this.#homes.size, isStoreUp: this.#options.store.isUp, hops, received };
+  }
+
+  get connections(): number {
+    return this.#listener.connections;
+  }
+
+  get hasCalls(): boolean {
+    return this.#hops.hasCalls || this.soleServers.isMoving;
+  }
+
+  received(request: IncomingMessage) {
+    const { caller, client, endpoint, isBody } = this.#listener.received(request) ?? {};
+    if (caller === undefined || client === undefined || isBody === undefined) return undefined;
+    const isOfGateway = caller.principal.startsWith(GATEWAY);
+    const server = isOfGateway ? this.soleServers.placeOf(endpoint ?? '') : undefined;
+    return { caller, client, endpoint, isBody, server };
+  }
+
+  homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined> {
+    const fence = this.#pauseNoticed();
+    if (fence !== undefined) return fence.then(() => this.homeOf(placed));
+    const { caller, session } = placed;
+    const isOfUser = caller.user?.kind === 'user';
+    if (!isOfUser && session?.isOpen() === true) return undefined;
+    const key = homeKey(caller, session?.id);
+    if (key === undefined) return this.#anyHome();
+    if (session === undefined || isOfUser) return this.#homes.of(key);
+    // Opening an id takes longer than anything else here.
+    if (!this.#homes.isKnown(key) && !session.isSound()) return this.#anyHome();
+    return this.#homes.of(key, instanceOfSession(session.id));
+  }
+
+  homeOfReceived(request: IncomingMessage, placed: PlacedRequest): string | undefined | Promise<string | undefined> {
+    const fence = this.#pauseNoticed();
+    if (fence !== undefined) return fence.then(() => this.homeOfReceived(request, placed));
+    const key = this.#listener.received(request)?.key;
+    if (key === undefined || (placed.caller.user?.kind !== 'user' && placed.session?.isOpen() === true))
+      return undefined;
+    return this.#homes.ofReceived(key);
+  }
+
+  opened(key: string): void {
+    this.#homes.opened(key);
+  }
+
+  reachable(instance: string | undefined): string | undefined {
+    return instance !== undefined && this.#members.isReachable(instance) ? instance : undefined;
+  }
+
+  async pass(home: string, passed: PassedRequest): Promise<Passed> {
+    const { caller, session } = passed.placed;
+    const { endpoint, request } = passed;
+    // Another gateway may have named one that has just joined.
+    if (!this.#members.isKnown(home)) await this.#members.refresh(home);
+    const address = this.reachable(home) && this.#members.addressOf(home);
+    const key = homeKey(caller, session?.id);
+    const hopped =
+      address === undefined
+        ? ({ kind: 'unsent', because: 'it has left the cluster, or does not answer' } as const)
+        : await this.#hops.pass({ name: home, address }, passed, {
+            ...{ caller, endpoint, key, client: clientOf(request) },
+          });
+    if (hopped.kind === 'unsent' || hopped.kind === 'lost') this.#inBackground(this.#members.doubt(home));
+    if (hopped.kind === 'answered' || hopped.kind === 'lost') return hopped;
+    if (hopped.kind === 'unsent')
+      this.#options.events.emit({ kind: 'cluster.unsent', instance: home, reason: hopped.because });
+    if (key === undefined) return { kind: 'moved', home: undefined };
+    const next =
+      hopped.kind === 'refused' ? this.#homes.moved(key, hopped.home) : await this.#homes.takeOver(key, home);
+    return { kind: 'moved', home: next };
+  }
+
+  drain(): void {
+    this.#state = 'draining';
+    this.#inBackground(this.#members.beat());
+    this.#inBackground(this.#release());
+    this.soleServers.drain();
+  }
+
+  endStanding(): void {
+    this.#hops.endStanding();
+  }
+
+  async leave(): Promise<void> {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.#cancelTick();
+    this.#cancelRelease();
+    this.#listener.refuse();
+    await this.#members.leave();
+  }
+
+  async close(): Promise<void> {
+    await this.leave();
+    this.#hops.close();
+    await this.#listener.close();
+    await this.soleServers.closed();
+    await this.#options.store.close();
+  }
+
+  /** A gateway for a request without a home. */
+  #anyHome(): string | undefined {
+    return this.#state === 'ready' ? undefined : this.#members.ready[0]?.name;
+  }
+
+  #scheduleTick(): void {
+    if (!this.#hasLeft) this.#cancelTick = this.#options.clock.schedule(TICK_MS, () => this.#tick());
+  }
+
+  #tick(): void {
+    if (this.#pauseNoticed() === undefined) {
+      this.#tickedAt = this.#options.clock.now();
+      this.#inBackground(this.#look());
+    }
+    this.#scheduleTick();
+  }
+
+  async #look(): Promise<void> {
+    const { store, clock } = this.#options;
+    const wasUp = store.isUp;
+    this.#inBackground(this.#members.ask());
+    const isUp = await this.#members.beat();
+    if (!isUp || (wasUp && clock.now() - this.#renewedAt < RENEW_MS)) return;
+    if (await this.#homes.renew()) this.#renewedAt = clock.now();
+  }
+
+  /** Requests wait for this after a pause, in which the others may have taken this gateway for dead. */
+  #pauseNoticed(): Promise<void> | undefined {
+    if (this.#fence === undefined && this.#options.clock.now() - this.#tickedAt > LATE_MS && !this.#hasLeft)
+      this.#fence = this.#afterPause()
+        .catch((error: unknown) => this.#options.events.emit({ kind: 'internal.error', error }))
+        .finally(() => {
+          this.#fence = undefined;
+        });
+    return this.#fence;
+  }
+
+  async #afterPause(): Promise<void> {
+    const { clock } = this.#options;
+    await this.#members.beat();
+    await this.#homes.fence();
+    this.#tickedAt = clock.now();
+  }
+
+  async #release(): Promise<void> {
+    await this.#homes.release();
+    if (!this.#hasLeft)
+      this.#cancelRelease = this.#options.clock.schedule(RELEASE_MS, () => this.#inBackground(this.#release()));
+  }
+
+  #inBackground(work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.#options.events.emit({ kind: 'internal.error', error }));
+  }
+}

@@ -1,0 +1,276 @@
+import { createHash } from 'node:crypto';
+import { type LocalClients, userOf } from '../../downstream/http/placement.js';
+import type { EventSink } from '../../host/observe/events/events.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import type { Members } from './members.js';
+import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
+
+export interface HomesOptions {
+  readonly store: ClusterStore;
+  readonly members: Members;
+  /** The name of this gateway. */
+  readonly self: string;
+  readonly clients: LocalClients;
+  readonly clock: Clock;
+  readonly events: EventSink;
+  /** Asks a gateway whether it is the home. Rejects if it does not answer in time. */
+  readonly ask: (gateway: string, key: string) => Promise<boolean>;
+}
+
+/** How long a claim lasts, and how long it is kept without clients of its user or session, in milliseconds. */
+const [CLAIM_LASTS_MS, UNUSED_MS] = [60_000, 20_000];
+/**
+ * How often claims are renewed, in milliseconds. A gateway learns from it that another one is the home, when the two cannot reach
+ * each other, so the processes of a user are at both until then.
+ */
+export const RENEW_MS = 4_000;
+/** Homes at other gateways that are remembered. */
+const MAX_KNOWN = 50_000;
+
+/**
+ * The homes of users and sessions. Each has one gateway as its home, which claims it in the store. A gateway knows its own homes,
+ * and remembers those of others, so requests wait for the store only when a home is unknown. Without the store, a gateway
+ * asks the others for an unknown home, and all of them compute the same one if there is none.
+ */
+export class Homes {
+  readonly #options: HomesOptions;
+  /** The users and sessions that have their homes here, with the times of the claims. */
+  readonly #own = new Map<string, number>();
+  /** Homes at other gateways, the least recently used first. */
+  readonly #known = new Map<string, string>();
+  /** Claims that are being made. */
+  readonly #claiming = new Map<string, Promise<string | undefined>>();
+  #isDraining = false;
+
+  constructor(options: HomesOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#own.size;
+  }
+
+  /** Whether this gateway is the home. */
+  has(key: string): boolean {
+    return this.#own.has(key);
+  }
+
+  /** Returns the home; `undefined` if it is here. `birth` is the gateway that opened the session. */
+  of(key: string, birth?: string): string | undefined | Promise<string | undefined> {
+    const { members } = this.#options;
+    if (this.#own.has(key)) return undefined;
+    const known = this.#known.get(key);
+    // A draining gateway gives its homes away, so the store is asked.
+    if (known !== undefined && members.isReady(known)) return this.#remember(key, known);
+    if (birth === undefined) return this.#claim(key, this.#lessLoaded(), () => this.#agreed(key));
+    return members.isReachable(birth) ? this.#remember(key, birth) : this.#ofOrphan(key, birth);
+  }
+
+  /** Whether the home is known, and can be reached. */
+  isKnown(key: string): boolean {
+    return this.#own.has(key) || this.#options.members.isReachable(this.#known.get(key) ?? '');
+  }
+
+  /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */
+  ofReceived(key: string): string | undefined | Promise<string | undefined> {
+    return this.#own.has(key) ? undefined : this.#claim(key, this.#here());
+  }
+
+  /** A session was opened here. The next renewal claims it. */
+  opened(key: string): void {
+    this.#own.set(key, this.#options.clock.now());
+  }
+
+  /** Another gateway has said where the home is. Returns the home; `undefined` if it is here. */
+  moved(key: string, home: string): string | undefined {
+    return home === this.#options.self ? undefined : this.#remember(key, home);
+  }
+
+  /** Returns the new home of what was at a gateway that cannot be reached; `undefined` if it is here. */
+  takeOver(key: string, from: string): Promise<string | undefined> {
+    this.#known.delete(key);
+    return this.#claim(key, this.#here(from), undefined, from);
+  }
+
+  /** Forgets the homes at a gateway that has ended. */
+  forget(gateway: string): void {
+    for (const [key, home] of this.#known) if (home === gateway) this.#known.delete(key);
+  }
+
+  /**
+   * Renews the claims, and gives up those without clients. Ends the clients whose homes are elsewhere now. Returns false if the
+   * store is away, and nothing is known about the claims.
+   */
+  async renew(): Promise<boolean> {
+    const { store, self, clock } = this.#options;
+    const used = this.#used();
+    const unused: string[] = [];
+    for (const [key, since] of this.#own)
+      if (!used.has(key) && clock.now() - since >= UNUSED_MS) {
+        this.#own.delete(key);
+        unused.push(key);
+      }
+    try {
+      if (unused.length > 0) await store.release(unused.map(nameOf), self);
+      const lost = used.size === 0 ? [] : await store.renew([...used].map(nameOf), self, CLAIM_LASTS_MS);
+      for (const key of used) if (!this.#own.has(key)) this.#own.set(key, clock.now());
+      this.#end(new Set(lost.map(keyOf)));
+      return true;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return false;
+    }
+  }
+
+  /**
+   * Ends the clients whose homes others may have now, because this gateway has paused and they took it for dead. Without the
+   * store, these are all of them.
+   */
+  async fence(): Promise<void> {
+    this.#known.clear();
+    const isRenewed = (await this.renew()) || this.#options.members.size === 1;
+    const used = this.#used();
+    if (!isRenewed) this.#end(used);
+    // Others may have the homes that have no clients here yet.
+    for (const key of this.#own.keys()) if (!used.has(key)) this.#own.delete(key);
+  }
+
+  /** The users and sessions with clients here, and the users whose processes are kept for the next client. */
+  #used(): ReadonlySet<string> {
+    const { clients } = this.#options;
+    const principals = clients.principals();
+    const kept = [...this.#own.keys()].filter((key) => principals.has(userOf(key) ?? ''));
+    return new Set([...clients.homes().keys(), ...kept]);
+  }
+
+  /** Gives away the homes without calls in flight, if another gateway accepts them. New ones go elsewhere from now on. */
+  async release(): Promise<void> {
+    const { store, members, self, clients } = this.#options;
+    this.#isDraining = true;
+    if (members.ready.length === 0) return;
+    const served = clients.homes();
+    const idle = [...new Set([...this.#own.keys(), ...served.keys()])].filter((key) => served.get(key) !== true);
+    for (const key of idle) this.#own.delete(key);
+    clients.end(new Set(idle));
+    if (idle.length > 0) await store.release(idle.map(nameOf), self).catch(ignoreAbsence);
+  }
+
+  #end(keys: ReadonlySet<string>): void {
+    for (const key of keys) this.#own.delete(key);
+    const ended = keys.size === 0 ? 0 : this.#options.clients.end(keys);
+    if (ended > 0) this.#options.events.emit({ kind: 'cluster.fenced', clients: ended });
+  }
+
+  /** Returns the home of a session whose gateway is unknown, because it has ended, or has just joined. */
+  async #ofOrphan(key: string, birth: string): Promise<string | undefined> {
+    const { members, self } = this.#options;
+    if (birth !== self && !members.isKnown(birth)) await members.refresh(birth);
+    return members.isReachable(birth) ? birth : await this.#claim(key, this.#here(), () => this.#agreed(key));
+  }
+
+  /**
+   * Returns the home, which is the proposed gateway if there was none; `undefined` if it is here. `withoutStore` says who is the
+   * home if the store is away. Requests that come together make one claim.
+   */
+  #claim(
+    key: string,
+    proposed: string,
+    withoutStore: WithoutStore = () => proposed,
+    unreachable?: string,
+  ): Promise<string | undefined> {
+    const begun = this.#claiming.get(key);
+    if (begun !== undefined) return begun;
+    const claim = this.#claimed(key, proposed, withoutStore, unreachable).finally(() => this.#claiming.delete(key));
+    this.#claiming.set(key, claim);
+    return claim;
+  }
+
+  async #claimed(
+    key: string,
+    proposed: string,
+    withoutStore: WithoutStore,
+    unreachable: string | undefined,
+  ): Promise<string | undefined> {
+    const { store, members, self, clock } = this.#options;
+    const name = nameOf(key);
+    // Another gateway may have proposed this one before it knew that this one is draining.
+    const instead = unreachable ?? (this.#isDraining && proposed !== self ? self : undefined);
+    let home: string;
+    try {
+      home = await store.claim(name, proposed, CLAIM_LASTS_MS, instead);
+      // A gateway that has just joined is known after the next heartbeat.
+      if (home !== self && !members.isKnown(home)) await members.refresh(home);
+      const isDead = home !== self && home !== proposed && !members.isReachable(home);
+      if (isDead) home = await store.claim(name, proposed, CLAIM_LASTS_MS, home);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      home = await withoutStore();
+    }
+    if (home !== self) return this.#remember(key, home);
+    this.#own.set(key, clock.now());
+    return undefined;
+  }
+
+  /** This gateway, or another one if this one is draining. `except` cannot be reached. */
+  #here(except?: string): string {
+    const { members, self } = this.#options;
+    if (!this.#isDraining) return self;
+    const [first] = members.ready.filter(({ name }) => name !== except);
+    return first?.name ?? self;
+  }
+
+  /** The less loaded of two random gateways. All gateways together would choose the least loaded one at the same time. */
+  #lessLoaded(): string {
+    const { members, self } = this.#options;
+    const [one, two = one] = shuffled(members.ready);
+    if (one === undefined || two === undefined) return self;
+    const { name } = two.load < one.load ? two : one;
+    members.proposed(name);
+    return name;
+  }
+
+  /** The home without the store: the gateway that says so, or the one that all gateways with the same list compute. */
+  async #agreed(key: string): Promise<string> {
+    const { members, self, ask } = this.#options;
+    const others = members.reachable;
+    const answers = await Promise.allSettled(others.map((name) => ask(name, key)));
+    const home = others.find((_, at) => answers[at]?.status === 'fulfilled' && answers[at].value);
+    if (home !== undefined) return home;
+    const names = members.ready.map(({ name }) => name);
+    const weightOf = (name: string) => createHash('sha256').update(`${name} ${key}`).digest('hex');
+    const [best] = names
+      .map((name) => ({ name, weight: weightOf(name) }))
+      .sort((a, b) => (a.weight < b.weight ? 1 : -1));
+    return best?.name ?? self;
+  }
+
+  #remember(key: string, home: string): string {
+    this.#known.delete(key);
+    this.#known.set(key, home);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+    return home;
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  const [first = 0, step = 0] = [
+    Math.floor(Math.random() * items.length),
+    Math.floor(Math.random() * (items.length - 1)),
+  ];
+  const second = (first + 1 + step) % items.length;
+  return [items[first], items[second]].filter((item): item is T => item !== undefined);
+}
+
+type WithoutStore = () => string | Promise<string>;
+
+/** Names of claims in the store. */
+const PREFIX = 'home:';
+
+function nameOf(key: string): string {
+  return `${PREFIX}${key}`;
+}
+
+function keyOf(name: string): string {
+  return name.slice(PREFIX.length);
+}

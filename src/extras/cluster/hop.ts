@@ -1,0 +1,258 @@
+import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import type { Socket } from 'node:net';
+import { hostAndPort } from '../../config/schema/cluster-address.js';
+import { HOME_HEADER, type PassedRequest } from '../../downstream/http/placement.js';
+import { closedSocketsNoticed } from '../../host/http/send-request.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import { type MemberFacts, NoAnswer } from './members.js';
+import {
+  HOMES_PATH,
+  type HopFacts,
+  PING_PATH,
+  type RequestSigner,
+  SIGNATURE_HEADER,
+  type ToSign,
+} from './signed-request.js';
+
+/** Status with which a gateway names the gateway that serves the request. */
+const MISDIRECTED = 421;
+
+/** How a request to another gateway ended. */
+export type Hopped =
+  | { readonly kind: 'answered' }
+  /** The gateway has served nothing. It named `home`, if it knows where the request belongs. */
+  | { readonly kind: 'refused'; readonly home: string }
+  /** No byte has reached the gateway, or it is ending, or it does not accept the signature. */
+  | { readonly kind: 'unsent'; readonly because: string }
+  | { readonly kind: 'lost' };
+
+interface HopsOptions {
+  readonly clock: Clock;
+  readonly signer: RequestSigner;
+}
+
+/** A gateway to which requests are passed. */
+interface Receiver {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** How long a connection, a ping, and the question for a home may take, in milliseconds. A request waits for the last one. */
+const [CONNECT_MS, PING_MS, HOME_MS] = [1_000, 1_500, 250];
+/** How long idle connections stay open, in milliseconds: less than at the other end, so that no request meets its end. */
+export const IDLE_MS = 60_000;
+/** Longest answer of a gateway about itself and the others. */
+const MAX_ANSWER = 1024 * 1024;
+
+/** Headers of clients that gateways read. Credentials are not among them. */
+const PASSED_ON = new Set([
+  ...['accept', 'content-type', 'content-encoding', 'last-event-id', 'user-agent'],
+  ...['traceparent', 'tracestate', 'baggage'],
+]);
+
+/** Headers of one connection, which the other connection has its own of. */
+const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', SIGNATURE_HEADER]);
+
+/** A request that is passed on. */
+interface Open {
+  readonly outgoing: ClientRequest;
+  readonly response: ServerResponse;
+  readonly isStanding: boolean;
+}
+
+/** Passes requests of clients to other gateways, and their answers back. */
+export class Hops {
+  readonly #options: HopsOptions;
+  readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
+  /** By the names of the receivers. */
+  readonly #open = new Map<string, Set<Open>>();
+  readonly counts = { answered: 0, refused: 0, unsent: 0, lost: 0 };
+
+  constructor(options: HopsOptions) {
+    this.#options = options;
+  }
+
+  isAwaited(name: string): boolean {
+    return this.#open.has(name);
+  }
+
+  get hasCalls(): boolean {
+    for (const open of this.#open.values()) for (const { isStanding } of open) if (!isStanding) return true;
+    return false;
+  }
+
+  async pass(to: Receiver, passed: PassedRequest, facts: HopFacts): Promise<Hopped> {
+    if (Object.keys(this.#agent.freeSockets).length > 0) await closedSocketsNoticed();
+    const hopped = await new Promise<Hopped>((resolve) => this.#pass(to, passed, facts, resolve));
+    this.counts[hopped.kind] += 1;
+    return hopped;
+  }
+
+  /** Ends the requests to a gateway that does not answer. */
+  break(name: string): void {
+    for (const { outgoing } of this.#open.get(name) ?? []) outgoing.destroy(new Error('the gateway does not answer'));
+  }
+
+  endStanding(): void {
+    for (const open of this.#open.values())
+      for (const { outgoing, response, isStanding } of open) {
+        if (!isStanding) continue;
+        if (response.headersSent) response.end();
+        outgoing.destroy();
+      }
+  }
+
+  /** Asks a gateway how it is. */
+  async ping(to: Receiver): Promise<Pick<MemberFacts, 'state' | 'load'>> {
+    return (await this.#ask(to, PING_PATH, PING_MS)) as unknown as MemberFacts;
+  }
+
+  /** Asks a gateway whether it is the home. */
+  async isHome(to: Receiver, key: string): Promise<boolean> {
+    return (await this.#ask(to, `${HOMES_PATH}${encodeURIComponent(key)}`, HOME_MS)).isHome === true;
+  }
+
+  async #ask({ name: to, address }: Receiver, path: string, timeoutMs: number): Promise<Record<string, unknown>> {
+    const answer = parseJson(await readSigned({ signer: this.#options.signer, to, address, path, timeoutMs }));
+    if (!isRecord(answer)) throw new Error('the answer is not that of a gateway');
+    return answer;
+  }
+
+  close(): void {
+    for (const name of this.#open.keys()) this.break(name);
+    this.#agent.destroy();
+  }
+
+  #pass({ name, address }: Receiver, passed: PassedRequest, facts: HopFacts, resolve: (hopped: Hopped) => void): void {
+    const { signer, clock } = this.#options;
+    const { request, response, url: path, body, isStanding } = passed;
+    const method = request.method ?? '';
+    const headers = signer.sign({
+      ...{ to: name, method, path, body, facts },
+      headers: { ...passedHeaders(request), host: address },
+    });
+    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const outgoing = send({
+      ...hostAndPort(address),
+      agent: this.#agent,
+      method,
+      path,
+      headers: { ...headers, ...length },
+    });
+    const open = { outgoing, response, isStanding };
+    const ofReceiver = this.#open.get(name) ?? new Set();
+    this.#open.set(name, ofReceiver.add(open));
+    let isConnected = false;
+    const cancel = clock.schedule(CONNECT_MS, () => outgoing.destroy(new Error('no connection in time')));
+    const whenLeft = () => outgoing.destroy();
+    const settle = (hopped: Hopped) => {
+      cancel();
+      response.off('close', whenLeft);
+      ofReceiver.delete(open);
+      if (ofReceiver.size === 0 && this.#open.get(name) === ofReceiver) this.#open.delete(name);
+      resolve(hopped);
+    };
+    response.once('close', whenLeft);
+    if (response.destroyed) whenLeft();
+    outgoing.once('socket', (socket: Socket) => {
+      const connected = () => {
+        isConnected = true;
+        cancel();
+      };
+      if (socket.connecting) socket.once('connect', connected);
+      else connected();
+    });
+    outgoing.on('error', (error) => {
+      if (response.headersSent || response.destroyed) settle({ kind: 'answered' });
+      else settle(isConnected ? { kind: 'lost' } : { kind: 'unsent', because: error.message });
+    });
+    outgoing.once('response', (answer) => {
+      const home = answer.headers[HOME_HEADER];
+      const isProven = signer.isProven(headers, answer);
+      const isRefused = isProven && answer.statusCode === MISDIRECTED && typeof home === 'string';
+      const isUnsent = answer.statusCode === 401;
+      if (isRefused || isUnsent || !isProven) {
+        answer.resume();
+        if (isRefused) settle({ kind: 'refused', home });
+        else settle(isUnsent ? { kind: 'unsent', because: 'it accepts no request of this gateway' } : { kind: 'lost' });
+        return;
+      }
+      response.writeHead(answer.statusCode ?? 502, answeredHeaders(answer));
+      // The first event may come much later.
+      if (answer.headers['content-type']?.startsWith('text/event-stream') === true) response.flushHeaders();
+      // The client learns from a cut connection that the rest is missing.
+      answer.once('close', () => {
+        if (!answer.complete) response.destroy();
+        settle({ kind: 'answered' });
+      });
+      for (const stream of [answer, response]) stream.on('error', () => {});
+      answer.pipe(response);
+    });
+    outgoing.end(body);
+  }
+}
+
+interface SignedGet extends Pick<ToSign, 'to' | 'path'> {
+  readonly signer: RequestSigner;
+  readonly address: string;
+  readonly timeoutMs: number;
+}
+
+/** The gateway has refused a request. */
+export class UnexpectedStatus extends Error {
+  override readonly name = 'UnexpectedStatus';
+  readonly status: number | undefined;
+
+  constructor(status: number | undefined) {
+    super(`it answers HTTP ${status}`);
+    this.status = status;
+  }
+}
+
+/**
+ * Resolves with the text of the answer. Rejects if it is no 200, or is not that of a gateway with the key, and with `NoAnswer` if
+ * it does not come in time.
+ */
+export async function readSigned({ signer, to, address, path, timeoutMs }: SignedGet): Promise<string> {
+  const headers = signer.sign({ to, method: 'GET', path, headers: { host: address } });
+  return await new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    let isConnected = false;
+    const request = send({ ...hostAndPort(address), agent: false, path, headers, signal }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (chunk: string) => {
+        text += chunk;
+        if (text.length > MAX_ANSWER) request.destroy(new Error('the answer is too long'));
+      });
+      answer.once('error', reject);
+      answer.once('end', () => {
+        if (answer.statusCode !== 200) reject(new UnexpectedStatus(answer.statusCode));
+        else if (signer.isProven(headers, answer, text)) resolve(text);
+        else reject(new Error('another program answers'));
+      });
+    });
+    request.once('socket', (socket) =>
+      socket.once('connect', () => {
+        isConnected = true;
+      }),
+    );
+    request.once('error', (error) => {
+      const within = `within ${timeoutMs / 1_000} s`;
+      if (!signal.aborted) reject(error);
+      else reject(isConnected ? new NoAnswer(`no answer ${within}`) : new Error(`no connection ${within}`));
+    });
+    request.end();
+  });
+}
+
+function passedHeaders({ headers }: IncomingMessage): Record<string, string> {
+  const passed = Object.entries(headers).filter(([name]) => PASSED_ON.has(name) || name.startsWith('mcp-'));
+  return Object.fromEntries(passed.map(([name, value]) => [name, [value].flat().join(', ')]));
+}
+
+function answeredHeaders({ headers }: IncomingMessage): Record<string, string | string[]> {
+  const kept = Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name));
+  return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
+
+export interface LeasesOptions {
+  readonly store: Pick<ClusterStore, 'claim' | 'renew' | 'release' | 'read' | 'replace'>;
+  /** The name of this gateway. */
+  readonly self: string;
+  readonly clock: Clock;
+  /** Whether a lease that protects nothing at the moment is kept. */
+  readonly isKept: (name: string) => boolean;
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** Called when a lease cannot be kept. What it protects must have ended after `ms`. `because` is a clause. */
+export type OnLost = (ms: number, because: string) => void;
+
+interface Lease {
+  /** From this time on, another gateway can have the lease. */
+  endsAt: number;
+  readonly listeners: Set<OnLost>;
+}
+
+/** How long a lease lasts after it was renewed, in milliseconds. */
+const LEASE_MS = 15_000;
+const RENEW_MS = 3_000;
+/** Rest of a lease with which it is given up, so that what it protects ends in time, and the part of it that is not used. */
+const [GIVE_UP_MS, SPARE_MS] = [6_000, 1_000];
+
+/** The record that says whether the store has had its leases for as long as one lasts. */
+const MARK = 'leases';
+const COMPLETE = Buffer.from('complete');
+
+/**
+ * The leases of this gateway, each of which one gateway of the cluster has at a time. A lease is renewed until it is released. Its
+ * time is that of the monotonic clock, and begins before the store is asked.
+ */
+export class Leases {
+  readonly #options: LeasesOptions;
+  readonly #held = new Map<string, Lease>();
+  /** Leases for which the store is being asked. */
+  readonly #asked = new Set<string>();
+  /** Number of commands with which leases are being given back. */
+  #releasing = 0;
+  /** Called when no lease is left. */
+  #waiting: (() => void)[] = [];
+  /** A mark that the store had, and when it was first seen. */
+  #mark: { readonly text: string; readonly seenAt: number } | undefined;
+  #cancelRenewal: Cancel | undefined;
+
+  constructor(options: LeasesOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the gateway that has the lease, which is this one if the lease is free. Rejects with `StoreUnavailable`. */
+  async take(name: string): Promise<string> {
+    const { store, self, clock } = this.#options;
+    if (!(await this.#isComplete()))
+      throw new StoreUnavailable(
+        'the store of the cluster is new or has lost its data, so another gateway may still run the server for 15 s',
+      );
+    const askedAt = clock.now();
+    this.#asked.add(name);
+    const holder = await store.claim(name, self, LEASE_MS).finally(() => this.#asked.delete(name));
+    if (holder === self) this.#taken(name, askedAt);
+    else this.#lose(name, TAKEN, 0);
+    return holder;
+  }
+
+  /** Whether this gateway has the lease, or may have got it without knowing that yet, while others know it. */
+  has(name: string): boolean {
+    return this.#held.has(name) || this.#asked.has(name);
+  }
+
+  /** Calls the listener if the lease cannot be kept, until the returned function is called. The lease must have been taken. */
+  onLost(name: string, listener: OnLost): () => void {
+    const lease = this.#held.get(name);
+    if (lease === undefined) listener(0, LATE);
+    lease?.listeners.add(listener);
+    return () => lease?.listeners.delete(listener);
+  }
+
+  /** Gives back the leases that protect nothing, and are not kept. */
+  async releaseUnused(): Promise<void> {
+    const { isKept } = this.#options;
+    const unused = [...this.#held].filter(([name, { listeners }]) => listeners.size === 0 && !isKept(name));
+    if (unused.length > 0) await this.release(...unused.map(([name]) => name));
+  }
+
+  /** Gives leases back, all of them without `name`, because nothing that they protect is left. */
+  async release(...names: readonly string[]): Promise<void> {
+    const { store, self } = this.#options;
+    const released = names.length === 0 ? [...this.#held.keys()] : names.filter((name) => this.#held.has(name));
+    if (released.length === 0) return;
+    for (const name of released) this.#held.delete(name);
+    this.#releasing += 1;
+    await store.release(released, self).catch(ignoreAbsence);
+    this.#releasing -= 1;
+    this.#tellIfNone();
+  }
+
+  /** Resolves when this gateway has no lease, and the store knows that. */
+  async none(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      this.#tellIfNone();
+    });
+  }
+
+  #tellIfNone(): void {
+    if (this.#held.size + this.#releasing === 0) for (const none of this.#waiting.splice(0)) none();
+  }
+
+  #taken(name: string, askedAt: number): void {
+    const endsAt = askedAt + LEASE_MS;
+    const lease = this.#held.get(name);
+    if (lease === undefined) this.#held.set(name, { endsAt, listeners: new Set() });
+    else lease.endsAt = endsAt;
+    if (this.#cancelRenewal === undefined) this.#scheduleRenewal();
+  }
+
+  #scheduleRenewal(): void {
+    this.#cancelRenewal = this.#options.clock.schedule(RENEW_MS, () => {
+      this.#cancelRenewal = undefined;
+      const renewal = this.#renew().finally(() => this.#held.size > 0 && this.#scheduleRenewal());
+      renewal.catch(this.#options.onInternalError);
+    });
+  }
+
+  async #renew(): Promise<void> {
+    const { store, self, clock } = this.#options;
+    const askedAt = clock.now();
+    // After a long pause of this process, another gateway may have the lease already.
+    for (const [name, { endsAt }] of this.#held) if (askedAt >= endsAt) this.#lose(name, LATE);
+    await this.releaseUnused();
+    const names = [...this.#held.keys()];
+    try {
+      const lost = names.length === 0 ? [] : await store.renew(names, self, LEASE_MS);
+      for (const name of lost) this.#lose(name, TAKEN, 0);
+      for (const name of names) if (this.#held.has(name)) this.#taken(name, askedAt);
+    } catch (error) {
+      ignoreAbsence(error);
+      for (const [name, { endsAt }] of this.#held) if (endsAt - clock.now() <= GIVE_UP_MS) this.#lose(name, AWAY);
+    }
+  }
+
+  #lose(name: string, because: string, ms = Number.POSITIVE_INFINITY): void {
+    const lease = this.#held.get(name);
+    if (lease === undefined) return;
+    this.#held.delete(name);
+    const left = Math.max(0, lease.endsAt - SPARE_MS - this.#options.clock.now());
+    for (const listener of lease.listeners) listener(Math.min(ms, left), because);
+    this.#tellIfNone();
+  }
+
+  /**
+   * Whether every lease of the cluster is in the store. A store that has lost its data gets a new mark. The leases count again
+   * after the mark was there for as long as a lease lasts, because each one was renewed or is over then.
+   */
+  async #isComplete(): Promise<boolean> {
+    const { store, clock } = this.#options;
+    const found = await store.read(MARK);
+    if (found !== undefined && COMPLETE.equals(found)) return true;
+    const now = clock.now();
+    if (found === undefined) {
+      const text = randomUUID();
+      if (await store.replace(MARK, undefined, Buffer.from(text))) this.#mark = { text, seenAt: now };
+      return false;
+    }
+    const text = Buffer.from(found).toString();
+    if (this.#mark?.text !== text) this.#mark = { text, seenAt: now };
+    return now - this.#mark.seenAt >= LEASE_MS && (await store.replace(MARK, found, COMPLETE));
+  }
+}
+
+const LATE = 'this gateway could not renew its lease in time';
+const TAKEN = 'another gateway has taken its lease';
+const AWAY = 'the store of the cluster does not answer, and another gateway could run it soon';

@@ -1,0 +1,203 @@
+import { createHash, createHmac } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../../downstream/http/http-client.js';
+import type { ClientAddress } from '../../downstream/http/listener.js';
+import type { Keys } from '../../host/sealed-bytes.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { isSameSeal } from '../../wire/mcp/task-id.js';
+
+/** Header with the facts about a request between gateways, and its signature. */
+export const SIGNATURE_HEADER = 'trunkline-hop';
+/** Paths at which a gateway says that it lives, lists the gateways, and says whether it is the home of the key that follows. */
+export const [PING_PATH, MEMBERS_PATH, HOMES_PATH] = ['/cluster/ping', '/cluster/members', '/cluster/homes/'];
+/** Receiver of a request of a command, which does not know the name of the gateway. It may only ask for the list. */
+export const ANY_RECEIVER = '*';
+
+/** Facts about the request of a client, signed by the gateway that passes the request on. */
+export interface HopFacts {
+  readonly caller: Caller;
+  readonly client: ClientAddress;
+  readonly endpoint?: string | undefined;
+  /** The user or session that has its home at the receiver. */
+  readonly key?: string | undefined;
+}
+
+interface Signed extends Partial<HopFacts> {
+  /** The instances that sign and receive. */
+  readonly from: string;
+  readonly to: string;
+  /** Number of the request among those of this sender to this receiver. */
+  readonly seq: number;
+  /** SHA-256 of the body. */
+  readonly body: string;
+}
+
+export interface ToSign {
+  readonly to: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | undefined;
+  readonly facts?: HopFacts;
+}
+
+/** Headers that Node writes for one connection. A signed hash of the body takes the place of those that say where it ends. */
+const OF_CONNECTION: ReadonlySet<string> = new Set([
+  ...[SIGNATURE_HEADER, 'connection', 'content-length', 'transfer-encoding'],
+]);
+
+/**
+ * Signs requests to other gateways with the key that all of them have. Method, path, headers and body are signed. The name of
+ * the receiver and a number are, too, so that no request can be sent again, to this or another gateway. Answers are signed for
+ * their requests, because another program may listen at the address of a gateway that has ended.
+ */
+export class RequestSigner {
+  readonly #keys: Keys;
+  readonly #from: string;
+  readonly #numbers = new Map<string, number>();
+
+  constructor(keys: Keys, from: string) {
+    this.#keys = keys;
+    this.#from = from;
+  }
+
+  /** Returns the headers of the request with its signature. */
+  sign({ to, method, path, headers, body = NOTHING, facts }: ToSign): Readonly<Record<string, string>> {
+    const seq = (this.#numbers.get(to) ?? 0) + 1;
+    this.#numbers.set(to, seq);
+    const signed: Signed = { ...facts, from: this.#from, to, seq, body: digestOf(body) };
+    const text = Buffer.from(JSON.stringify(signed)).toString('base64url');
+    const mac = macOf(this.#keys[0], [text, method, path, Object.entries(headers).sort(byName)]);
+    return { ...headers, [SIGNATURE_HEADER]: `${text}.${mac}` };
+  }
+
+  /** Whether a gateway with the key gives this answer to the request with these headers. */
+  isProven(
+    request: Readonly<Record<string, string>>,
+    { headers }: Pick<IncomingMessage, 'headers'>,
+    body = '',
+  ): boolean {
+    const proof = String(headers[SIGNATURE_HEADER]);
+    return this.#keys.some((key) => isSameSeal(proof, proofOf(key, request[SIGNATURE_HEADER], body)));
+  }
+}
+
+/** A request whose signature is valid. */
+export interface VerifiedRequest extends Signed {
+  isBody(body: Uint8Array): boolean;
+}
+
+/** Verifies the requests of other gateways, each of which is valid once. */
+export class RequestVerifier {
+  readonly #keys: Keys;
+  readonly #instance: string;
+  /** By sender, the least recently seen first. */
+  readonly #seen = new Map<string, SeenNumbers>();
+
+  constructor(keys: Keys, instance: string) {
+    this.#keys = keys;
+    this.#instance = instance;
+  }
+
+  /** Returns `undefined` if the request was not made for this gateway by one with the key, was altered, or came before. */
+  verify({ method, url, headers, rawHeaders }: IncomingMessage): VerifiedRequest | undefined {
+    const [, text, mac] = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(String(headers[SIGNATURE_HEADER])) ?? [];
+    if (text === undefined || mac === undefined) return undefined;
+    const content = [text, method, url, pairsOf(rawHeaders).sort(byName)];
+    if (!this.#keys.some((key) => isSameSeal(mac, macOf(key, content)))) return undefined;
+    const signed = parseJson(Buffer.from(text, 'base64url').toString());
+    if (!isRecord(signed)) return undefined;
+    const request = signed as unknown as Signed;
+    const isForAny = request.to === ANY_RECEIVER && url === MEMBERS_PATH;
+    if (!isForAny && (request.to !== this.#instance || !this.#isNew(request))) return undefined;
+    return { ...request, isBody: (body) => digestOf(body) === request.body };
+  }
+
+  /** Returns the proof of the answer to a request, for `SIGNATURE_HEADER`. `body` is that of a short answer. */
+  proofFor({ headers }: IncomingMessage, body = ''): string {
+    return proofOf(this.#keys[0], headers[SIGNATURE_HEADER], body);
+  }
+
+  #isNew({ from, seq }: Signed): boolean {
+    const seen = this.#seen.get(from) ?? new SeenNumbers();
+    this.#seen.delete(from);
+    this.#seen.set(from, seen);
+    const [oldest] = this.#seen.keys();
+    if (this.#seen.size > MAX_SENDERS && oldest !== undefined) this.#seen.delete(oldest);
+    return seen.add(seq);
+  }
+}
+
+/** Limit of the senders whose numbers are known: the starts of other gateways during the life of this one. */
+const MAX_SENDERS = 1_000;
+
+/** Requests that may overtake one request. At 10,000 a second, a connection that takes a second to open is overtaken by as many. */
+const WINDOW = 32_768;
+
+/** The numbers that came from one sender. Numbers far below the highest one count as seen. */
+class SeenNumbers {
+  #highest = 0;
+  #bits: Uint8Array | undefined;
+
+  /** Returns whether the number is new. */
+  add(seq: number): boolean {
+    if (!Number.isSafeInteger(seq) || seq <= this.#highest - WINDOW || seq < 1) return false;
+    this.#bits ??= new Uint8Array(WINDOW / 8);
+    const first = Math.max(this.#highest + 1, seq - WINDOW + 1);
+    for (let passed = first; passed <= seq; passed += 1) this.#set(this.#bits, passed, false);
+    this.#highest = Math.max(this.#highest, seq);
+    if (this.#has(this.#bits, seq)) return false;
+    this.#set(this.#bits, seq, true);
+    return true;
+  }
+
+  #has(bits: Uint8Array, seq: number): boolean {
+    const at = seq % WINDOW;
+    return ((bits[at >> 3] ?? 0) & (1 << (at & 7))) !== 0;
+  }
+
+  #set(bits: Uint8Array, seq: number, isSeen: boolean): void {
+    const at = seq % WINDOW;
+    const [byte, mask] = [bits[at >> 3] ?? 0, 1 << (at & 7)];
+    bits[at >> 3] = isSeen ? byte | mask : byte & ~mask;
+  }
+}
+
+function proofOf(key: Uint8Array, request: unknown, body: string): string {
+  return macOf(key, ['answer', request, body]);
+}
+
+/** Signs the text with which a gateway introduces itself in the store. */
+export function signText(keys: Keys, name: string, text: string): string {
+  return `${macOf(keys[0], [name, text])}.${text}`;
+}
+
+/** Returns a signed text; `undefined` if no gateway with the key has written it under this name. */
+export function verifyText(keys: Keys, name: string, signed: string): string | undefined {
+  const at = signed.indexOf('.');
+  const [mac, text] = [signed.slice(0, Math.max(0, at)), signed.slice(at + 1)];
+  return keys.some((key) => isSameSeal(mac, macOf(key, [name, text]))) ? text : undefined;
+}
+
+const NOTHING = new Uint8Array();
+
+function pairsOf(rawHeaders: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase();
+    if (!OF_CONNECTION.has(name)) pairs.push([name, rawHeaders[at + 1] ?? '']);
+  }
+  return pairs;
+}
+
+function byName([one]: readonly string[], [other]: readonly string[]): number {
+  return (one ?? '') < (other ?? '') ? -1 : one === other ? 0 : 1;
+}
+
+function digestOf(body: Uint8Array): string {
+  return createHash('sha256').update(body).digest('base64url');
+}
+
+function macOf(key: Uint8Array, content: unknown): string {
+  return createHmac('sha256', key).update(JSON.stringify(content)).digest('base64url');
+}

@@ -1,0 +1,309 @@
+import { Agent } from 'node:http';
+import { hostAndPort } from '../../config/schema/cluster-address.js';
+import { GATEWAY } from '../../downstream/http/placement.js';
+import { OWN_HEADERS, RequestError } from '../../host/http/send-request.js';
+import type { ChildSpec, RemoteSpec } from '../../spec/server-spec.js';
+import type { RemoteAccess } from '../../upstream/http/access.js';
+import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../../upstream/http/http-dialer.js';
+import type {
+  Dialed,
+  Dialer,
+  DialOutcome,
+  DialTarget,
+  UpstreamConnection,
+  UpstreamListener,
+} from '../../upstream/port.js';
+import { ServerEra } from '../../upstream/server-era.js';
+import { IDLE_MS } from './hop.js';
+import { Leases, type LeasesOptions } from './leases.js';
+import type { RequestSigner } from './signed-request.js';
+import { type ClusterStore, StoreUnavailable } from './store.js';
+
+interface SoleServersOptions extends Omit<LeasesOptions, 'isKept'> {
+  readonly store: LeasesOptions['store'] & Pick<ClusterStore, 'holderOf'>;
+  /** Host and port of this gateway's own peer port. */
+  readonly address: string;
+  /** Returns the host and the port of another gateway; `undefined` if it cannot be reached. */
+  readonly addressOf: (gateway: string) => string | undefined;
+  /** Resolves when it is known whether the gateway can be reached. */
+  readonly known: (gateway: string) => Promise<void>;
+  readonly sign: RequestSigner['sign'];
+  /** Whether another gateway is ready to run servers. */
+  readonly hasOthers: () => boolean;
+}
+
+type SoleTarget = DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
+
+interface Dialers {
+  /** Runs the process here. */
+  readonly processes: Dialer<ChildSpec>;
+  /** Options of a connection to the process at another gateway. */
+  readonly remote: Omit<HttpDialerOptions, 'openAccess' | 'createAgent'>;
+}
+
+type Failed = Extract<DialOutcome, { kind: 'failed' }>;
+
+/** How often a gateway looks whether the process is still where it is connected to, in milliseconds. */
+const LOOK_MS = 2_000;
+
+/**
+ * Servers whose process runs on one gateway of the cluster, the one that has the lease. The others connect to it as to a server
+ * behind a URL. The lease stays with a gateway while the process is idle, or is started again.
+ */
+export class SoleServers {
+  readonly #options: SoleServersOptions;
+  readonly #leases: Leases;
+  /** The processes that run here, by the keys of their servers, with the functions that give them away. */
+  readonly #running = new Map<string, () => void>();
+  /** Keys of the servers that this gateway has given away, and of those that no other gateway is known to run yet. */
+  readonly #given = new Set<string>();
+  readonly #moving = new Set<string>();
+  /** Gateways that servers have left or are about to leave, by the keys of the servers. */
+  readonly #left = new Map<string, string>();
+  #isDraining = false;
+  #isPausing = false;
+  /** Whether the configuration has a server with this key that runs on one gateway only. */
+  isConfigured: (key: string) => boolean = () => true;
+
+  constructor(options: SoleServersOptions) {
+    this.#options = options;
+    const isKept = (name: string) => !this.#isDraining && this.isConfigured(name.slice(LEASE.length));
+    this.#leases = new Leases({ ...options, isKept });
+  }
+
+  /** Where other gateways find the server: here, perhaps after a pause in which they send no calls, or elsewhere. */
+  placeOf(key: string): 'here' | 'moving' | 'elsewhere' {
+    if (!this.#leases.has(leaseOf(key)) || this.#left.get(key) === this.#options.self) return 'elsewhere';
+    return this.#isPausing && this.isMoving ? 'moving' : 'here';
+  }
+
+  /** Whether this gateway waits until it can give a server away, or until another gateway runs it. */
+  get isMoving(): boolean {
+    const isToMove = [...this.#running.keys()].some((key) => !this.#given.has(key));
+    return this.#isDraining && this.#options.hasOthers() && (isToMove || this.#moving.size > 0);
+  }
+
+  /**
+   * Gives each server away as soon as no call is in flight, because this gateway is about to end. The other gateways pause their
+   * calls from time to time, so that such a moment comes.
+   */
+  drain(): void {
+    this.#isDraining = true;
+    this.#giveAway(this.#options.clock.now());
+    this.#leases.releaseUnused().catch(this.#options.onInternalError);
+  }
+
+  #giveAway(drainsSince: number): void {
+    const { clock } = this.#options;
+    this.#isPausing = (clock.now() - drainsSince) % PAUSE.everyMs < PAUSE.ms;
+    for (const giveAway of this.#running.values()) giveAway();
+    if (this.#running.size > 0) clock.schedule(STEP_MS, () => this.#giveAway(drainsSince));
+  }
+
+  /** Runs the process of the server with this key, or connects to it. */
+  dial(key: string, target: SoleTarget, listener: UpstreamListener, dialers: Dialers): Dialed {
+    let dialed: Dialed | undefined;
+    let isEnded = false;
+    const placing = this.#place(key, () => isEnded).finally(() => this.#moving.delete(key));
+    const dialing = placing.then(async (place): Promise<Dialed | Failed> => {
+      if (typeof place !== 'string') return place;
+      const isHere = place === this.#options.self;
+      dialed = isHere
+        ? this.#run(key, target, listener, dialers.processes)
+        : await this.#connect(key, place, target, listener, dialers.remote);
+      return dialed;
+    });
+    return {
+      get pid() {
+        return dialed?.pid;
+      },
+      connection: dialing.then(async (begun) => ('end' in begun ? await begun.connection : begun)),
+      end: async (ladder) => {
+        isEnded = true;
+        const begun = await dialing;
+        if ('end' in begun) await begun.end(ladder);
+      },
+    };
+  }
+
+  /** Gives all leases back. Must be called when no process is left. */
+  async close(): Promise<void> {
+    await this.#leases.release();
+  }
+
+  /** Resolves when this gateway has no lease, so that it needs the store no more. */
+  async closed(): Promise<void> {
+    await this.#leases.none();
+  }
+
+  /** Returns the gateway on which the process runs, or is to run. Waits for a while if the process is about to move. */
+  async #place(key: string, isEnded: () => boolean): Promise<string | Failed> {
+    const { self, store, addressOf, known, hasOthers, clock } = this.#options;
+    const name = leaseOf(key);
+    const waitsUntil = clock.now() + MOVE_MS;
+    try {
+      for (;;) {
+        const mayWait = clock.now() < waitsUntil;
+        const isForOthers = this.#isDraining && mayWait && hasOthers();
+        const holder = await (isForOthers ? store.holderOf(name) : this.#leases.take(name));
+        if (holder !== undefined && holder !== self) await known(holder);
+        if (isEnded()) return failed('it was stopped');
+        const isUnknown = holder === undefined || holder === this.#left.get(key);
+        if (isUnknown && mayWait) await this.#sleep(STEP_MS);
+        else if (holder === self || (holder !== undefined && addressOf(holder) !== undefined)) return holder;
+        else return failed('the gateway on which it runs does not answer');
+      }
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return failed(error.message);
+      throw error;
+    }
+  }
+
+  #run(key: string, target: SoleTarget, listener: UpstreamListener, dialer: Dialer<ChildSpec>): Dialed {
+    const running = dialer.dial(target, listener);
+    let connection: UpstreamConnection | undefined;
+    this.#left.delete(key);
+    this.#running.set(key, () => {
+      if (connection?.inFlight !== 0 || this.#given.has(key) || !this.#options.hasOthers()) return;
+      this.#given.add(key);
+      this.#moving.add(key);
+      this.#left.set(key, this.#options.self);
+      listener.lost('moved', 'another gateway runs it from now on');
+    });
+    const forget = this.#leases.onLost(leaseOf(key), (ms, because) => {
+      void running.end({ termAfterMs: 0, killAfterMs: Math.min(ms, KILL_AFTER_MS) });
+      listener.lost('network', because);
+    });
+    return {
+      pid: running.pid,
+      connection: running.connection.then((outcome) => {
+        if (outcome.kind === 'open') connection = outcome.connection;
+        return outcome;
+      }),
+      end: async (ladder) => {
+        this.#running.delete(key);
+        await running.end(ladder);
+        forget();
+        // Another gateway runs it from now on, or may be able to start it.
+        if (connection === undefined || this.#isDraining) await this.#leases.release(leaseOf(key));
+      },
+    };
+  }
+
+  async #connect(
+    key: string,
+    holder: string,
+    target: SoleTarget,
+    listener: UpstreamListener,
+    remote: Dialers['remote'],
+  ): Promise<Dialed> {
+    const { key: instance, timeouts, restart } = target.spec;
+    const url = `http://${this.#options.addressOf(holder)}/mcp/${encodeURIComponent(key)}`;
+    const spec: RemoteSpec = { kind: 'remote', key: instance, timeouts, restart, url, transport: 'http', headers: {} };
+    // The other gateway translates between the eras.
+    const era = new ServerEra(target.era.begin() ?? 'legacy');
+    const dialer = await openDialer({
+      ...remote,
+      openAccess: () => ({ access: this.#accessTo(holder, key), release() {} }),
+    });
+    target.log.add(`It runs on another gateway of the cluster, ${holder}. Trunkline connects to it there.`);
+    const dialed = dialer.dial(
+      { ...target, spec, era },
+      {
+        ...listener,
+        // The process is not this gateway's, so nothing is its failure here.
+        unfit: (because) => listener.lost('trouble', because),
+        lost: (fault, because) => {
+          // It does not know the session, because it does not run the server any more.
+          if (fault === 'server') this.#left.set(key, holder);
+          listener.lost(fault === 'server' ? 'moved' : fault, because);
+        },
+      },
+    );
+    let isOver = false;
+    let connection: UpstreamConnection | undefined;
+    const mayHold = () => this.#mayHold(key, holder, () => connection?.inFlight ?? 0);
+    const moved = () => listener.lost('moved', 'it does not run on the same gateway any more');
+    this.#watch(mayHold, () => isOver, moved).catch(this.#options.onInternalError);
+    return {
+      pid: undefined,
+      connection: dialed.connection.then((outcome) => {
+        if (outcome.kind === 'open') {
+          connection = outcome.connection;
+          this.#left.delete(key);
+        } else if ((outcome.fault ?? 'server') === 'server') return { ...outcome, fault: 'trouble' };
+        return outcome;
+      }),
+      end: async (ladder) => {
+        isOver = true;
+        await dialed.end(ladder);
+      },
+    };
+  }
+
+  /** Calls `onMoved` when the process may be at another gateway, unless `isOver` by then. */
+  async #watch(mayHold: () => Promise<boolean>, isOver: () => boolean, onMoved: () => void): Promise<void> {
+    do await this.#sleep(LOOK_MS);
+    while (!isOver() && (await mayHold()));
+    if (!isOver()) onMoved();
+  }
+
+  /** Whether another gateway may have the process, or answers calls that it got while it had the process. */
+  async #mayHold(key: string, holder: string, inFlight: () => number): Promise<boolean> {
+    const { store, addressOf } = this.#options;
+    if (addressOf(holder) === undefined) return false;
+    try {
+      return (await store.holderOf(leaseOf(key))) === holder || inFlight() > 0;
+    } catch (error) {
+      // The other gateway ends the process in time, which breaks the connection.
+      if (error instanceof StoreUnavailable) return true;
+      throw error;
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#options.clock.schedule(ms, resolve));
+  }
+
+  #accessTo(holder: string, key: string): RemoteAccess {
+    const { sign, self, address } = this.#options;
+    const { host, port } = hostAndPort(address);
+    const client = { address: host, port };
+    const facts = { caller: { principal: `${GATEWAY}${self}` }, client, endpoint: key };
+    return {
+      headers: async ({ method, url, headers, body }) =>
+        sign({
+          ...{ to: holder, method, path: url.pathname, body, facts },
+          // All headers are signed, so those that every request gets are named here.
+          headers: { ...OWN_HEADERS, ...headers, host: url.host },
+        }),
+      rejected: () => Promise.reject(new RequestError('the other gateway does not accept its signature', false)),
+    };
+  }
+}
+
+/** How often and how long the calls of other gateways pause before this gateway ends. They wait for a longer time than that. */
+const PAUSE = { everyMs: 10_000, ms: 2_000 };
+
+/** Longest wait for another gateway to run a server, and the time between two looks, in milliseconds. */
+const [MOVE_MS, STEP_MS] = [6_000, 200];
+
+/** Longest time from SIGTERM to SIGKILL for a process whose lease ends, in milliseconds. */
+const KILL_AFTER_MS = 4_000;
+
+/** Beginning of the names of the leases. */
+const LEASE = 'p:';
+
+function leaseOf(key: string): string {
+  return `${LEASE}${key}`;
+}
+
+function failed(reason: string): Failed {
+  return { kind: 'failed', reason, fault: 'network' };
+}
+
+/** Loads the code with the first connection to another gateway. */
+async function openDialer(options: Omit<HttpDialerOptions, 'createAgent'>): Promise<HttpDialer> {
+  const { HttpDialer } = await import('../../upstream/http/http-dialer.js');
+  return new HttpDialer({ ...options, createAgent: () => new Agent({ keepAlive: true, timeout: IDLE_MS }) });
+}

@@ -1,0 +1,129 @@
+import { type DestinationStream, type Level, type Logger as PinoLogger, pino } from 'pino';
+import { escapeUnsafe } from '../../wire/json/printable.js';
+import { systemFault } from '../errors/file-error.js';
+import { LogFile } from './log-file.js';
+import { toText } from './log-line.js';
+import type { Redact } from './redact.js';
+
+/** The part of pino's interface that Trunkline uses. */
+export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
+
+type OwnLevel = Exclude<Level, 'trace'>;
+
+export interface LoggerOptions {
+  /** Number of `-v` options: 0 logs warnings and errors, 1 also events, 2 everything. */
+  readonly verbosity: number;
+  /** File to append to, readable by its owner only; stderr when absent. */
+  readonly file?: string;
+  /** Removes secrets; applied to every record. */
+  readonly redact: Redact;
+  /** Gets each record of a log that goes to stderr. */
+  readonly recent?: RecentLog | undefined;
+}
+
+/**
+ * Logs JSON lines to stderr or to a file, and text to a terminal on stderr. Never logs to stdout, which belongs to the
+ * protocol.
+ *
+ * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the
+ * disk is full. Throws when the file cannot be opened.
+ */
+export function createLogger({ verbosity, file, redact, recent }: LoggerOptions): Logger {
+  const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
+  const stream = file === undefined ? toStderr() : toFile(file);
+  const timestamp = () => `,"time":"${new Date().toISOString()}"`;
+  const options = { level, base: null, timestamp };
+  return pino(options, {
+    write: (line) => {
+      const record = cleanRecord(line, redact);
+      const json = escapeUnsafe(JSON.stringify(record));
+      recent?.add(json);
+      stream.write(stream.isTerminal === true ? toText(record) : `${json}\n`);
+    },
+  });
+}
+
+const LEVELS = ['warn', 'info', 'debug'] as const;
+
+interface Destination extends DestinationStream {
+  /** Whether a person reads it, who gets text. */
+  readonly isTerminal?: boolean;
+}
+
+/** One record without secrets. `line` is JSON. */
+function cleanRecord(line: string, redact: Redact): Record<string, unknown> {
+  return JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
+}
+
+/** Limit for records that the host has not read yet; further records are dropped. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+
+function toStderr(): Destination {
+  openStderr();
+  const isTerminal = process.stderr.isTTY === true;
+  let dropped = 0;
+  return {
+    isTerminal,
+    write: (line) => {
+      if (process.stderr.writableLength >= MAX_UNREAD_BYTES) {
+        dropped += 1;
+        return;
+      }
+      const gap = { level: 40, time: new Date().toISOString(), msg: describeGap(dropped) };
+      if (dropped > 0) process.stderr.write(isTerminal ? toText(gap) : `${JSON.stringify(gap)}\n`);
+      dropped = 0;
+      process.stderr.write(line);
+    },
+  };
+}
+
+/** Ignores errors of stderr, because the host has closed its end, or stderr is a file on a full disk, as that of a hub can be. */
+function openStderr(): void {
+  if (!process.stderr.listeners('error').includes(NO_READER)) process.stderr.on('error', NO_READER);
+}
+
+const NO_READER = (): void => {};
+
+function describeGap(lines: number): string {
+  return `${lines} log lines were dropped, because the reader of stderr was too slow`;
+}
+
+function toFile(file: string): Destination {
+  return new LogFile({
+    file,
+    onFault: (error) => {
+      const { reason, hint } = systemFault(error);
+      openStderr();
+      process.stderr.write(`The log file ${file} cannot be written: ${reason}; ${hint}\n`);
+    },
+  });
+}
+
+/** Limit of the kept records, in characters of JSON. */
+const MAX_CHARACTERS = 1024 * 1024;
+
+/** The latest records of a log that goes to stderr, so that `trunkline logs` can print them. Each is a line of JSON. */
+export class RecentLog {
+  readonly #lines: string[] = [];
+  readonly #followers = new Set<(line: string) => void>();
+  #characters = 0;
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  add(line: string): void {
+    this.#lines.push(line);
+    this.#characters += line.length;
+    while (this.#characters > MAX_CHARACTERS) this.#characters -= this.#lines.shift()?.length ?? 0;
+    for (const take of this.#followers) take(line);
+  }
+
+  /** Passes each further record to `take`, until the returned function is called. */
+  follow(take: (line: string) => void): () => void {
+    this.#followers.add(take);
+    return () => {
+      this.#followers.delete(take);
+    };
+  }
+}

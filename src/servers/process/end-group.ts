@@ -1,0 +1,211 @@
+import type { Readable } from 'node:stream';
+import { errorCode } from '../../host/errors/error-text.js';
+import { listPids, statFields } from '../../host/process/processes.js';
+import type { StopLadder } from '../../spec/launch.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import type { SpawnedChild } from './spawn-child.js';
+
+export interface GroupEnd {
+  /** False when a process survived SIGKILL, for example because it is stuck in the kernel. */
+  readonly gone: boolean;
+}
+
+/** Longest wait for the end of the group after SIGKILL. */
+const CONFIRM_MS = 1_000;
+/** Time limit for reading the last output after the group has ended. */
+const DRAIN_MS = 250;
+/** Only the leader reports its exit; the other processes are polled, often at first, since most of them end at once. */
+const FIRST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 100;
+
+const endings = new WeakMap<SpawnedChild, GroupEnding>();
+
+/**
+ * Ends the process group of a child: closes stdin, sends SIGTERM, then SIGKILL, at the times of the ladder, and destroys
+ * the pipes.
+ *
+ * A second call joins the first one, and brings the signals forward if its times are shorter. Resolves at most one second
+ * after SIGKILL is due, and 250 ms later if there is output to read. Never rejects. If the group is still alive, another call
+ * tries again.
+ */
+export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock): Promise<GroupEnd> {
+  let ending = endings.get(child);
+  if (ending === undefined) {
+    ending = new GroupEnding(child, ladder, clock);
+    endings.set(child, ending);
+  } else {
+    ending.hasten(ladder);
+  }
+  return ending.result;
+}
+
+/** The end of processes, step by step, with pauses between them. */
+export abstract class Ending {
+  protected readonly clock: Clock;
+  #wake: () => void = () => {};
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Ends the pause early. */
+  protected wake(): void {
+    this.#wake();
+  }
+
+  protected pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.clock.schedule(delayMs, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+class GroupEnding extends Ending {
+  readonly result: Promise<GroupEnd>;
+  readonly #child: SpawnedChild;
+  readonly #startedAt: number;
+  #termAt: number;
+  #killAt: number;
+  #lastSignal: GroupSignal | undefined;
+  #leaderExited = false;
+  #pauseMs = FIRST_PAUSE_MS;
+
+  constructor(child: SpawnedChild, { termAfterMs, killAfterMs }: StopLadder, clock: Clock) {
+    super(clock);
+    this.#child = child;
+    this.#startedAt = clock.now();
+    this.#termAt = this.#startedAt + termAfterMs;
+    this.#killAt = this.#startedAt + killAfterMs;
+    this.result = this.#run();
+  }
+
+  hasten({ termAfterMs, killAfterMs }: StopLadder): void {
+    this.#termAt = Math.min(this.#termAt, this.#startedAt + termAfterMs);
+    this.#killAt = Math.min(this.#killAt, this.#startedAt + killAfterMs);
+    this.wake();
+  }
+
+  async #run(): Promise<GroupEnd> {
+    this.#child.stdin.end();
+    void this.#child.exit.then(() => {
+      this.#leaderExited = true;
+      this.wake();
+    });
+    while (!this.#isGone()) {
+      const now = this.clock.now();
+      if (now >= this.#killAt + CONFIRM_MS) {
+        endings.delete(this.#child);
+        this.#destroyPipes();
+        return { gone: false };
+      }
+      if (now >= this.#killAt) this.#signal('SIGKILL');
+      else if (now >= this.#termAt) this.#signal('SIGTERM');
+      await this.pause(this.#nextPauseMs(now));
+    }
+    await this.#drain();
+    this.#destroyPipes();
+    return { gone: true };
+  }
+
+  #isGone(): boolean {
+    const { pid } = this.#child;
+    return pid === undefined || (this.#leaderExited && !isGroupAlive(pid));
+  }
+
+  #signal(signal: GroupSignal): void {
+    if (this.#child.pid === undefined || this.#lastSignal === signal) return;
+    this.#lastSignal = signal;
+    this.#pauseMs = FIRST_PAUSE_MS;
+    signalGroup(this.#child.pid, signal);
+  }
+
+  /** Time until the next signal is due, or until the next poll of the group. */
+  #nextPauseMs(now: number): number {
+    const steps = [this.#termAt, this.#killAt, this.#killAt + CONFIRM_MS];
+    const untilStepMs = Math.min(...steps.filter((at) => at > now)) - now;
+    if (!this.#leaderExited) return untilStepMs;
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    return Math.min(pauseMs, untilStepMs);
+  }
+
+  /** Waits until the output is read. A process that left the group can keep the pipes open, so the wait is limited. */
+  async #drain(): Promise<void> {
+    const { stdout, stderr } = this.#child;
+    let cancel: Cancel = () => {};
+    const overdue = new Promise<void>((resolve) => {
+      cancel = this.clock.schedule(DRAIN_MS, resolve);
+    });
+    await Promise.race([overdue, Promise.all([whenClosed(stdout), whenClosed(stderr)])]);
+    cancel();
+  }
+
+  #destroyPipes(): void {
+    const { stdin, stdout, stderr } = this.#child;
+    for (const stream of [stdin, stdout, stderr]) stream.destroy();
+  }
+}
+
+async function whenClosed(stream: Readable): Promise<void> {
+  if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve));
+}
+
+type GroupSignal = 'SIGTERM' | 'SIGKILL';
+
+/**
+ * Sends a signal to every process of a group; does nothing when the group has ended.
+ *
+ * Windows has neither process groups nor signals for console programs: both signals end the process tree of the leader.
+ * The code for Windows is untested.
+ */
+export function signalGroup(pgid: number, signal: GroupSignal): void {
+  if (process.platform === 'win32') {
+    void endProcessTree(pgid);
+    return;
+  }
+  try {
+    process.kill(-pgid, signal);
+  } catch {
+    // ESRCH: the group has ended. EPERM: it belongs to another user. `isGroupAlive` tells them apart.
+  }
+}
+
+async function endProcessTree(pid: number): Promise<void> {
+  const { execa } = await import('execa');
+  await execa('taskkill', ['/PID', String(pid), '/T', '/F'], { reject: false, stdio: 'ignore' });
+}
+
+/**
+ * Whether a group has processes that still run. Zombies do not count, because in a container whose first process does
+ * not reap orphans they stay forever.
+ *
+ * On Windows only the leader is checked. That path is untested.
+ */
+export function isGroupAlive(pgid: number): boolean {
+  try {
+    process.kill(process.platform === 'win32' ? pgid : -pgid, 0);
+  } catch (error) {
+    // EPERM: there is a process, and it belongs to another user.
+    return errorCode(error) === 'EPERM';
+  }
+  return process.platform !== 'linux' || hasLivingMember(pgid);
+}
+
+function hasLivingMember(pgid: number): boolean {
+  try {
+    // Starts with the highest pid, since a running group was most likely started recently.
+    return listPids().findLast((pid) => isLivingMember(pid, pgid)) !== undefined;
+  } catch {
+    // /proc cannot be read (no free descriptors, not mounted): trust the kernel's answer to the signal.
+    return true;
+  }
+}
+
+function isLivingMember(pid: string, pgid: number): boolean {
+  const [state, , pgrp] = statFields(pid);
+  return Number(pgrp) === pgid && state !== 'Z' && state !== 'X';
+}

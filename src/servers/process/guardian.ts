@@ -1,0 +1,352 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import { FAMILY_PREFIX } from './environment.js';
+
+/** The program of the guardian process. */
+export interface GuardianProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+interface GuardianOptions {
+  readonly clock: Clock;
+  /** Called when the guardian process cannot be started or has ended; once for a series of failures. */
+  readonly onTrouble: (trouble: string) => void;
+  readonly program?: GuardianProgram;
+}
+
+/** Delay before a restart of the guardian process; doubles with each failure in a row. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 60_000;
+/** A guardian process that ran this long ends the series of failures. */
+const STABLE_AFTER_MS = 10_000;
+/** Longest wait of `close` for a guardian process that has nothing left to do. */
+const FAREWELL_MS = 300;
+
+/**
+ * Starts the guardian process, and registers the process groups and the marks of their families with it. So no process
+ * outlives the gateway, even if the gateway is killed. The guardian process has its own session. It reads a pipe from the
+ * gateway, and ends all registered groups and families when the pipe closes.
+ *
+ * It starts before the first group and is restarted when it ends. No method but `close` waits for it, and none throws.
+ */
+export class Guardian {
+  readonly #options: GuardianOptions;
+  readonly #program: GuardianProgram;
+  readonly #groups = new Set<number>();
+  readonly #marks = new Set<string>();
+  #process: ChildProcess | undefined;
+  #startedAt = 0;
+  #troubles = 0;
+  /** Cancels the planned restart of the guardian process. */
+  #cancelStart: Cancel | undefined;
+  #isClosed = false;
+
+  constructor(options: GuardianOptions) {
+    this.#options = options;
+    this.#program = options.program ?? guardianProgram(process.platform);
+  }
+
+  /** The pid of the guardian process while it runs. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /**
+   * Must be called right before a process with this mark in its environment is spawned: if the gateway is killed before
+   * `add`, the guardian process finds it by the mark.
+   */
+  addFamily(mark: string): void {
+    this.#marks.add(mark);
+    this.#tell(`+f${mark}\n`);
+    this.#ensure();
+  }
+
+  /** Must be called when no process with this mark is left, or when they may outlive the gateway. */
+  removeFamily(mark: string): void {
+    this.#marks.delete(mark);
+    this.#tell(`-f${mark}\n`);
+  }
+
+  /** Must be called as soon as the group exists. */
+  add(pgid: number): void {
+    this.#groups.add(pgid);
+    this.#tell(`+${pgid}\n`);
+    this.#ensure();
+  }
+
+  /** Must be called when the group has ended, because the system can reuse its id from then on. */
+  remove(pgid: number): void {
+    this.#groups.delete(pgid);
+    this.#tell(`-${pgid}\n`);
+  }
+
+  /** Ends the guardian process, which first ends all registered groups and families. Resolves within 300 ms. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelStart?.();
+    const guardian = this.#process;
+    if (guardian === undefined) return;
+    guardian.stdin?.end();
+    // A guardian process that still ends processes must not delay the exit of the gateway.
+    if (this.#isNeeded()) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#options.clock.schedule(FAREWELL_MS, resolve);
+      guardian.once('exit', () => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  #isNeeded(): boolean {
+    return this.#groups.size + this.#marks.size > 0;
+  }
+
+  /** Starts the guardian process at once, because a group that it does not know is lost when the gateway is killed. */
+  #ensure(): void {
+    if (this.#process === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
+  }
+
+  #tell(line: string): void {
+    const { stdin } = this.#process ?? {};
+    if (stdin?.writable) stdin.write(line);
+  }
+
+  #start(): void {
+    this.#startedAt = this.#options.clock.now();
+    let guardian: ChildProcess;
+    try {
+      guardian = this.#spawn();
+    } catch (error) {
+      this.#recover(String(error));
+      return;
+    }
+    this.#process = guardian;
+    const ended = (reason: string) => {
+      if (this.#process === guardian) this.#recover(reason);
+    };
+    guardian.on('error', (error) => ended(error.message));
+    guardian.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`));
+    // Without free descriptors there are no streams, only an `error` event. A broken pipe is ignored, because `exit` follows.
+    guardian.stdin?.on('error', () => {});
+    guardian.unref();
+  }
+
+  #spawn(): ChildProcess {
+    const { command, args } = this.#program;
+    // Known marks and groups are arguments, because the pipe would lose them if the gateway were killed right after this spawn.
+    const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...[...this.#groups].map((pgid) => `+${pgid}`)];
+    return spawn(command, [...args, ...known], {
+      // PATH is for `sleep`; Windows needs its whole environment to find programs.
+      env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
+      cwd: '/',
+      // The guardian process inherits nothing but the pipe.
+      stdio: ['pipe', 'ignore', 'ignore'],
+      // A session of its own: Ctrl-C and signals to the gateway's group do not reach it.
+      detached: true,
+      windowsHide: true,
+    });
+  }
+
+  #recover(reason: string): void {
+    this.#process = undefined;
+    if (this.#isClosed) return;
+    if (this.#options.clock.now() - this.#startedAt >= STABLE_AFTER_MS) this.#troubles = 0;
+    if (this.#troubles === 0) this.#options.onTrouble(reason);
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#troubles, LONGEST_PAUSE_MS);
+    this.#troubles += 1;
+    this.#cancelStart = this.#options.clock.schedule(pauseMs, () => {
+      this.#cancelStart = undefined;
+      if (this.#isNeeded()) this.#start();
+    });
+  }
+}
+
+/** The program for a platform, as in `process.platform`. Groups and marks are added after its last argument, the pid. */
+export function guardianProgram(platform: string): GuardianProgram {
+  const owner = ['trunkline-guardian', String(process.pid)];
+  if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };
+  const shell = platform === 'android' ? '/system/bin/sh' : '/bin/sh';
+  return { command: shell, args: ['-c', posixGuardian(platform), ...owner] };
+}
+
+/**
+ * The guardian on POSIX systems: a shell script, since a shell needs little memory and exists everywhere.
+ *
+ * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has
+ * ended), first as arguments and then one per line on stdin. The end of stdin means that the gateway has ended: every
+ * registered group and every process that bears a registered mark gets SIGTERM, and SIGKILL two seconds later if any of
+ * them is still alive. Incomplete lines are ignored, and so are the numbers 0 and 1, which would signal the script's own
+ * group and every process. Signals are sent by `kill -s`, since `kill -TERM -- -1234` silently does nothing in dash.
+ *
+ * `platform` is as in `process.platform`.
+ */
+function posixGuardian(platform: string): string {
+  return `
+trap '' HUP INT QUIT TERM PIPE
+known=' '
+note() {
+  item=\${1#[+-]}
+  case $item in '' | *[!0-9a-f]* | 0* | 1) return ;; esac
+  case $1 in
+    +*) known="$known$item " ;;
+    -*) case $known in *" $item "*) known="\${known%% $item *} \${known#* $item }" ;; esac ;;
+  esac
+}
+
+# The first argument is the pid of the gateway, for people who list the processes.
+shift
+for line do note "$line"; done
+while IFS= read -r line; do note "$line"; done
+
+groups=
+marks=
+for item in $known; do
+  case $item in
+    f*) marks="$marks -e ${FAMILY_PREFIX}\${item#f}=1" ;;
+    *[!0-9]*) ;;
+    *) groups="$groups $item" ;;
+  esac
+done
+${platform === 'darwin' ? FIND_BY_PS : FIND_IN_PROC}
+# Signals the processes with a mark; those of a process group get the signal of their group.
+# SIGTERM is sent to each once. Fails if there is no process to signal. The start time tells a process from a later one with
+# the same pid.
+signal_families() {
+  found=1
+  if [ -z "$marks" ]; then return 1; fi
+  for pid in $(list_candidates); do
+    describe "$pid"
+    case $state in '' | Z* | X*) continue ;; esac
+    case "$groups " in *" $pgrp "*) continue ;; esac
+    first_start=$start
+    has_mark "$pid" || continue
+    describe "$pid"
+    if [ "$start" != "$first_start" ]; then continue; fi
+    found=0
+    case "$1$told" in TERM*" $pid/$start "*) continue ;; esac
+    kill -s "$1" -- "$pid"
+    told="$told$pid/$start "
+  done 2>/dev/null
+  return "$found"
+}
+told=' '
+signal_groups() {
+  for group in $groups; do kill -s "$1" -- "-$group"; done 2>/dev/null
+}
+is_group_left() {
+  for group in $groups; do
+    if kill -s 0 -- "-$group"; then return 0; fi
+  done 2>/dev/null
+  return 1
+}
+pause() {
+  sleep 0.1 2>/dev/null || sleep 1
+}
+
+if [ -z "$groups$marks" ]; then exit 0; fi
+# A process that is being spawned may not have its mark yet, so one search that finds nothing is not enough.
+if [ -n "$marks" ]; then searches=4; else searches=1; fi
+signal_groups TERM
+sleep 2 &
+timer=$!
+searched=0
+quiet=0
+family_left=
+while kill -s 0 "$timer" 2>/dev/null; do
+  if is_group_left; then group_left=yes; else group_left=; fi
+  # While only groups are left, there is nothing to search for.
+  if [ "$searched" -lt "$searches" ] || [ -n "$family_left" ] || [ -z "$group_left" ]; then
+    if signal_families TERM; then family_left=yes; else family_left=; fi
+    searched=$((searched + 1))
+  fi
+  if [ -n "$group_left$family_left" ]; then quiet=0; else quiet=$((quiet + 1)); fi
+  if [ "$quiet" -ge "$searches" ]; then
+    kill -s KILL "$timer"
+    exit 0
+  fi
+  pause
+done
+signal_groups KILL
+# Ends after two searches in a row that find nothing. The last search of the loop above counts. After a search that finds
+# processes, the next one follows at once, because these may start others.
+tries=100
+while [ "$tries" -gt 0 ]; do
+  if signal_families KILL; then
+    family_left=yes
+  elif [ -z "$family_left" ]; then
+    exit 0
+  else
+    family_left=
+    pause
+  fi
+  tries=$((tries - 1))
+done
+`;
+}
+
+/**
+ * Finds the processes that bear a mark in /proc. `grep` reads every environment, and `has_mark` compares whole variables. The
+ * grep of BusyBox can be built to stop at a null byte, as in Alpine; then every process is a candidate.
+ */
+const FIND_IN_PROC = `
+if printf 'a\\0b\\n' | grep -q b; then can_grep=yes; else can_grep=; fi
+list_candidates() {
+  if [ -n "$can_grep" ]; then set -- $(grep -ls $marks /proc/[0-9]*/environ); else set -- /proc/[0-9]*/environ; fi
+  for file do
+    file=\${file#/proc/}
+    echo "\${file%/environ}"
+  done
+}
+has_mark() {
+  tr '\\0' '\\n' <"/proc/$1/environ" | grep -qxF $marks
+}
+# Sets state, pgrp and start; they are empty if the process has ended. The name of the program may contain any character.
+describe() {
+  stat=
+  while IFS= read -r line || [ -n "$line" ]; do stat="$stat$line "; done <"/proc/$1/stat"
+  set -- \${stat##*) }
+  state=$1
+  pgrp=$3
+  start=\${20}
+}
+`;
+
+/** The same with `ps`, which prints the environment after the command line on macOS. Untested. */
+const FIND_BY_PS = `
+list_candidates() {
+  ps -A -E -ww -o pid= -o command= | grep -F $marks | while read -r pid rest; do echo "$pid"; done
+}
+has_mark() {
+  ps -E -ww -o command= -p "$1" | grep -qF $marks
+}
+describe() {
+  set -- $(LC_ALL=C ps -o stat= -o pgid= -o lstart= -p "$1")
+  state=$1
+  pgrp=$2
+  start="$3-$4-$5-$6-$7"
+}
+`;
+
+/**
+ * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. Windows has no signal for
+ * this, so a console program can only be asked to end by closing the program's stdin. Untested on Windows.
+ */
+const WINDOWS_GUARDIAN = `
+const pids = new Set();
+for (const signal of ['SIGINT', 'SIGBREAK', 'SIGHUP', 'SIGTERM']) process.on(signal, () => {});
+const note = (line) => {
+  const [, sign, pid] = /^([+-])([1-9][0-9]*)$/.exec(line) ?? [];
+  if (sign === '+') pids.add(pid);
+  else pids.delete(pid);
+};
+process.argv.slice(3).forEach(note);
+require('node:readline')
+  .createInterface({ input: process.stdin })
+  .on('line', note)
+  .on('close', () => {
+    const options = { stdio: 'ignore', windowsHide: true };
+    for (const pid of pids) require('node:child_process').spawn('taskkill', ['/PID', pid, '/T', '/F'], options);
+  });
+`;

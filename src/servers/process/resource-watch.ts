@@ -1,0 +1,380 @@
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
+import { listPids, runPs, statFields } from '../../host/process/processes.js';
+import type { ResourceLimits } from '../../spec/server-rules.js';
+import { describeBytes } from '../../wire/json/printable.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
+
+/** Usage of all processes of one server together. */
+export interface GroupUsage {
+  /** Resident memory. If the PSS was read, memory that several of the processes share counts once. */
+  readonly memoryBytes: number;
+  /** Processes that run. */
+  readonly processes: number;
+  /** Processor time of the processes that run, in milliseconds. */
+  readonly cpuMs: number;
+}
+
+/** A process group of a server. */
+interface WatchedGroup {
+  /** The pid of the leader, which is the id of the group. */
+  readonly pid: number;
+  /** The limits that apply now. */
+  limits(): ResourceLimits;
+  /** Called when the group has exceeded a limit in two readings in a row. `reason` is a phrase with its usage. */
+  onExceeded(reason: string): void;
+}
+
+/** Usage of a group at the latest reading. */
+interface UsageReading extends GroupUsage {
+  /** Share of one processor since the reading before; can exceed 1. Absent after the first reading. */
+  readonly cpuShare?: number;
+}
+
+interface ResourceWatchOptions {
+  readonly clock: Clock;
+  readonly readUsage: typeof readUsage;
+  /** Called once if there are limits and the usage of the groups cannot be read. */
+  readonly onUnreadable: (error: unknown) => void;
+}
+
+/** Time between two readings while a group has limits. */
+const READ_EVERY_MS = 5_000;
+/** A reading on request is good for this long. */
+const FRESH_MS = 1_000;
+/** An older reading is too old to compute a CPU share from. */
+const STALE_MS = 60_000;
+/** Time between two readings that are made to compute a CPU share. */
+const PAIR_MS = 100;
+const READINGS_TO_EXCEED = 2;
+
+interface Watched {
+  readonly group: WatchedGroup;
+  reading: UsageReading | undefined;
+  readAt: number;
+  /** Readings in a row that exceeded a limit. */
+  excesses: number;
+  /** The reading on request that is under way. */
+  refreshing: Promise<void> | undefined;
+}
+
+/**
+ * Reads the usage of the process groups of servers, and reports the groups that exceed their limits.
+ *
+ * Reads a group on request, and all groups with limits together every 5 s.
+ */
+export class ResourceWatch {
+  readonly #options: ResourceWatchOptions;
+  readonly #watched = new Map<number, Watched>();
+  #cancel: Cancel | undefined;
+  #isChecking = false;
+  #wasUnreadable = false;
+
+  constructor(options: ResourceWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Watches a group until the returned function is called. */
+  add(group: WatchedGroup): () => void {
+    const never = Number.NEGATIVE_INFINITY;
+    const watched: Watched = { group, reading: undefined, readAt: never, excesses: 0, refreshing: undefined };
+    this.#watched.set(group.pid, watched);
+    this.#plan();
+    return () => {
+      if (this.#watched.get(group.pid) === watched) this.#watched.delete(group.pid);
+      this.#plan();
+    };
+  }
+
+  /** The limits of some groups may be different from now on. */
+  limitsChanged(): void {
+    this.#plan();
+  }
+
+  /** Usage of a group at the latest reading; `undefined` if it was not read yet. */
+  readingOf(pid: number): UsageReading | undefined {
+    return this.#watched.get(pid)?.reading;
+  }
+
+  /** Reads groups now, together, and twice if that is needed to know their use of the processor. Never rejects. */
+  async refresh(...pids: readonly number[]): Promise<void> {
+    const all = pids.flatMap((pid) => this.#watched.get(pid) ?? []);
+    const others = all.filter(({ refreshing }) => refreshing === undefined);
+    const reading = this.#refresh(others).finally(() => {
+      for (const watched of others) watched.refreshing = undefined;
+    });
+    for (const watched of others) watched.refreshing = reading;
+    await Promise.all(all.map(({ refreshing }) => refreshing));
+  }
+
+  /**
+   * Reads all groups at once and keeps no reading. Memory that several processes share counts more than once, unless
+   * `countsSharedOnce` is set, which costs as much as a reading on request. Never rejects.
+   */
+  async readAll({ countsSharedOnce = false } = {}): Promise<ReadonlyMap<number, GroupUsage>> {
+    const lookCloselyAboveBytes = countsSharedOnce ? 0 : Number.POSITIVE_INFINITY;
+    const requests = [...this.#watched.keys()].map((pid) => ({ pid, lookCloselyAboveBytes }));
+    if (requests.length === 0) return NO_USAGE;
+    return (await this.#options.readUsage(requests).catch(() => undefined)) ?? NO_USAGE;
+  }
+
+  async #refresh(all: readonly Watched[]): Promise<void> {
+    const { clock } = this.#options;
+    const now = clock.now();
+    const old = all.filter(({ readAt }) => now - readAt >= FRESH_MS);
+    const stale = old.filter(({ readAt }) => now - readAt > STALE_MS);
+    if (stale.length > 0) {
+      await this.#read(stale, true);
+      await new Promise<void>((resolve) => {
+        clock.schedule(PAIR_MS, resolve);
+      });
+    }
+    if (old.length > 0) await this.#read(old, true);
+  }
+
+  get #limited(): Watched[] {
+    return [...this.#watched.values()].filter(({ group }) => hasLimits(group.limits()));
+  }
+
+  /** Sets the timer if there are limits, and cancels it if there are none. */
+  #plan(): void {
+    // The check plans the next one at its end.
+    if (this.#isChecking) return;
+    if (this.#limited.length === 0) {
+      this.#cancel?.();
+      this.#cancel = undefined;
+    } else {
+      this.#cancel ??= this.#options.clock.schedule(READ_EVERY_MS, () => void this.#check());
+    }
+  }
+
+  async #check(): Promise<void> {
+    this.#cancel = undefined;
+    this.#isChecking = true;
+    try {
+      for (const watched of await this.#read(this.#limited, false))
+        if (this.#watched.get(watched.group.pid) === watched) judge(watched);
+    } finally {
+      this.#isChecking = false;
+      this.#plan();
+    }
+  }
+
+  /** Reads groups, closely or only above their limits. Returns the groups that could be read. */
+  async #read(all: readonly Watched[], isClose: boolean): Promise<readonly Watched[]> {
+    const { clock, readUsage, onUnreadable } = this.#options;
+    const requests = all.map(({ group: { pid, limits } }) => {
+      return { pid, lookCloselyAboveBytes: isClose ? 0 : (limits().memoryBytes ?? Number.POSITIVE_INFINITY) };
+    });
+    let unreadable: unknown;
+    const usages = await readUsage(requests).catch((error: unknown) => {
+      unreadable = error;
+      return undefined;
+    });
+    if (usages === undefined && !this.#wasUnreadable && this.#limited.length > 0) {
+      this.#wasUnreadable = true;
+      onUnreadable(unreadable);
+    }
+    const now = clock.now();
+    return all.filter((watched) => {
+      const usage = usages?.get(watched.group.pid);
+      if (usage !== undefined) note(watched, usage, now);
+      return usage !== undefined;
+    });
+  }
+}
+
+const NO_USAGE: ReadonlyMap<number, GroupUsage> = new Map();
+
+function hasLimits({ memoryBytes, processes }: ResourceLimits): boolean {
+  return memoryBytes !== undefined || processes !== undefined;
+}
+
+function note(watched: Watched, usage: GroupUsage, now: number): void {
+  const { reading, readAt } = watched;
+  // Processes that have ended take their time with them.
+  const usedMs = reading === undefined ? 0 : Math.max(0, usage.cpuMs - reading.cpuMs);
+  const isComparable = reading !== undefined && now > readAt;
+  watched.reading = isComparable ? { ...usage, cpuShare: usedMs / (now - readAt) } : usage;
+  watched.readAt = now;
+}
+
+function judge(watched: Watched): void {
+  const { group, reading } = watched;
+  const excesses = reading === undefined ? [] : excessesOf(reading, group.limits());
+  watched.excesses = excesses.length === 0 ? 0 : watched.excesses + 1;
+  if (watched.excesses < READINGS_TO_EXCEED) return;
+  watched.excesses = 0;
+  group.onExceeded(excesses.join('; '));
+}
+
+function excessesOf({ memoryBytes, processes }: GroupUsage, limits: ResourceLimits): string[] {
+  const { memoryBytes: maxBytes = Number.POSITIVE_INFINITY, processes: max = Number.POSITIVE_INFINITY } = limits;
+  const memory = `it used ${describeBytes(memoryBytes)} of memory, limit ${describeBytes(maxBytes)}`;
+  return [
+    ...(memoryBytes > maxBytes ? [memory] : []),
+    ...(processes > max ? [`it ran ${processes} processes, limit ${max}`] : []),
+  ];
+}
+
+/** A process group whose usage is wanted. */
+export interface UsageRequest {
+  /** The pid of the leader, which is the id of the group. */
+  readonly pid: number;
+  /**
+   * If several processes together have more resident memory than this, what they share is counted once. That costs up
+   * to 30 ms of processor time for each GiB.
+   */
+  readonly lookCloselyAboveBytes: number;
+}
+
+/** Reads the usage of process groups; `undefined` if the system does not provide it. Leaves out groups that have ended. */
+export async function readUsage(
+  requests: readonly UsageRequest[],
+): Promise<ReadonlyMap<number, GroupUsage> | undefined> {
+  const table = await readProcessTable();
+  if (table === undefined) return undefined;
+  const members = membersOf(new Set(requests.map(({ pid }) => pid)), table);
+  const usages = new Map<number, GroupUsage>();
+  for (const { pid, lookCloselyAboveBytes } of requests) {
+    const usage = await usageOf(members.get(pid) ?? [], lookCloselyAboveBytes);
+    if (usage.processes > 0) usages.set(pid, usage);
+  }
+  return usages;
+}
+
+async function usageOf(members: readonly TableRow[], lookCloselyAboveBytes: number): Promise<GroupUsage> {
+  const resident = await memoryOfAll(members, 'resident');
+  const isShared = members.length > 1 && resident > lookCloselyAboveBytes;
+  return {
+    memoryBytes: isShared ? await memoryOfAll(members, 'proportional') : resident,
+    processes: members.length,
+    cpuMs: members.reduce((sum, { cpuMs }) => sum + cpuMs, 0),
+  };
+}
+
+async function memoryOfAll(members: readonly TableRow[], kind: MemoryKind): Promise<number> {
+  let sum = 0;
+  for (const { pid, residentBytes } of members) {
+    sum += residentBytes ?? (await memoryOf(pid, kind)) ?? (await memoryOf(pid, 'resident')) ?? 0;
+  }
+  return sum;
+}
+
+/** One process of the machine. */
+interface TableRow {
+  readonly pid: number;
+  readonly ppid: number;
+  readonly pgid: number;
+  readonly cpuMs: number;
+  /** Resident memory, where the table of processes has it. */
+  readonly residentBytes?: number;
+}
+
+/**
+ * Finds the processes of each group: its members, and their descendants that have left the group. A process that has
+ * left the group belongs to nobody once its parent has ended.
+ */
+export function membersOf(
+  pgids: ReadonlySet<number>,
+  rows: readonly TableRow[],
+): ReadonlyMap<number, readonly TableRow[]> {
+  const byPid = new Map(rows.map((row) => [row.pid, row]));
+  const groups = new Map<number, TableRow[]>([...pgids].map((pgid) => [pgid, []]));
+  for (const row of rows) groups.get(groupOf(row, pgids, byPid) ?? -1)?.push(row);
+  return groups;
+}
+
+/** The innermost of the groups that the process or one of its ancestors is in. */
+function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<number, TableRow>): number | undefined {
+  const seen = new Set<number>();
+  // The table is not read at one instant, so a reused pid can make a cycle.
+  for (let each: TableRow | undefined = row; each !== undefined && !seen.has(each.pid); each = byPid.get(each.ppid)) {
+    if (pgids.has(each.pgid)) return each.pgid;
+    seen.add(each.pid);
+  }
+  return undefined;
+}
+
+/** Way to count the memory of one process. `proportional`: a page that several processes share counts in parts. */
+type MemoryKind = 'resident' | 'proportional';
+
+/** /proc counts processor time in units of `USER_HZ`, 100 a second, whatever the tick rate of the kernel is. */
+const TICK_MS = 10;
+/** Files of /proc that are read without a pause, in about one millisecond. */
+const SLICE = 32;
+
+/**
+ * All processes that run on this machine, without zombies; `undefined` on Windows. Rejects if the table cannot be read.
+ *
+ * On Linux /proc is read, in slices between which other work can run. On other systems, one `ps` lists the processes.
+ */
+export async function readProcessTable(): Promise<readonly TableRow[] | undefined> {
+  if (process.platform === 'win32') return undefined;
+  return process.platform === 'linux'
+    ? await readProc()
+    : parsePs(await runPs('-A', '-o', 'pid=,ppid=,pgid=,rss=,stat=,time='));
+}
+
+/**
+ * The memory of a process on Linux; `undefined` elsewhere, after its end, or if it belongs to another user. For the
+ * proportional memory the kernel visits each page, which takes 30 ms for 1 GiB, so the file is read off the event loop.
+ */
+export async function memoryOf(pid: number, kind: MemoryKind): Promise<number | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const [file, pattern] = MEMORY[kind];
+  try {
+    const path = `/proc/${pid}/${file}`;
+    // The kernel knows the resident memory at once, and a thread would cost more than the reading.
+    return parseMemory(kind === 'resident' ? readFileSync(path, 'utf8') : await readFile(path, 'utf8'), pattern);
+  } catch {
+    // It has ended, belongs to another user, or the kernel is older than the file.
+    return undefined;
+  }
+}
+
+const MEMORY = {
+  resident: ['status', /^VmRSS:\s+(\d+) kB$/m],
+  proportional: ['smaps_rollup', /^Pss:\s+(\d+) kB$/m],
+} as const;
+
+function parseMemory(text: string, pattern: RegExp): number | undefined {
+  const [, kib] = pattern.exec(text) ?? [];
+  return kib === undefined ? undefined : Number(kib) * 1024;
+}
+
+async function readProc(): Promise<readonly TableRow[]> {
+  const rows: TableRow[] = [];
+  for (const [index, pid] of listPids().entries()) {
+    if (index % SLICE === SLICE - 1) await setImmediate();
+    const row = toRow(pid, statFields(pid));
+    if (row !== undefined) rows.push(row);
+  }
+  return rows;
+}
+
+/** Reads the fields of /proc/PID/stat after the name. `undefined` for a process that has ended. */
+export function toRow(pid: string, fields: readonly string[]): TableRow | undefined {
+  const [state, ppid, pgid] = fields;
+  if (state === undefined || state === 'Z' || state === 'X') return undefined;
+  // Fields 14 to 17: time in user mode and in the kernel, of the process and of its children that have ended.
+  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  return { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), cpuMs: ticks * TICK_MS };
+}
+
+/** Reads what `ps -A -o pid=,ppid=,pgid=,rss=,stat=,time=` prints: memory in KiB, times as `[[days-]hours:]minutes:seconds`. */
+export function parsePs(text: string): readonly TableRow[] {
+  return text.split('\n').flatMap((line) => {
+    const [pid, ppid, pgid, rss, state = 'Z', time = ''] = line.trim().split(/\s+/);
+    if (pid === '' || state.startsWith('Z')) return [];
+    const row = { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), residentBytes: Number(rss) * 1024 };
+    return [{ ...row, cpuMs: parsePsTime(time) }];
+  });
+}
+
+function parsePsTime(time: string): number {
+  const [clock = '', days = '0'] = time.split('-').reverse();
+  const seconds = clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
+  return Math.round((seconds + Number(days) * 86_400) * 1000);
+}

@@ -1,0 +1,162 @@
+import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { Server } from 'node:net';
+import { PassThrough, type Readable, Writable } from 'node:stream';
+import spawn from 'cross-spawn';
+import { errorCode } from '../../host/errors/error-text.js';
+import type { ChildExit } from '../../spec/launch.js';
+import type { ChildSpec } from '../../spec/server-spec.js';
+
+/** Program to run. `env` is the child's whole environment, because it inherits nothing. */
+export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {
+  /** Whether the command is a line for the shell of the system. */
+  readonly isShell?: boolean;
+  /** Contents that the program reads from the descriptors 3, 4 and so on. */
+  readonly inputs?: readonly Uint8Array[];
+  /**
+   * Takes the listening socket that the program sends over a channel of Node, whose descriptor follows those of `inputs`. The
+   * channel is closed then.
+   */
+  readonly onListener?: (listener: Server) => void;
+}
+
+/** Exactly one of these is called, once, and never before `spawnChild` has returned. */
+export interface SpawnListeners {
+  onSpawnError(error: SpawnError): void;
+  /** The leader has ended. There can be unread output, and other processes of the group can still run. */
+  onExit(exit: ChildExit): void;
+}
+
+/** A running child, the leader of its own process group. */
+export interface SpawnedChild {
+  /** The pid of the leader and id of the group; undefined when nothing was spawned. */
+  readonly pid: number | undefined;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves when `onExit` is called; without code and signal when nothing was spawned. Never rejects. */
+  readonly exit: Promise<ChildExit>;
+}
+
+/** Starts a process. All children are started here. Never throws. */
+export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
+  const { subprocess, failure } = spawnProcess(request);
+  const { pid, stdin, stdout, stderr } = subprocess ?? closedStreams();
+  // Without a listener, the error of a broken pipe would end the gateway.
+  for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
+  const exit = new Promise<ChildExit>((resolve) => {
+    const onEnded = (childExit: ChildExit) => {
+      onExit(childExit);
+      resolve(childExit);
+    };
+    // Not `close`, because a grandchild that keeps stdout open would delay it.
+    subprocess?.on('exit', (code, signal) => onEnded({ code, signal }));
+    // On Windows, cross-spawn emits `error` instead of `exit` if cmd.exe does not find the command. Untested.
+    subprocess?.on('error', () => onEnded({ code: 1, signal: null }));
+    void failure?.then((cause) => {
+      onSpawnError(toSpawnError(cause, request));
+      resolve({ code: null, signal: null });
+    });
+  });
+  return { pid, stdin, stdout, stderr, exit };
+}
+
+interface Spawning {
+  readonly subprocess?: ChildProcessWithoutNullStreams;
+  /** Resolves with the cause if nothing was spawned. */
+  readonly failure?: Promise<unknown>;
+}
+
+function spawnProcess(request: SpawnRequest): Spawning {
+  const { command, args, cwd, env, isShell = false, inputs = [], onListener } = request;
+  try {
+    const subprocess = spawn(command, args, {
+      cwd,
+      env,
+      stdio: ['pipe', 'pipe', 'pipe', ...inputs.map(() => 'pipe' as const), ...(onListener ? ['ipc' as const] : [])],
+      shell: isShell,
+      // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    });
+    // Stays for the life of the process, because an `error` event without a listener would crash the gateway.
+    const failure = new Promise((resolve) => {
+      subprocess.on('error', resolve);
+    });
+    // Without a free file descriptor, Node creates no streams and emits EMFILE in the next tick.
+    if (subprocess.pid === undefined) return { failure };
+    for (const [index, content] of inputs.entries()) give(subprocess.stdio[3 + index], content);
+    if (onListener !== undefined) takeListener(subprocess, onListener);
+    return { subprocess: subprocess as ChildProcessWithoutNullStreams };
+  } catch (error) {
+    // Node throws some errors, such as a null byte in the command, and emits the others.
+    return { failure: Promise.resolve(error) };
+  }
+}
+
+function give(pipe: unknown, content: Uint8Array): void {
+  if (!(pipe instanceof Writable)) return;
+  // The program may end before it has read everything.
+  pipe.on('error', () => {});
+  pipe.end(content);
+}
+
+function takeListener(subprocess: ChildProcess, onListener: (listener: Server) => void): void {
+  subprocess.once('message', (_, handle) => {
+    subprocess.disconnect();
+    if (handle instanceof Server) onListener(handle);
+  });
+}
+
+/** The pipes of a process that has none. */
+export function closedStreams(): Omit<SpawnedChild, 'exit'> {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  for (const stream of [stdin, stdout, stderr]) stream.destroy();
+  return { pid: undefined, stdin, stdout, stderr };
+}
+
+/** The host is out of file descriptors, processes or memory. A later attempt can succeed. */
+const HOST_FAULTS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
+
+/** A process that could not be started. `code` is the name of the system error, such as `ENOENT`. */
+export class SpawnError extends Error {
+  override readonly name = 'SpawnError';
+  readonly code: string;
+  /** The host is out of resources; the command and its configuration are not the cause. */
+  readonly isHostFault: boolean;
+
+  constructor(code: string, message: string, cause: unknown) {
+    super(message, { cause });
+    this.code = code;
+    this.isHostFault = HOST_FAULTS.has(code);
+  }
+}
+
+/** Explains why a process could not be started. The system reports a missing working folder as a missing command. */
+function toSpawnError(cause: unknown, { command, label = command, cwd }: SpawnRequest): SpawnError {
+  const code = errorCode(cause) ?? 'UNKNOWN';
+  const prefix = `Cannot start "${label}"`;
+  const known = isDirectory(cwd) ? EXPLAINED[code] : 'the folder to run it in does not exist';
+  const reason = known ?? (cause instanceof Error ? cause.message : 'the system refused');
+  return new SpawnError(code, `${prefix}: ${reason} (${code})`, cause);
+}
+
+const EXPLAINED: Readonly<Record<string, string>> = {
+  // The system reports the same error for a script whose interpreter is missing.
+  ENOENT: 'the command, or the interpreter it needs, was not found',
+  EACCES: 'it may not be executed',
+  EPERM: 'it may not be executed',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open',
+  EAGAIN: 'too many processes are running',
+  ENOMEM: 'the system is out of memory',
+};
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Missing, or not accessible.
+    return false;
+  }
+}

@@ -1,0 +1,277 @@
+import { createHash } from 'node:crypto';
+import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, readlinkSync, readSync, rmSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { readTextFile, realPath, statOf } from '../../host/files/whole-file.js';
+import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
+import { environmentOf, serverNode } from '../process/environment.js';
+import type { SpawnRequest } from '../process/spawn-child.js';
+import { type ConfinementFault, confinement } from './availability.js';
+import { bubblewrapCommand, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
+import { CERTIFICATE_VARIABLES, isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
+import { syscallFilter } from './syscall-filter.js';
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Where confined servers run, and what stays closed for them. */
+export interface ConfinementPlaces {
+  /** The folder with the home folders of all confined servers. */
+  readonly folder: string;
+  readonly home: string;
+  /** The configuration file that has the server. */
+  readonly configFile: string;
+  /** Trunkline's own files and folders. */
+  readonly closed: readonly string[];
+}
+
+/** A spec of a server that is to be confined. */
+type Confinable = ChildSpec & { readonly sandbox: SandboxSpec };
+
+/** Decides what a server sees. `environment` are the variables of the gateway. */
+export function policyFor(spec: Confinable, places: ConfinementPlaces, environment: Variables): Policy {
+  const program = { ...spec, env: environmentOf(spec, environment) };
+  return policyOf(
+    program,
+    spec.sandbox,
+    {
+      home: realPath(places.home) ?? places.home,
+      ownHome: ownHomeOf(spec.sandbox, places),
+      node: serverNode().path,
+      certificates: CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []),
+      closed: [places.configFile, ...places.closed].flatMap((path) => realPath(path) ?? []),
+    },
+    { linkAt, kindOf, firstLine },
+  );
+}
+
+/** The home folder of a server, another one in each configuration and for each user. */
+function ownHomeOf({ server, user }: SandboxSpec, { folder, configFile }: ConfinementPlaces): string {
+  const owner = JSON.stringify([configFile, user ?? null]);
+  return join(folder, `${server}-${createHash('sha256').update(owner).digest('hex').slice(0, 16)}`);
+}
+
+/** A launch that can begin, or the reason why it must not. */
+export type Confined =
+  | {
+      readonly kind: 'ready';
+      /** Makes the request to start the program into one to start it confined. */
+      readonly confine: (request: SpawnRequest) => SpawnRequest;
+      /** What the server sees. */
+      readonly policy: Policy;
+      /** Closes its connections to the network. Call this when the process has ended. */
+      readonly close: () => void;
+    }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+export interface ConfineOptions {
+  readonly places: ConfinementPlaces;
+  readonly environment: Variables;
+  /** Called with a name and a port to which the server was refused a connection. The name is text of the server. */
+  readonly onRefused: (target: string, reason: string) => void;
+  readonly trial?: Trial;
+}
+
+/** A launch to find out what a server needs: all names are allowed, and what it writes goes to copies. */
+export interface Trial {
+  /** Folder that takes what is written outside of all openings. */
+  readonly scratch: string;
+  /** Changes the policy of the server. */
+  readonly policy: (policy: Policy) => Policy;
+  readonly onUsed: (target: string) => void;
+}
+
+/** Prepares the confined launch of a server. Never returns a launch that is not confined. */
+export async function confineLaunch(spec: Confinable, options: ConfineOptions): Promise<Confined> {
+  const available = await confinement();
+  if (!available.isAvailable) {
+    const { reason, remedy, code } = available.fault;
+    return refuse(`it must be confined, and ${reason}; ${remedy} (${code})`);
+  }
+  const { places, environment, trial } = options;
+  const found = policyFor(spec, places, environment);
+  if (found.fault !== undefined) return refuse(`${found.fault} (TL-SANDBOX-ENTRY)`);
+  const { command } = found;
+  if (command === undefined) {
+    const label = spec.label ?? spec.command;
+    return refuse(`Cannot start "${label}": the command, or the interpreter it needs, was not found (ENOENT)`);
+  }
+  const policy = trial?.policy(found) ?? found;
+  try {
+    prepareHome(policy);
+  } catch (error) {
+    return refuse(`its home folder ${policy.ownHome} cannot be prepared: ${String(error)}`);
+  }
+  const proxy = policy.network.length === 0 && trial === undefined ? undefined : await openProxy(policy, options);
+  const confine = (request: SpawnRequest): SpawnRequest => {
+    const own = [command, ...request.args];
+    const words = proxy === undefined ? own : ['/bin/sh', '-c', LISTEN_FIRST, serverNode().path, LISTEN, ...own];
+    return {
+      ...wrapped(request, available.program, { policy, words, scratch: trial?.scratch }),
+      env: variablesIn(request.env, policy, proxy !== undefined),
+      ...(proxy && { onListener: (listener) => proxy.serve(listener) }),
+    };
+  };
+  return { kind: 'ready', confine, policy, close: () => proxy?.close() };
+}
+
+let areClosed = false;
+
+/**
+ * Closes the descriptors that the client has left open in this process, once: bubblewrap would hand them on, and with a folder among them
+ * the server could open every file. Those of Node itself end at the start of another program.
+ */
+function closeInherited(): void {
+  if (areClosed) return;
+  areClosed = true;
+  for (const name of readdirSync('/proc/self/fdinfo')) {
+    const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(readTextFile(`/proc/self/fdinfo/${name}`) ?? '') ?? [];
+    const isInherited = Number(name) > 2 && flags !== '' && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
+    if (isInherited) closeSync(Number(name));
+  }
+}
+
+const CLOSE_ON_EXEC = 0o2000000;
+
+/** The request to start these words in bubblewrap. */
+function wrapped(
+  request: SpawnRequest,
+  program: string,
+  confined: Pick<Parameters<typeof bubblewrapCommand>[0], 'policy' | 'words' | 'scratch' | 'sharesNetwork'>,
+): SpawnRequest {
+  closeInherited();
+  const { args, input } = bubblewrapCommand(
+    { ...confined, cwd: request.cwd, filterDescriptor: 3, argumentsDescriptor: 4 },
+    {
+      system: systemFolders(),
+      isFolder: (path) => kindOf(path) === 'folder',
+      hidden: HIDDEN_FILES.filter((path) => kindOf(path) !== undefined),
+    },
+  );
+  return { ...request, command: program, args, inputs: [syscallFilter(confined.policy), Buffer.from(input)] };
+}
+
+/**
+ * Confines a program that installs something for confined servers: it has the network of the machine, reads the system, itself and
+ * the files `read`, and writes its working folder and `ownHome`, which it has as its home folder. Returns the reason if it cannot be.
+ */
+export async function confineInstallation(
+  request: SpawnRequest,
+  { home, ownHome, read }: { readonly home: string; readonly ownHome: string; readonly read: readonly string[] },
+): Promise<SpawnRequest | ConfinementFault> {
+  const available = await confinement();
+  if (!available.isAvailable) return available.fault;
+  const own = { server: '', read, write: [request.cwd], network: [], unixSockets: false, opensFolder: false };
+  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => request.env[name] ?? []);
+  const places = { home: realPath(home) ?? home, ownHome, node: serverNode().path, certificates, closed: [] };
+  const policy = policyOf(request, own, places, { linkAt, kindOf, firstLine });
+  prepareHome(policy);
+  const words = [policy.command ?? request.command, ...request.args];
+  const confined = wrapped(request, available.program, { policy, words, sharesNetwork: true });
+  return { ...confined, env: { ...request.env, HOME: homeOf(policy) } };
+}
+
+function refuse(reason: string): Confined {
+  return { kind: 'refused', reason };
+}
+
+async function openProxy({ network }: Policy, { onRefused, trial }: ConfineOptions) {
+  const { NameProxy } = await import('./name-proxy.js');
+  return new NameProxy({
+    allowed: trial === undefined ? network.map(({ name }) => name) : 'all',
+    onRefused: (name, port, reason) => onRefused(targetOf(name, port), reason),
+    onUsed: (name, port) => trial?.onUsed(targetOf(name, port)),
+  });
+}
+
+/** A name and a port as an entry has them. The usual ports need no number. */
+function targetOf(name: string, port: number): string {
+  const host = name.includes(':') ? `[${name.replace(/^\[|\]$/g, '')}]` : name;
+  return port === 443 || port === 80 ? host : `${host}:${port}`;
+}
+
+const PROXY_PORT = 3128;
+
+/**
+ * Listens in the network of the sandbox, in which no process of Trunkline is, and sends the socket to Trunkline. Then the
+ * program takes the place of the shell. So nothing but the program itself runs on, and it needs no local socket.
+ */
+const LISTEN = `const server=require('node:net').createServer();server.listen(${PROXY_PORT},'127.0.0.1',()=>process.send(0,server,()=>process.exit(0)))`;
+const LISTEN_FIRST = [
+  'NODE_OPTIONS= ELECTRON_RUN_AS_NODE=1 "$0" -e "$1" </dev/null >&2 || exit 126',
+  'unset NODE_CHANNEL_FD NODE_CHANNEL_SERIALIZATION_MODE',
+  'shift',
+  'exec "$@" 5>&-',
+].join('; ');
+
+const PROXY = `http://127.0.0.1:${PROXY_PORT}`;
+const PROXY_NAMES = /^(?:https?|all|no)_proxy$/i;
+
+/** The variables of a confined program: its own home folder, and the proxy if it may use the network. */
+function variablesIn(variables: SpawnRequest['env'], policy: Policy, hasProxy: boolean): SpawnRequest['env'] {
+  const kept = Object.entries(variables).filter(([name]) => !PROXY_NAMES.test(name) && name !== 'TMPDIR');
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy'];
+  return {
+    ...Object.fromEntries(kept),
+    HOME: homeOf(policy),
+    ...(hasProxy && {
+      ...Object.fromEntries(names.map((name) => [name, PROXY])),
+      ...{ NO_PROXY: 'localhost,127.0.0.1,::1', no_proxy: 'localhost,127.0.0.1,::1', NODE_USE_ENV_PROXY: '1' },
+    }),
+  };
+}
+
+/**
+ * Makes the home folder of the server, and removes links in it at which something is to be mounted: the server could have
+ * made them in an earlier run, to have folders created elsewhere.
+ */
+function prepareHome({ ownHome, home, openings }: Policy): void {
+  mkdirSync(ownHome, { recursive: true, mode: 0o700 });
+  for (const { path } of openings) {
+    if (!isWithin(path, home) || path === home) continue;
+    let inside = ownHome;
+    for (const name of relative(home, path).split(sep)) {
+      inside = join(inside, name);
+      if (lstatSync(inside, { throwIfNoEntry: false })?.isSymbolicLink() === true) rmSync(inside);
+    }
+  }
+}
+
+function kindOf(path: string): 'file' | 'folder' | 'other' | undefined {
+  const stat = statOf(path);
+  if (stat === undefined) return undefined;
+  return stat.isDirectory() ? 'folder' : stat.isFile() ? 'file' : 'other';
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // It is no link, or it is not there.
+    return undefined;
+  }
+}
+
+const MAX_FIRST_LINE = 256;
+
+/** The first line of a script; a part of it, and nothing that looks like one, for another file. */
+function firstLine(path: string): string {
+  const bytes = Buffer.alloc(MAX_FIRST_LINE);
+  let file: number | undefined;
+  try {
+    file = openSync(path, 'r');
+    return bytes.subarray(0, readSync(file, bytes)).toString('latin1').split('\n', 1)[0] ?? '';
+  } catch {
+    // It may be run, but not read.
+    return '';
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+function systemFolders(): SystemFolders {
+  const found = SYSTEM_FOLDERS.flatMap((path): [string, string | true][] => {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return [];
+    return [[path, stat.isSymbolicLink() ? readlinkSync(path) : true]];
+  });
+  return Object.fromEntries(found);
+}

@@ -1,0 +1,116 @@
+import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
+import { printable } from '../../wire/json/printable.js';
+
+/** A name to which a server was refused connections, or a file that it could not write. */
+export interface Refusal {
+  readonly kind: 'connection' | 'write';
+  /** The file, or the name the port if it is not a usual one. Text of the server, made printable. */
+  readonly target: string;
+  /** The reason, as a clause. */
+  readonly reason: string;
+  /** The YAML that would allow it. Absent if no entry would. */
+  readonly allowedBy?: string | undefined;
+  /** Time of the latest refusal, in milliseconds on the clock of the caller. */
+  readonly at: number;
+}
+
+/** Most names that are kept for one server. */
+const MAX_TARGETS = 20;
+
+/** The names to which confined servers were refused connections, by server and user. */
+export class Refusals {
+  readonly #byOwner = new Map<string, Map<string, Refusal>>();
+
+  /** Notes a refusal. Returns it if the name is new. */
+  note(sandbox: SandboxSpec, { target, reason, at }: Omit<Refusal, 'allowedBy' | 'kind'>): Refusal | undefined {
+    const shown = printable(target);
+    const allowedBy =
+      isListable(shown) && !reason.startsWith('it resolved') ? networkLine(sandbox, [shown]) : undefined;
+    return this.#keep(sandbox, { kind: 'connection', target: shown, reason: printable(reason), allowedBy, at });
+  }
+
+  /**
+   * Notes the file of an error about a read-only file system, which every folder is for a confined server that is not open for
+   * writing. The system does not report such a file, so the words of the server count.
+   */
+  noteWrite(sandbox: SandboxSpec, error: string, at: number): void {
+    const [, folder, name = ''] = UNWRITABLE.exec(error) ?? [];
+    if (folder === undefined) return;
+    const [target, reason] = [`${folder}/${name}`, 'its folder is not open for writing'];
+    this.#keep(sandbox, { kind: 'write', target, reason, allowedBy: writeLine(sandbox, folder), at });
+  }
+
+  #keep(sandbox: SandboxSpec, refusal: Refusal): Refusal | undefined {
+    const owner = ownerOf(sandbox);
+    const known = this.#byOwner.get(owner) ?? new Map<string, Refusal>();
+    this.#byOwner.set(owner, known);
+    const isNew = !known.has(refusal.target);
+    if (isNew && known.size >= MAX_TARGETS) return undefined;
+    known.set(refusal.target, refusal);
+    return isNew ? refusal : undefined;
+  }
+
+  of(sandbox: SandboxSpec): readonly Refusal[] {
+    return [...(this.#byOwner.get(ownerOf(sandbox))?.values() ?? [])];
+  }
+
+  /** A sentence about what was refused to the server since a time; `undefined` if nothing was. */
+  since(sandbox: SandboxSpec, at: number): string | undefined {
+    const recent = this.of(sandbox).filter((refusal) => refusal.at >= at);
+    return recent.length === 0 ? undefined : recent.map(describeRefusal).join(' ');
+  }
+}
+
+function ownerOf({ server, user }: SandboxSpec): string {
+  return JSON.stringify([server, user ?? null]);
+}
+
+/** A sentence about a refusal, with the YAML that would allow it. */
+export function describeRefusal({ kind, target, reason, allowedBy }: Refusal): string {
+  const how = allowedBy === undefined ? `: ${reason}.` : `; \`${allowedBy}\` in the server's entry would allow it.`;
+  if (kind === 'write')
+    return `The sandbox refused the server to write ${target}, as the server reports; \`${allowedBy}\` in its entry would open the folder.`;
+  return `The sandbox refused the server a connection to ${target}${how}`;
+}
+
+/** The part of an entry that allows further names. */
+function networkLine({ read, write, network, unixSockets }: SandboxSpec, more: readonly string[]): string {
+  const line = `network: [${[...new Set([...network, ...more])].map(quoted).join(', ')}]`;
+  return read.length + write.length > 0 || unixSockets ? line : `sandbox: { ${line} }`;
+}
+
+/** The part of an entry that opens a further folder for writing. */
+function writeLine({ read, write, network, unixSockets }: SandboxSpec, folder: string): string {
+  const line = `write: [${[...new Set([...write, folder])].map(quoted).join(', ')}]`;
+  return read.length + network.length > 0 || unixSockets ? line : `sandbox: { ${line} }`;
+}
+
+/** A file that cannot be written, in the words of Node and Python. The text may be part of a JSON text. */
+const UNWRITABLE =
+  /\b(?:EROFS|Read-only file system)\b[^'"]{0,200}['"](\/[\w ./@+-]{1,500})\/([^/'"\\]{1,200})\\?['"]/i;
+
+/** A name or a path as a YAML value within brackets. */
+export function quoted(text: string): string {
+  return /^[A-Za-z0-9_./-][A-Za-z0-9_./ -]*$/.test(text) && !text.endsWith(' ') ? text : JSON.stringify(text);
+}
+
+function isListable(target: string): boolean {
+  return /^(?:[A-Za-z0-9_][\w.-]*|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/.test(target);
+}
+
+/**
+ * A remark about a confined server that may use the network, if its Node is too old to send `fetch` through a proxy. Node is
+ * the program of packages and of `node` in PATH, which is the Node that runs Trunkline.
+ */
+export function proxyRemark({ command }: Pick<ChildSpec, 'command'>, usesNetwork: boolean): string | undefined {
+  const { execPath, versions } = process;
+  const runsNode = command === execPath || /^(?:node|npx|npm)$/.test(command);
+  if (!usesNetwork || !runsNode || followsProxies(versions.node)) return undefined;
+  return `\`fetch\` of its Node ${versions.node} ignores the proxy through which the sandbox lets it out: run it with Node 22.21 or newer, or 24.`;
+}
+
+/** Whether `fetch` of this version of Node uses the proxy of the environment with `NODE_USE_ENV_PROXY`. */
+export function followsProxies(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major >= 24 || (major === 22 && minor >= 21);
+}

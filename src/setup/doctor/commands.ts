@@ -1,0 +1,218 @@
+import { spawn } from 'node:child_process';
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { ServerConfig } from '../../config/resolve/config.js';
+import { type ChildSpec, programOf } from '../../spec/server-spec.js';
+import { type Finding, finding } from './finding.js';
+import { type Machine, pathSeparator, variableOf } from './machine.js';
+
+/** Folders in which programs that the desktop has started find commands, and those of the login shell, if they are known. */
+interface SearchPaths {
+  readonly desktop: string;
+  readonly shell: string | undefined;
+}
+
+type Asked = Pick<Machine, 'platform' | 'env' | 'home' | 'node'>;
+
+/** Whether the commands of the servers can be run, also by a gateway that a desktop program starts. */
+export function checkCommands(servers: readonly ServerConfig[], paths: SearchPaths, machine: Asked): Finding[] {
+  return servers.flatMap((server) => {
+    const { key } = server;
+    const child = programOf(server);
+    if (child === undefined) return [];
+    const onCommand = server.package === undefined ? checkCommand(key, child, paths, machine) : [];
+    return [...onCommand, ...checkArguments(key, child, machine)];
+  });
+}
+
+function checkCommand(key: string, child: ChildSpec, { desktop, shell }: SearchPaths, machine: Asked): Finding[] {
+  const { command, label = command, cwd, env } = child;
+  const separator = pathSeparator(machine);
+  // A server finds the Node that runs Trunkline first; `PATH` of its entry replaces the rest.
+  const withNode = (path: string) => [dirname(machine.node.path), path].join(separator);
+  const onDesktop = findCommand(command, withNode(env.PATH ?? desktop), cwd, machine);
+  const of = `the command of server \`${key}\`, \`${label}\`,`;
+  if (onDesktop.kind === 'found') {
+    const path = withNode(env.PATH ?? desktop);
+    return [...checkInterpreter(key, onDesktop.file, path, child, machine), ...checkBorder(key, child, machine)];
+  }
+  for (const path of env.PATH === undefined ? [shell, machine.env.PATH] : []) {
+    const inShell = path === undefined ? undefined : findCommand(command, withNode(path), cwd, machine);
+    if (inShell?.kind !== 'found') continue;
+    const remedy = `Write its absolute path: \`command: ${inShell.file}\`.`;
+    const text = `${of} is found by your shell, and not by programs of the desktop`;
+    return [finding('TL-PATH-SHELL-ONLY', text, [inShell.file], { remedy })];
+  }
+  if (onDesktop.kind === 'not-executable')
+    return [finding('TL-COMMAND-NOT-EXECUTABLE', `${of} cannot be run`, [onDesktop.file])];
+  if (/\s/.test(command)) return [finding('TL-COMMAND-LINE', `${of} is a whole command line`)];
+  return [finding('TL-COMMAND-NOT-FOUND', `${of} does not exist`)];
+}
+
+/** The system runs a script without a first line by `sh`, so only an interpreter that does not exist is a mistake. */
+function checkInterpreter(key: string, file: string, path: string, { cwd }: ChildSpec, machine: Asked): Finding[] {
+  const interpreter = machine.platform === 'win32' ? undefined : interpreterOf(file);
+  if (interpreter === undefined) return [];
+  if (findCommand(interpreter, path, cwd, machine).kind === 'found') return [];
+  const needed = interpreter.endsWith('\r') ? `${interpreter.trim()} with a Windows line end` : interpreter;
+  const text = `the script of server \`${key}\` needs ${needed}, which does not exist`;
+  return [finding('TL-COMMAND-INTERPRETER', text, [file])];
+}
+
+function checkBorder(key: string, { command }: ChildSpec, { platform, env }: Asked): Finding[] {
+  const crosses = platform === 'win32' ? /(?:^|[\\/])(?:wsl|bash)(?:\.exe)?$/i : /^\/mnt\/[a-z]\/.*|\.exe$/i;
+  if (!crosses.test(command) || (platform === 'linux' && !env.WSL_DISTRO_NAME)) return [];
+  return [finding('TL-WSL-MIXED', `server \`${key}\` runs on the other side of the border between Windows and WSL`)];
+}
+
+/** Text that can only be a path: neither a URL nor an option. */
+const PATH_LIKE = /^(?:~|\.{1,2})?[\\/](?![\\/])[^\s*?{}|<>]*$|^[a-z]:[\\/][^*?|<>]*$/i;
+
+function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked): Finding[] {
+  return args.flatMap((arg, index) => {
+    if (!PATH_LIKE.test(arg)) return [];
+    const path = /^~[\\/]/.test(arg) ? join(home, arg.slice(2)) : resolve(cwd, arg);
+    if (existsSync(path)) return [];
+    const remedy = arg.startsWith('~') ? 'Write the whole path: `~` is not replaced in arguments.' : undefined;
+    const text = `args[${index}] of server \`${key}\` looks like a path that does not exist`;
+    return [finding('TL-ARG-PATH-MISSING', text, [path], { remedy })];
+  });
+}
+
+/** The facts of a machine that name the PATH of its programs. */
+type Shells = Pick<Machine, 'platform' | 'env' | 'home'>;
+
+/** The PATH of programs that no shell has started, on Debian and systems derived from it. */
+const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** A login shell may be slow, or wait for input that never comes. */
+const SHELL_WITHIN_MS = 2_000;
+const TOOL_WITHIN_MS = 1_000;
+
+/**
+ * The PATH of a desktop program, without the additions of a shell.
+ *
+ * The part for macOS is untried: `launchctl` names the PATH of the session if somebody has set one, otherwise it is the one
+ * of `/etc/paths`.
+ */
+export async function desktopPath(machine: Shells): Promise<string> {
+  switch (machine.platform) {
+    // Programs of the desktop and of a console have the same variables.
+    case 'win32':
+      return variableOf(machine, 'PATH') ?? '';
+    case 'darwin':
+      return (await outputOf('launchctl', ['getenv', 'PATH'], machine, TOOL_WITHIN_MS)).trim() || (await pathsOfMac());
+    case 'linux': {
+      const session = await outputOf('systemctl', ['--user', 'show-environment'], machine, TOOL_WITHIN_MS);
+      const inSession = /^PATH=(.*)$/m.exec(session)?.[1];
+      const everywhere = await readFile('/etc/environment', 'utf8').catch(() => '');
+      return inSession ?? /^PATH="?([^"\n]*)"?$/m.exec(everywhere)?.[1] ?? USUAL_PATH;
+    }
+  }
+}
+
+/** The PATH of the user's login shell; `undefined` if it does not say it in time. Windows has no such shell. */
+export async function shellPath(machine: Shells): Promise<string | undefined> {
+  const { SHELL } = machine.env;
+  if (machine.platform === 'win32' || !SHELL) return undefined;
+  // The shell's profile may print text before the mark.
+  const words = ['-ilc', 'printf "<trunkline>%s</trunkline>" "$PATH"'];
+  const output = await outputOf(SHELL, words, machine, SHELL_WITHIN_MS);
+  return /<trunkline>(.*)<\/trunkline>/.exec(output)?.[1];
+}
+
+async function pathsOfMac(): Promise<string> {
+  const more = (await readdir('/etc/paths.d').catch((): string[] => [])).map((name) => join('/etc/paths.d', name));
+  const texts = await Promise.all(['/etc/paths', ...more].map((file) => readFile(file, 'utf8').catch(() => '')));
+  return texts.flatMap((text) => text.split('\n').filter(Boolean)).join(':') || USUAL_PATH;
+}
+
+/** Runs a program without terminal and input, and returns its stdout; empty if it fails or exceeds the time limit. */
+async function outputOf(
+  command: string,
+  args: readonly string[],
+  { env, home }: Shells,
+  limitMs: number,
+): Promise<string> {
+  return await new Promise((resolve) => {
+    let output = '';
+    // A session of its own, so that an interactive shell cannot stop this process by asking for the terminal.
+    const child = spawn(command, args, { env, cwd: home, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+    const timer = setTimeout(() => end(), limitMs);
+    const end = () => {
+      clearTimeout(timer);
+      child.stdout.destroy();
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
+      resolve(output);
+    };
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+    child.stdout.on('error', () => {});
+    child.on('error', end);
+    child.on('close', end);
+  });
+}
+
+type System = Pick<Machine, 'platform' | 'env'>;
+
+/**
+ * Finds the program of a command as the system does: a path as it is, and a name in the folders of this PATH. A file or
+ * folder that cannot be run is `not-executable`.
+ */
+function findCommand(command: string, path: string, cwd: string, system: System) {
+  const isPath = command.includes('/') || (system.platform === 'win32' && command.includes('\\'));
+  const folders = isPath ? [''] : path.split(pathSeparator(system)).filter(Boolean);
+  let unusable: string | undefined;
+  for (const folder of folders) {
+    for (const suffix of suffixes(command, system)) {
+      const file = isAbsolute(command) ? command + suffix : resolve(cwd, join(folder, command + suffix));
+      const state = stateOf(file);
+      if (state === 'program') return { kind: 'found', file } as const;
+      if (state === 'unusable') unusable ??= file;
+    }
+  }
+  if (unusable === undefined) return { kind: 'missing' } as const;
+  return { kind: 'not-executable', file: unusable } as const;
+}
+
+/** File name extensions that a command may omit: Windows finds `npx.cmd` for `npx`. */
+function suffixes(command: string, system: System): readonly string[] {
+  if (system.platform !== 'win32' || /\.[a-z]{3}$/i.test(command)) return [''];
+  return (variableOf(system, 'PATHEXT') ?? '.COM;.EXE;.BAT;.CMD').split(';');
+}
+
+function stateOf(file: string): 'program' | 'unusable' | 'missing' {
+  try {
+    if (statSync(file).isDirectory()) return 'unusable';
+  } catch {
+    return 'missing';
+  }
+  try {
+    accessSync(file, constants.X_OK);
+    return 'program';
+  } catch {
+    return 'unusable';
+  }
+}
+
+/** The interpreter that the first line of a script names; `undefined` for other programs. */
+function interpreterOf(file: string): string | undefined {
+  const bytes = Buffer.alloc(256);
+  try {
+    const descriptor = openSync(file, 'r');
+    const length = readSync(descriptor, bytes, 0, bytes.length, 0);
+    closeSync(descriptor);
+    const [, first = '', second] =
+      /^#![ \t]*([^ \t\n]+)(?:[ \t]+([^ \t\n]+))?/.exec(bytes.toString('utf8', 0, length)) ?? [];
+    if (first === '') return undefined;
+    return /[\\/]env$/.test(first) && second !== undefined && !second.startsWith('-') ? second : first;
+  } catch {
+    // It may be run without being read.
+    return undefined;
+  }
+}

@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { logLines } from '../../host/files/log-lines.js';
+import { MAX_LOG_FILES } from '../../host/observe/log-file.js';
+import { toText } from '../../host/observe/log-line.js';
+import type { ClientDescription, HubDescription } from '../../hub/control.js';
+import { hubFiles, hubNumbers, latestHub } from '../../hub/hub-folder.js';
+import { plural } from '../../status/status-text.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { type Finding, finding, RECENT_MS } from './finding.js';
+
+/** The hub of a configuration, and whether it answers. */
+export interface HubFacts {
+  /** Absent if no hub has ever run. */
+  readonly folder: string | undefined;
+  /** Why no hub can run, as phrases. */
+  readonly faults: readonly string[];
+  readonly state:
+    | { readonly kind: 'running'; readonly hub: Pick<HubDescription, 'pid' | 'version' | 'clients'> }
+    /** Its process may still run, with its servers. */
+    | { readonly kind: 'silent'; readonly pid: number | undefined }
+    | { readonly kind: 'refused' }
+    | { readonly kind: 'not running' };
+  /** Whether the hub with this number answers. */
+  readonly isAlive: (number: number) => Promise<boolean>;
+}
+
+/** Whether a hub can run, runs, and is of this version, and whether killed ones have left their sockets. */
+export async function checkHub(facts: HubFacts, version: string): Promise<Finding[]> {
+  const { folder, faults } = facts;
+  if (folder !== undefined) return [...checkRunning(facts, version), ...(await checkStale(folder, facts))];
+  return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
+}
+
+function checkRunning({ state }: HubFacts, version: string): Finding[] {
+  switch (state.kind) {
+    case 'running': {
+      const { pid, clients, version: ofHub } = state.hub;
+      const text = `hub ${pid} serves ${plural(clients.length, 'client')}`;
+      const evidence = clients.map(describeClient);
+      const others = clients.filter(({ trunkline = ofHub }) => trunkline !== ofHub);
+      if (ofHub !== version)
+        return [finding('TL-HUB-VERSION', `${text} with version ${ofHub}; this is ${version}`, evidence)];
+      if (others.length === 0) return [finding('TL-HUB-OK', text, evidence)];
+      const differing = `${plural(others.length, 'client')} of hub ${pid} started another version than ${version}`;
+      return [finding('TL-HUB-CLIENT-VERSION', differing, others.map(describeClient))];
+    }
+    case 'silent':
+      return [finding('TL-HUB-SILENT', `the hub${state.pid === undefined ? '' : ` ${state.pid}`} does not answer`)];
+    case 'refused':
+      return [finding('TL-HUB-VERSION', 'the hub does not take commands of this version')];
+    case 'not running':
+      return [];
+  }
+}
+
+function describeClient({ name, pid, revision, trunkline }: ClientDescription): string {
+  const opened = revision ? `opened with revision ${revision}` : 'has not opened a session yet';
+  const through = trunkline === undefined ? '' : `, through Trunkline ${trunkline}`;
+  return `${name ?? 'a client'} (pid ${pid}) ${opened}${through}`;
+}
+
+async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise<Finding[]> {
+  // Windows removes the pipe of a process that has ended.
+  const left = hubNumbers(folder).filter((number) => {
+    const { socket, ended } = hubFiles(folder, number);
+    // A hub that was stopped leaves its socket, too, and says that it has ended.
+    return existsSync(socket) && !existsSync(ended);
+  });
+  const isLatestAlive = state.kind !== 'not running';
+  const stale: number[] = [];
+  for (const number of left) {
+    const isUsed = number === latestHub(folder) ? isLatestAlive : await isAlive(number);
+    if (!isUsed) stale.push(number);
+  }
+  if (stale.length === 0) return [];
+  const sockets = stale.map((number) => hubFiles(folder, number).socket);
+  // The folder stays, so that the numbers of hubs keep growing, and no new hub has the number of an old one.
+  const apply = async () => {
+    for (const socket of sockets) await rm(socket, { force: true });
+  };
+  const repair = { done: `removed ${plural(sockets.length, 'socket')} of hubs that have ended`, apply };
+  return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', sockets, { repair })];
+}
+
+const [WARNING, ERROR] = [40, 50];
+const MAX_SHOWN = 5;
+
+/** Members of a warning that say why something has failed. Other warnings are notices, for example of a tool that waits for approval. */
+const SIGNS_OF_FAULT = ['err', 'reason', 'cause', 'fault', 'trouble'];
+
+/** Reports failures of the last day, from the log of the hub. */
+export async function checkRecentFaults(logFile: string, now: number): Promise<Finding[]> {
+  const faults: string[] = [];
+  for await (const line of logLines({ file: logFile, maxFiles: MAX_LOG_FILES, isFollowed: false })) {
+    const record = parseJson(line);
+    if (!isRecord(record) || typeof record.level !== 'number' || record.level < WARNING) continue;
+    if (record.level < ERROR && !SIGNS_OF_FAULT.some((sign) => sign in record)) continue;
+    const at = typeof record.time === 'number' ? record.time : Date.parse(String(record.time));
+    if (now - at <= RECENT_MS) faults.push(toText(record).split('\n')[0] ?? '');
+  }
+  if (faults.length === 0) return [];
+  const text = `the log of the hub has ${plural(faults.length, 'fault')} of the last 24 hours`;
+  return [finding('TL-RECENT-FAULTS', text, faults.slice(-MAX_SHOWN))];
+}

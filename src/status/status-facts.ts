@@ -1,0 +1,146 @@
+import type { ServerState } from '../gateway/dispatch/availability.js';
+import type { Backend } from '../gateway/registry/backend.js';
+import type { Sharing } from '../gateway/registry/backend-pool.js';
+import type { VisibleBackends } from '../gateway/routing/own-tool.js';
+import type { EraSource } from '../upstream/server-era.js';
+import type { FairMemory, SharedLimit } from '../wire/io/shared-limit.js';
+import type { CountedName } from './refused-names.js';
+
+/** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
+export interface ProcessFacts {
+  readonly state: ServerState;
+  readonly pid: number | undefined;
+  readonly generation: number;
+  readonly restarts: number;
+  readonly consecutiveFailures: number;
+  readonly readySince: number | undefined;
+  readonly retryAt: number | undefined;
+  readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
+  readonly lastFailure:
+    | { readonly reason: string; readonly at: number; readonly fault?: 'host' | 'network' | 'trouble' | 'blocked' }
+    | undefined;
+  /** The package that is not installed yet. */
+  readonly missing: string | undefined;
+  readonly installingSince: number | undefined;
+}
+
+export interface ServerFacts {
+  readonly backend: Backend;
+  /** Absent if the configuration of this server is wrong. */
+  readonly lifecycle: ProcessFacts | undefined;
+  /** Problem with the configuration of this server, and its remedy. `isOfUser` is set if only a variable of a user is missing. */
+  readonly problem: { readonly message: string; readonly hint: string; readonly isOfUser?: 'any' | 'one' } | undefined;
+  /** Whether the server runs for users over HTTP only, and this instance is of no user. */
+  readonly isPerUser?: boolean | undefined;
+  /** Whether the server is behind a URL, so that it has a connection instead of a process. */
+  readonly isRemote?: boolean | undefined;
+  /** Whether its messages cross a network in plain text, as its entry allows. */
+  readonly isInsecure?: boolean | undefined;
+  /** Which clients share a process, by which rule, and why. */
+  readonly sharing?:
+    | { readonly sharing: Sharing; readonly rule: 'configured' | 'known' | 'unknown'; readonly because: string }
+    | undefined;
+  /** Limits of all processes of one instance together. Absent if nothing is limited. */
+  readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
+  readonly era?: EraSource | undefined;
+  /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
+  readonly packageVersion?: string | undefined;
+  /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
+  readonly logLines: readonly string[];
+  /** The lines that name the cause of the latest failure. Without secrets. Empty while the server runs. */
+  readonly cause: readonly string[];
+  /** Bytes of output that were dropped from the log because too many came at once. */
+  readonly droppedLogBytes: number;
+  /** Sentences about what the sandbox refuses to the server. Absent if the server is not confined. */
+  readonly sandboxRemarks?: readonly string[] | undefined;
+  /** All instances of this server, including this one. Clients with different profiles use different instances. */
+  readonly instances: readonly InstanceFacts[];
+}
+
+export interface InstanceFacts {
+  readonly backend: Backend;
+  /** Absent if the server cannot run with the variables of its clients. */
+  readonly lifecycle: ProcessFacts | undefined;
+  readonly problem?: ServerFacts['problem'];
+  readonly isPerUser?: boolean | undefined;
+  /** Whether the instance waits for its first client. */
+  readonly isUnclaimed: boolean;
+}
+
+/** Usage of the process group of a server at the latest reading. */
+interface UsageFacts {
+  readonly memoryBytes: number;
+  readonly processes: number;
+  readonly cpuMs: number;
+  /** Share of one processor since the previous reading. Absent after the first reading. */
+  readonly cpuShare?: number;
+}
+
+export interface ConfigFacts {
+  readonly file: string | undefined;
+  /**
+   * Problem with the current file, the time since which it exists, and whether the previous configuration is in force
+   * instead.
+   */
+  readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
+  readonly reloads: number;
+  /** Settings that take effect only after a restart of Trunkline. */
+  readonly needsRestart: readonly string[];
+}
+
+/** The way in which clients are served. Times are milliseconds on the monotonic clock. */
+export type ServiceFacts =
+  | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
+  /** `refusedNames` are the names for which requests were refused. */
+  | { readonly kind: 'http'; readonly refusedNames: readonly CountedName[] }
+  /** The client should share servers with other clients and cannot. `because` is a sentence without a period. */
+  | { readonly kind: 'alone'; readonly because: string };
+
+/** Traces of calls: where their spans go, or why they are off. Times are milliseconds on the monotonic clock. */
+export type TracingFacts =
+  | { readonly offBecause: string }
+  | {
+      readonly endpoint: string;
+      readonly sampler: string;
+      /** Origin of the endpoint: `gateway.tracing`, or the name of a variable. */
+      readonly from: string;
+      readonly exported: number;
+      readonly dropped: number;
+      /** Present while the collector takes no spans. */
+      readonly failing: { readonly since: number; readonly fault: string } | undefined;
+    };
+
+export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
+  readonly now: number;
+  readonly startedAt: number;
+  readonly version: string;
+  readonly config: ConfigFacts;
+  /** Absent if the client asked for its own servers. */
+  readonly service?: ServiceFacts | undefined;
+  /** Absent if nothing asks for traces. */
+  readonly tracing?: TracingFacts | undefined;
+  /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
+  readonly notices?: readonly string[] | undefined;
+  /** Removes secrets from texts of servers. */
+  readonly redact: (text: string) => string;
+  /** Calls that wait for admission, over all servers. */
+  readonly waiting: SharedLimit;
+  /** Bytes of unfinished messages, over the pipes of all servers and clients. */
+  readonly partialFrames: FairMemory;
+  /** Bytes of incomplete request bodies, over all HTTP clients. */
+  readonly requestBodies: FairMemory;
+  /** The large results that are kept for all clients. Absent if none is kept. */
+  readonly keptResults?: { readonly count: number; readonly bytes: number } | undefined;
+  /** Number of internal errors, each of which failed one request. */
+  readonly internalErrorCount: number;
+  readonly servers: readonly ServerFacts[];
+  /** Keys of the servers that have no instance now, because each session gets a process of its own. Absent if a client asks. */
+  readonly withoutInstance?: readonly string[] | undefined;
+  /** Delays of the event loop since the start, in milliseconds: the 99th percentile and the maximum. */
+  readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };
+  /** Usage of the process group with this pid at the latest reading; `undefined` if it was not read. */
+  readonly usageOf: (pid: number) => UsageFacts | undefined;
+  readonly canRestart: boolean;
+  /** Returns the command with which a user restarts a server of the hub. */
+  readonly restartCommand?: ((server: string) => string) | undefined;
+}

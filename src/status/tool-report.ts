@@ -1,0 +1,141 @@
+import type { Catalogs } from '../gateway/catalog/catalog.js';
+import type { ListMode, NamedView } from '../gateway/catalog/tool-policy.js';
+import type { Backend } from '../gateway/registry/backend.js';
+import { readText, valuesAt } from '../wire/json/json-text.js';
+import { parseJson } from '../wire/json/json-value.js';
+import { clipText, firstSentence, printable, utf8Length } from '../wire/json/printable.js';
+import { estimateTokens, listTokens } from '../wire/mcp/entry-check.js';
+import { explainShadowed } from './status.js';
+
+/** The tools that the clients of one view see, and the tools that are hidden from them. */
+export interface ViewTools {
+  /** Empty for the view of all servers. */
+  readonly name: string;
+  /** Names of the connected clients that have the view. */
+  readonly clients: readonly string[];
+  /** Estimated tokens of the whole list. */
+  readonly tokens: number;
+  readonly mode: ListMode;
+  /** Estimated tokens of the list that clients in search mode get. */
+  readonly searchTokens: number;
+  readonly tools: readonly ToolRow[];
+}
+
+export interface ToolRow {
+  /** Key of the server; `trunkline` for the tools of Trunkline itself. */
+  readonly server: string;
+  /** Exposed name. */
+  readonly name: string;
+  readonly original: string;
+  /** Title in the definition; empty without one. */
+  readonly title: string;
+  /** The first sentence of the description as clients get it, cut; empty without one. */
+  readonly sentence: string;
+  readonly descriptionBytes: number;
+  /** Estimated tokens of the definition as clients get it; 0 if the definition is not kept. */
+  readonly tokens: number;
+  /** Reason why the tool is hidden; empty if it is shown. */
+  readonly because: string;
+  readonly state: 'shown' | 'denied' | 'unapproved' | 'quarantined' | 'shadowed' | 'outside';
+}
+
+interface ViewFacts {
+  readonly view: NamedView | undefined;
+  /** The mode of clients whose view has none. */
+  readonly mode: ListMode;
+  readonly clients: readonly string[];
+  /** The merged lists of the view. */
+  readonly catalogs: Catalogs;
+  /** The oldest backend of each server. */
+  readonly backends: readonly Backend[];
+  readonly redact: (text: string) => string;
+}
+
+/** Reports what one view shows and hides, and why, in the order of the list. */
+export function reportView({ view, mode, clients, catalogs: { tools }, backends, redact }: ViewFacts): ViewTools {
+  const clean = (text: string) => printable(redact(text));
+  const servers = backends.flatMap((backend) => reportTools(backend, view, tools).map((tool) => cleaned(tool, clean)));
+  const own = tools.own.map(({ name, entry }) => {
+    return {
+      server: 'trunkline',
+      name,
+      original: name,
+      ...textsOf(entry),
+      tokens: estimateTokens(entry.length),
+      ...SHOWN,
+    };
+  });
+  return {
+    name: view?.name ?? '',
+    clients: clients.map(clean),
+    tokens: listTokens(tools.entries),
+    mode: view?.mode ?? mode,
+    searchTokens: listTokens(tools.shownEntries(true)),
+    tools: [...servers, ...own],
+  };
+}
+
+/** The definition of a shown tool, as clients of the view get it. */
+export function definitionOf(name: string, { routes, own }: Catalogs['tools']): Uint8Array | undefined {
+  return new Map(routes).get(name)?.entry ?? own.find((tool) => tool.name === name)?.entry;
+}
+
+const SHOWN = { because: '', state: 'shown' } as const;
+
+function cleaned(tool: ToolRow, clean: (text: string) => string): ToolRow {
+  const { name, original, title, sentence, because } = tool;
+  const texts = { title: clean(title), sentence: clean(sentence), because: clean(because) };
+  return { ...tool, name: clean(name), original: clean(original), ...texts };
+}
+
+function reportTools(
+  backend: Backend,
+  view: NamedView | undefined,
+  { routes, shadowed }: Catalogs['tools'],
+): ToolRow[] {
+  const { key: server } = backend;
+  const { entries, withheld, denied, verdicts } = backend.knownListsAs('exposed').tools;
+  const shown = new Map([...routes].flatMap(([exposed, { key, entry }]) => (key === server ? [[exposed, entry]] : [])));
+  const reasonOf = (original: string) => withheld.find(({ name }) => name === original)?.reason ?? '';
+  const listed = entries.map(({ exposed: name, original, entry }): ToolRow => {
+    const known = shown.get(name) ?? entry;
+    const about = { server, name, original, ...textsOf(known), tokens: estimateTokens(known?.length ?? 0) };
+    const taken = shadowed.find((each) => each.key === server && each.exposed === name);
+    if ((verdicts?.get(original) ?? 'approved') !== 'approved')
+      return { ...about, state: 'unapproved', because: reasonOf(original) };
+    if (entry === undefined) return { ...about, state: 'quarantined', because: reasonOf(original) };
+    if (taken !== undefined) return { ...about, state: 'shadowed', because: explainShadowed(taken, 'tools') };
+    if (backend.isUnavailable) return { ...about, state: 'outside', because: 'its server does not run' };
+    if (shown.has(name)) return { ...about, ...SHOWN };
+    return { ...about, state: 'outside', because: `the view ${view?.name ?? ''} leaves it out` };
+  });
+  const named = new Set(entries.map(({ original }) => original));
+  const unlisted = (name: string, state: ToolRow['state'], because: string): ToolRow => {
+    return { server, name, original: name, ...textsOf(undefined), tokens: 0, state, because };
+  };
+  return [
+    ...listed,
+    ...denied.map((name) => unlisted(name, 'denied', '`tools` in the configuration leaves it out')),
+    // An entry without a name, or the second one with its name.
+    ...withheld.flatMap(({ name, reason }) => (named.has(name) ? [] : [unlisted(name, 'quarantined', reason)])),
+  ];
+}
+
+function textsOf(entry: Uint8Array | undefined): Pick<ToolRow, 'title' | 'sentence' | 'descriptionBytes'> {
+  if (entry === undefined) return { title: '', sentence: '', descriptionBytes: 0 };
+  const description = textAt(entry, [['description']]);
+  return {
+    title: textAt(entry, [['title'], ['annotations', 'title']]),
+    sentence: clipText(firstSentence(description).replace(/\s+/g, ' ').trim(), MAX_SENTENCE_BYTES, ' …'),
+    descriptionBytes: utf8Length(description),
+  };
+}
+
+const MAX_SENTENCE_BYTES = 240;
+
+/** The first text at one of these paths; '' if there is none. */
+function textAt(entry: Uint8Array, paths: readonly (readonly string[])[]): string {
+  const [span] = paths.flatMap((path) => valuesAt(entry, { start: 0, end: entry.length }, path));
+  const text = span && parseJson(readText(entry, span));
+  return typeof text === 'string' ? text : '';
+}

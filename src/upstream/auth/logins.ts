@@ -1,0 +1,102 @@
+import type { FileWatch } from '../../host/files/watch-files.js';
+import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import type { RemoteAccess } from '../http/access.js';
+import { configuredAccess } from '../http/configured-access.js';
+import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
+import type { Vault } from './vault.js';
+
+export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret' | 'onRenewed'> {
+  readonly vault: Vault;
+  readonly clock: Clock;
+  /** Called with the key of a server after a login or logout, in this or another process. */
+  readonly onChange: (server: string) => void;
+  readonly onUnwatchable: (error: unknown) => void;
+}
+
+/** Opens the access of connections. Shares it among those with one login, and follows the logins of other processes. */
+export class Logins {
+  readonly #options: LoginsOptions;
+  /** Accesses with a login, by the names of the logins. */
+  readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
+  /** Logins that wait for the person, by the names of the logins. */
+  readonly #pending = new Map<string, Promise<{ readonly url: string; readonly finished: Promise<void> }>>();
+  #watch: FileWatch | undefined;
+  #isClosed = false;
+
+  constructor(options: LoginsOptions) {
+    this.#options = options;
+  }
+
+  /** Opens the access of one connection to a server. Call `release` when the connection ends. */
+  open(spec: RemoteSpec): { readonly access: RemoteAccess; readonly release: () => unknown } {
+    const { login } = spec;
+    if (login === undefined) {
+      const access = configuredAccess(spec, this.#options);
+      return { access, release: () => access.end() };
+    }
+    const access = this.#shared({ ...spec, login });
+    return { access, release: access.use() };
+  }
+
+  /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
+  begin(spec: RemoteSpec): Promise<{ readonly url: string; readonly finished: Promise<void> }> {
+    const { login } = spec;
+    if (login === undefined) return Promise.reject(new Error('The server has credentials of its own'));
+    const name = this.#options.vault.nameOf({ ...login, url: spec.url });
+    const pending = this.#pending.get(name) ?? this.#begin({ ...spec, login });
+    this.#pending.set(name, pending);
+    const over = () => this.#pending.delete(name);
+    void pending.then(({ finished }) => finished).then(over, over);
+    return pending;
+  }
+
+  async #begin(
+    spec: RemoteSpec & { readonly login: LoginSettings },
+  ): Promise<{ url: string; finished: Promise<void> }> {
+    const { beginLogin } = await import('./login.js');
+    const { vault, clock } = this.#options;
+    const { url, finished } = await beginLogin({ spec, vault, clock });
+    return { url, finished: finished.then(() => this.#reread()) };
+  }
+
+  /** Stops watching the logins. Rejects with a `LoginError` if a renewal is lost. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([this.#watch?.close(), this.#options.vault.close()]);
+  }
+
+  #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {
+    const { vault, clock, keepSecret, onRenewed } = this.#options;
+    const name = vault.nameOf({ ...spec.login, url: spec.url });
+    const settings = JSON.stringify([spec.login, spec.headers, spec.proxy, spec.ca]);
+    const known = this.#accesses.get(name);
+    if (known?.settings === settings) return known.access;
+    const access = new OAuthAccess({ spec, vault, clock, keepSecret, onRenewed });
+    this.#accesses.set(name, { access, settings });
+    if (known === undefined) this.#follow();
+    return access;
+  }
+
+  #follow(): void {
+    if (this.#isClosed) return;
+    const before = this.#watch;
+    const { vault, clock, onUnwatchable } = this.#options;
+    const ids = [...this.#accesses.values()].map(({ access }) => access.id);
+    const watch = vault.follow(ids, {
+      clock,
+      onChange: () => void this.#reread(),
+      onError: onUnwatchable,
+    });
+    this.#watch = watch;
+    // A login may have changed before the watcher was ready.
+    void watch.ready.then(() => this.#reread());
+    void before?.close();
+  }
+
+  async #reread(): Promise<void> {
+    for (const { access } of [...this.#accesses.values()]) {
+      if ((await access.reread()) && !this.#isClosed) this.#options.onChange(access.id.server);
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/client';
+import type { FileWatch, WatchOptions } from '../../host/files/watch-files.js';
+import { NONCE_BYTES, openBytes, sealBytes, TAG_BYTES } from '../../host/sealed-bytes.js';
+
+/** The login at one remote server, for one configuration file. */
+export interface LoginRecord {
+  readonly server: string;
+  /** The configuration file, without symbolic links. */
+  readonly configFile: string;
+  readonly url: string;
+  /**
+   * - `logged_in`: The record has tokens.
+   * - `expired`: The tokens were refused, by the authorization server at a renewal or by the server. The client stays.
+   */
+  readonly state: 'logged_in' | 'expired';
+  /** The words with which the authorization server refused to renew the login. */
+  readonly refusal?: string;
+  /** Random id of the login. A renewal does not change it. */
+  readonly identity: string;
+  readonly issuer: string;
+  /** Absent for an authorization server without metadata, which has the default endpoints (2025-03-26). */
+  readonly metadata?: AuthorizationServerMetadata;
+  /** The `resource` of each request for tokens. */
+  readonly resource?: string;
+  /** The client of the login. A secret in the configuration is not stored here. */
+  readonly client: StoredClient;
+  /** Scopes that the latest login asked for. */
+  readonly requestedScopes: readonly string[];
+  /** Scopes that calls lacked since the login. The next login asks for them, too. */
+  readonly missingScopes?: readonly string[];
+  readonly tokens?: StoredTokens;
+  /** The private key to which the tokens are bound (RFC 9449), as a JWK. */
+  readonly dpopKey?: Readonly<Record<string, unknown>>;
+}
+
+interface StoredClient {
+  readonly client_id: string;
+  readonly client_secret?: string;
+  readonly token_endpoint_auth_method?: string;
+  /** URL to which the authorization server sends the browser back. The registration includes it. */
+  readonly redirectUri?: string;
+  /** Whether Trunkline has registered this client. If so, it may register another one. */
+  readonly isRegistered: boolean;
+}
+
+/** Returns the client for storage, without a secret from the configuration. */
+export function withoutSecret(client: StoredClient): StoredClient {
+  const { client_secret: _, ...rest } = client;
+  return client.isRegistered ? client : rest;
+}
+
+export interface StoredTokens extends Pick<OAuthTokens, 'access_token' | 'refresh_token' | 'token_type' | 'scope'> {
+  /** Times on the wall clock, in milliseconds. */
+  readonly obtainedAt: number;
+  readonly expiresAt?: number;
+}
+
+/** Identifies a stored login. Each server of a configuration file has one for each of its URLs. */
+export interface LoginId {
+  readonly server: string;
+  readonly configFile: string;
+  readonly url: string;
+}
+
+/** A login that failed, or that cannot be stored or read. The message is a clause without a secret; `hint` says what to do. */
+export class LoginError extends Error {
+  override readonly name = 'LoginError';
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string, options?: ErrorOptions) {
+    super(message, options);
+    this.hint = hint;
+  }
+}
+
+/** Makes a handler for a failed read, which replaces a login that is damaged. Other failures are thrown again. */
+export function unreadable<T>(instead: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof LoginError) return instead;
+    throw error;
+  };
+}
+
+/** Stores the logins of a configuration, encrypted. To change a login, hold its lock. */
+export interface Vault {
+  /** Returns a text that is equal for equal logins. */
+  nameOf(id: LoginId): string;
+  /** Resolves with the place of the key, or with `undefined` before the first login. */
+  storedIn(): Promise<'keychain' | 'file' | 'store' | undefined>;
+  /**
+   * Reads a login. Resolves with `undefined` if there is none. Rejects with a `LoginError` if it cannot be used, and with a
+   * `RequestError` if a store does not answer.
+   */
+  read(id: LoginId): Promise<LoginRecord | undefined>;
+  /** Runs `work` while no other process changes this login. Rejects with the reason of `signal` when it aborts first. */
+  locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T>;
+  /** Calls `onChange` when one of these logins may have changed. */
+  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): FileWatch;
+  /** Rejects with a `LoginError` if the last change is lost, because a store was away. */
+  close(): Promise<void>;
+}
+
+/** A login while its lock is held. */
+export interface LockedLogin {
+  /** Reads the login, as the vault does. */
+  read(): Promise<LoginRecord | undefined>;
+  /** Rejects with a `LoginError` or a `RequestError` if the login cannot be stored now. */
+  check(): Promise<void>;
+  /**
+   * Stores the login. If a store does not answer, it gets the login later. Resolves with the login as it is then, which is
+   * another one if another process has changed it although the lock was held. Rejects with a `LoginError`.
+   */
+  write(record: LoginRecord): Promise<LoginRecord | undefined>;
+  remove(): Promise<void>;
+}
+
+const FORMAT = Buffer.from('trunkline login 1\n');
+
+export function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}
+
+/** Encrypts a text for the place with this name. Decryption fails in another place. */
+export function encrypt(key: Uint8Array, name: string, text: string): Buffer {
+  const sealed = sealBytes([key], Buffer.from(text), Buffer.from(name));
+  // The tag comes first here.
+  const [nonce, content, tag] = [
+    sealed.subarray(0, NONCE_BYTES),
+    sealed.subarray(NONCE_BYTES, -TAG_BYTES),
+    sealed.subarray(-TAG_BYTES),
+  ];
+  return Buffer.concat([FORMAT, nonce, tag, content]);
+}
+
+export function decrypt(key: Uint8Array, name: string, bytes: Buffer): string | undefined {
+  if (!bytes.subarray(0, FORMAT.length).equals(FORMAT)) return undefined;
+  const rest = bytes.subarray(FORMAT.length);
+  const [nonce, tag] = [rest.subarray(0, NONCE_BYTES), rest.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)];
+  const sealed = Buffer.concat([nonce, rest.subarray(NONCE_BYTES + TAG_BYTES), tag]);
+  return openBytes([key], sealed, Buffer.from(name))?.toString();
+}

@@ -1,0 +1,149 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../wire/timing/clock.js';
+import type { Refusal } from './guards.js';
+
+/** A browser tab that has used the code of a URL. */
+export interface Session {
+  readonly keyHash: Buffer;
+  readonly cookieHash: Buffer;
+  readonly since: number;
+  usedAt: number;
+  /** Ends what runs for the session, such as its streams. */
+  readonly onEnd: Set<() => void>;
+}
+
+/** The secrets of a new session. Only their hashes are kept. */
+interface Opened {
+  readonly key: string;
+  readonly cookie: string;
+}
+
+/** Reason for which another URL is printed. */
+export type NewUrlReason = 'wanted' | 'used twice' | 'guessed';
+
+export const SESSION_LIMITS = {
+  /** Time in which the code of a URL can be used. */
+  codeMs: 60_000,
+  wrongCodes: 6,
+  /** Time after wrong codes voided a code in which further ones void none, so that a local program cannot fill the terminal. */
+  quietMs: 10_000,
+  sessions: 8,
+  /** Used codes whose second use is noticed. */
+  usedCodes: 64,
+  idleMs: 60 * 60_000,
+  maxMs: 12 * 60 * 60_000,
+};
+
+/** One-time codes and the sessions that they open. In memory only, so everything ends with the command. */
+export class Sessions {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #onNewCode: (code: string, reason: NewUrlReason) => void;
+  /** The least recently used first. */
+  readonly #sessions = new Set<Session>();
+  /** The sessions that codes have opened, by the hash of the code, also those that have ended. */
+  readonly #opened = new Map<string, Session>();
+  /** `undefined` after its use. */
+  #code: { readonly hash: Buffer; readonly expiresAt: number; wrong: number } | undefined;
+  #quietUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Pick<Clock, 'now'>, onNewCode: (code: string, reason: NewUrlReason) => void) {
+    this.#clock = clock;
+    this.#onNewCode = onNewCode;
+  }
+
+  /** Makes a code, and voids the one before. */
+  newCode(): string {
+    const code = secret();
+    this.#code = { hash: sha256(code), expiresAt: this.#clock.now() + SESSION_LIMITS.codeMs, wrong: 0 };
+    return code;
+  }
+
+  /** Opens a session. Without a code, asks for a new URL in the terminal. */
+  open(code: string | undefined): Opened | Refusal {
+    const now = this.#clock.now();
+    if (code === undefined) {
+      // The URL in the terminal can still be used.
+      if (this.#code === undefined || this.#code.expiresAt <= now) this.#renew('wanted');
+      return refusal('The terminal in which `trunkline web` runs shows the URL to open.');
+    }
+    const hash = sha256(code);
+    const opened = this.#opened.get(hash.toString('hex'));
+    if (opened !== undefined) {
+      this.end(opened);
+      this.#renew('used twice');
+      return refusal(
+        'This URL was used before, so the session that it opened has ended. The terminal shows another one.',
+      );
+    }
+    if (this.#code === undefined || !timingSafeEqual(this.#code.hash, hash)) return this.#wrong(now);
+    if (this.#code.expiresAt <= now) {
+      this.#renew('wanted');
+      return refusal('This URL has expired. The terminal in which `trunkline web` runs shows another one.');
+    }
+    this.#code = undefined;
+    const [key, cookie] = [secret(), secret()];
+    const [oldest] = this.#sessions;
+    if (this.#sessions.size >= SESSION_LIMITS.sessions && oldest !== undefined) this.end(oldest);
+    const hashes = { keyHash: sha256(key), cookieHash: sha256(cookie) };
+    const session = { ...hashes, since: now, usedAt: now, onEnd: new Set<() => void>() };
+    this.#sessions.add(session);
+    this.#opened.set(hash.toString('hex'), session);
+    const [earliest = ''] = this.#opened.keys();
+    if (this.#opened.size > SESSION_LIMITS.usedCodes) this.#opened.delete(earliest);
+    return { key, cookie };
+  }
+
+  /** The session with this key and one of these cookies. Other programs on this machine can set cookies of the same name. */
+  find(key: string, cookies: readonly string[]): Session | undefined {
+    const keyHash = sha256(key);
+    const session = [...this.#sessions].find((each) => timingSafeEqual(each.keyHash, keyHash));
+    if (session === undefined) return undefined;
+    const isCookie = (cookie: string) => timingSafeEqual(sha256(cookie), session.cookieHash);
+    return cookies.some(isCookie) && this.use(session) ? session : undefined;
+  }
+
+  /** Whether the session may go on, now that it is used. Ends it if not. */
+  use(session: Session): boolean {
+    const now = this.#clock.now();
+    const { since, usedAt } = session;
+    if (now - since >= SESSION_LIMITS.maxMs || now - usedAt >= SESSION_LIMITS.idleMs) this.end(session);
+    if (!this.#sessions.delete(session)) return false;
+    session.usedAt = now;
+    this.#sessions.add(session);
+    return true;
+  }
+
+  end(session: Session): void {
+    if (!this.#sessions.delete(session)) return;
+    for (const end of session.onEnd) end();
+  }
+
+  #wrong(now: number): Refusal {
+    const code = this.#code;
+    if (code !== undefined && now >= this.#quietUntil) {
+      code.wrong += 1;
+      if (code.wrong >= SESSION_LIMITS.wrongCodes) {
+        this.#quietUntil = now + SESSION_LIMITS.quietMs;
+        this.#renew('guessed');
+      }
+    }
+    return refusal('This URL is not valid. Open the one that `trunkline web` has printed last.');
+  }
+
+  #renew(reason: NewUrlReason): void {
+    this.#onNewCode(this.newCode(), reason);
+  }
+}
+
+function refusal(message: string): Refusal {
+  return { status: 401, message };
+}
+
+/** 256 bits, as 43 characters. */
+function secret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

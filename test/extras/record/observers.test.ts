@@ -1,0 +1,119 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Config } from '../../../src/config/resolve/config.js';
+import type { Exchange } from '../../../src/downstream/port.js';
+import { Observers, type ObserversOptions } from '../../../src/extras/record/observers.js';
+import { CallFeed } from '../../../src/gateway/call-feed.js';
+import { KnownSecrets } from '../../../src/host/observe/redact.js';
+import { callLogFile } from '../../../src/state/user-files.js';
+import { MessageFeed } from '../../../src/wire/io/message-feed.js';
+import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
+import { bytesOf } from '../../support/wire.js';
+
+let folder: string;
+const { XDG_DATA_HOME } = process.env;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+  process.env.XDG_DATA_HOME = folder;
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+  if (XDG_DATA_HOME === undefined) delete process.env.XDG_DATA_HOME;
+  else process.env.XDG_DATA_HOME = XDG_DATA_HOME;
+});
+
+const configOf = (gateway: Partial<Config['gateway']>) => ({
+  gateway: { callLog: 'off', metrics: { tools: true }, ...gateway },
+  servers: [],
+});
+
+function observing(settings: ObserversOptions['settings'] = {}) {
+  const clock = new FakeClock();
+  const messages = new MessageFeed(() => clock.now());
+  messages.hold();
+  const calls = new CallFeed(clock);
+  const logged: string[] = [];
+  const log = (facts: object, text: string) => void logged.push(`${text} ${Object.values(facts).join()}`);
+  const composition = {
+    ...{ platform: { messages, clock }, calls, config: configOf({}), secrets: new KnownSecrets() },
+    gateway: { pool: { of: () => [] } },
+  } as unknown as ObserversOptions['composition'];
+  const observers = new Observers({ composition, settings, logger: { info: log, warn: log, error: log } });
+  return {
+    ...{ observers, messages, calls, logged },
+    apply: (gateway: Partial<Config['gateway']>) => observers.apply(configOf(gateway) as unknown as Config),
+    call: () => {
+      const profile = { clientInfo: {}, capabilities: {}, protocolVersion: '2025-11-25' };
+      const view = { serve: (exchange: Exchange) => exchange.succeed(bytesOf('{}')) };
+      const params = '{"name":"files__read","arguments":{"path":"a"}}';
+      calls.session({ facts: { profile }, view })(new InMemoryExchange('tools/call', params));
+    },
+    pass: (text: string) => messages.passed('c>g', whole(bytesOf(text)), { number: 1 }),
+  };
+}
+
+/** The messages in a recording. */
+function messagesIn(file: string): unknown[] {
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : (JSON.parse(line).raw ?? [])));
+}
+
+describe('the recording and the call log of a gateway', () => {
+  it('cost nothing if nobody wants them: nothing observes, and nothing is written', async () => {
+    const { apply, messages, calls, pass } = observing();
+    pass('1');
+    await apply({});
+    expect([messages.isObserved, calls.isObserved]).toEqual([false, false]);
+    expect(existsSync(join(folder, 'trunkline'))).toBe(false);
+  });
+
+  it('begin and end with the configuration, the recording with what passed before it was read, the log with content if asked for', async () => {
+    const { observers, apply, messages, calls, pass, call } = observing();
+    const file = join(folder, 'r.jsonl');
+    pass('1');
+    await apply({ record: file, callLog: 'full' });
+    pass('2');
+    call();
+    await apply({ record: file, callLog: 'metadata' });
+    pass('3');
+    call();
+    await apply({});
+    expect([messages.isObserved, calls.isObserved]).toEqual([false, false]);
+    pass('4');
+    await observers.close();
+    expect(messagesIn(file)).toEqual(['1', '2', '3']);
+    const lines = readFileSync(callLogFile(), 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).arguments)).toEqual(['{"path":"a"}', undefined]);
+  });
+
+  it('follow the command line rather than the configuration', async () => {
+    const [given, configured] = [join(folder, 'given.jsonl'), join(folder, 'configured.jsonl')];
+    const { observers, apply, pass } = observing({ record: given });
+    await apply({ record: configured });
+    pass('1');
+    await observers.close();
+    expect(messagesIn(given)).toEqual(['1']);
+    expect(existsSync(configured)).toBe(false);
+  });
+
+  it('do not end the gateway if they cannot be written, and are tried again with the next configuration', async () => {
+    const { observers, apply, messages, logged, pass } = observing();
+    const file = join(folder, 'r.jsonl');
+    writeFileSync(file, 'precious');
+    await apply({ record: file });
+    expect(messages.isObserved).toBe(false);
+    expect(logged).toEqual([
+      `the recording cannot be written; calls are served as usual Error: ${file} is there already and is no recording; name another file, or remove it`,
+    ]);
+    rmSync(file);
+    await apply({ record: file });
+    pass('1');
+    await observers.close();
+    expect(messagesIn(file)).toEqual(['1']);
+  });
+});
