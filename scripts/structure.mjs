@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -17,11 +17,16 @@ const BOUNDS = {
   sourceFiles: 441,
   tinyFiles: 10,
   testLines: 89_800,
+  rooms: 16,
+  floors: 11,
+  upwardImports: 0,
+  gatewayDoors: 19,
   callFiles: 49,
   listFiles: 164,
 };
 
 const source = filesOf('src');
+const house = houseOf(source.map((file) => relative(join(ROOT, 'src'), file)));
 const unmarked = unmarkedFiles();
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-structure-'));
 try {
@@ -37,6 +42,10 @@ try {
     sourceFiles: source.length,
     tinyFiles: source.filter((file) => linesOf([file]) <= TINY_LINES).length,
     testLines: linesOf(filesOf('test')),
+    rooms: house.rooms.size,
+    floors: Math.max(...house.floors.values()),
+    upwardImports: house.upward.length,
+    gatewayDoors: house.doors.get('gateway').size,
     callFiles: call.length,
     listFiles: list.length,
   };
@@ -45,6 +54,10 @@ try {
     sourceFiles: 'files of src',
     tinyFiles: `files of src with at most ${TINY_LINES} lines`,
     testLines: 'lines of test',
+    rooms: 'rooms, the folders at the top of src',
+    floors: 'floors of rooms, each above all that it imports',
+    upwardImports: 'imports of a room that imports the room, too',
+    gatewayDoors: 'files of gateway that other rooms import',
     callFiles: 'files that a tools/call and its answer meet',
     listFiles: 'files loaded when the first list is answered',
   };
@@ -53,6 +66,11 @@ try {
     process.stdout.write(`${String(measured[name]).padStart(7)}  ${texts[name]} (at most ${bound})${verdict}\n`);
     if (verdict !== '') process.exitCode = 1;
   }
+  for (const [room, lines] of [...house.rooms].sort()) {
+    const doors = house.doors.get(room)?.size ?? 0;
+    process.stdout.write(`${String(lines).padStart(7)}  ${room}: floor ${house.floors.get(room)}, ${doors} doors\n`);
+  }
+  for (const [file, imported] of house.upward) process.stdout.write(`${file} imports ${imported}\n`);
   if (process.argv.includes('--files')) {
     process.stdout.write(`\nA call:\n${call.join('\n')}\n\nThe first list:\n${list.join('\n')}\n`);
   }
@@ -64,6 +82,44 @@ function filesOf(root) {
   return readdirSync(join(ROOT, root), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+/** The rooms with their lines, their floors, their doors, and the imports of rooms that lead back to the room itself. */
+function houseOf(files) {
+  const roomOf = (file) => (file.includes('/') ? file.slice(0, file.indexOf('/')) : undefined);
+  const rooms = new Map();
+  const arrows = [];
+  for (const file of files) {
+    const room = roomOf(file);
+    if (room === undefined) continue;
+    rooms.set(room, (rooms.get(room) ?? 0) + linesOf([join(ROOT, 'src', file)]));
+    const text = readFileSync(join(ROOT, 'src', file), 'utf8');
+    for (const [, imported] of text.matchAll(
+      /(?:^import |^\} |^(?:import|export) .*|\bimport\()(?:from )?'(\.[^']+)'/gm,
+    )) {
+      const target = join(dirname(file), imported);
+      if (![room, undefined].includes(roomOf(target))) arrows.push([file, target]);
+    }
+  }
+  const below = (room) => new Set(arrows.filter(([file]) => roomOf(file) === room).map(([, target]) => roomOf(target)));
+  const reached = (room, seen = new Set()) => {
+    for (const each of below(room)) {
+      if (seen.has(each)) continue;
+      seen.add(each);
+      reached(each, seen);
+    }
+    return seen;
+  };
+  const upward = arrows.filter(([file, target]) => reached(roomOf(target)).has(roomOf(file)));
+  const floorOf = (room, above = []) =>
+    1 +
+    Math.max(
+      0,
+      ...[...below(room)].filter((each) => !above.includes(each)).map((each) => floorOf(each, [...above, room])),
+    );
+  const doors = new Map();
+  for (const [, target] of arrows) doors.set(roomOf(target), (doors.get(roomOf(target)) ?? new Set()).add(target));
+  return { rooms, upward, doors, floors: new Map([...rooms.keys()].map((room) => [room, floorOf(room)])) };
 }
 
 function linesOf(files) {
@@ -124,7 +180,7 @@ function unmarkedFiles() {
   for (const file of readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js')))
     for (const { name } of regionsIn(readFileSync(join(ROOT, 'dist', file), 'utf8'))) marked.add(name);
   const hasCode = (file) => /^export (?:const|function|class|async|abstract)/m.test(readFileSync(file, 'utf8'));
-  const ours = source.map((file) => relative(ROOT, file)).filter((file) => !file.startsWith(join('src', 'page')));
+  const ours = source.map((file) => relative(ROOT, file)).filter((file) => !file.startsWith(join('src', 'web', 'page')));
   return ours.filter((file) => !marked.has(file) && hasCode(join(ROOT, file)));
 }
 
