@@ -219,8 +219,8 @@ describe('a call of a tool from the last run', () => {
     client.call(2, 'b__y');
     clock.advance(50_000);
     const child = await server('a').start();
-    child.answer(0, { content: ['x'] });
-    expect(client.answerTo(1)?.result).toEqual({ content: ['x'] });
+    child.answer(0, { content: [{ type: 'text', text: 'x' }] });
+    expect(client.answerTo(1)?.result).toEqual({ content: [{ type: 'text', text: 'x' }] });
     expect(client.answerTo(2)).toBeUndefined();
     clock.advance(10_000);
     expect(client.answerTo(2)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'starting', sent: false });
@@ -236,8 +236,8 @@ describe('a server that no client needs now', () => {
     client.call(2, 'a__x');
     expect(server('a').demands).toBe(1);
     const child = await server('a').start();
-    child.answer(0, { content: ['x'] });
-    expect(client.answerTo(2)?.result).toEqual({ content: ['x'] });
+    child.answer(0, { content: [{ type: 'text', text: 'x' }] });
+    expect(client.answerTo(2)?.result).toEqual({ content: [{ type: 'text', text: 'x' }] });
   });
 
   it('is asked to start when it has come to rest after a call for it', async () => {

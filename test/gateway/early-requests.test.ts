@@ -22,9 +22,9 @@ describe('a request for what no server lists yet', () => {
     expect(client.answerTo(1)).toBeUndefined();
     const child = await server('slow').start();
     expect(child.asked(method).map((request) => request.params)).toEqual([params]);
-    child.reply(method);
+    child.reply(method, { contents: [] });
     await flush();
-    expect(client.answerTo(1)?.result).toEqual({});
+    expect(client.answerTo(1)?.result).toEqual({ contents: [] });
   });
 
   it('waits also for a tool whose name does not tell its server', async () => {

@@ -36,7 +36,7 @@ export const CATALOGS: Scripts = {
   },
   'get a prompt with arguments, and a result in unusual notation': async (client) => {
     const result =
-      '{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"odd:\\/\\/x","text":"\\u0041"},"vendor":1.0}},{"content":{"type":"image","data":"AA==","mimeType":"image/png"},"role":"assistant","vendor":[]},{"role":"user","content":{"type":"hologram"}}],"description":"\\ud83d","_meta":{"k":1,"k":2},"vendor":-0}';
+      '{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"odd:\\/\\/x","text":"\\u0041"},"vendor":1.0}},{"content":{"type":"image","data":"AA==","mimeType":"image/png"},"role":"assistant","vendor":[]},{"role":"user","content":{"text":"\\u0041","type":"text"}}],"description":"\\ud83d","_meta":{"k":1,"k":2},"vendor":-0}';
     const args = '"vendor":1.0,"arguments":{"city":"Z\\u00fcrich","any":""}';
     await client.ask(
       request('prompts/get', `${args},"name":"${client.name('with-arguments')}",${meta([answer(result)])}`),
@@ -70,7 +70,7 @@ export const CATALOGS: Scripts = {
   },
   'read a listed resource, with a result in unusual notation': async (client) => {
     const result =
-      '{"contents":[{"uri":"odd:\\/\\/things\\/2","text":"\\u0041\\ud83d","mimeType":null,"_meta":{"k":1.0},"vendor":-0},{"blob":"AA==","uri":"odd://things/2#part"},{"uri":"ui://x/y","vendor":{}}],"_meta":{"k":1,"k":2},"vendor":1e400}';
+      '{"contents":[{"uri":"odd:\\/\\/things\\/2","text":"\\u0041\\ud83d","mimeType":"text\\/plain","_meta":{"k":1.0},"vendor":-0},{"blob":"AA==","uri":"odd://things/2#part"},{"uri":"ui://x/y","text":"","vendor":{}}],"_meta":{"k":1,"k":2},"vendor":1e400}';
     await client.ask(request('resources/read', `"vendor":1.0,"uri":"odd://things/2",${meta([answer(result)])}`));
   },
   'read resources by templates': async (client) => {

@@ -56,7 +56,10 @@ export const NOTIFICATIONS: Scripts = {
     }
   },
   'progress on a prompt, a resource, a completion and a method of the vendor': async (client) => {
-    const steps = JSON.stringify([progress('"progressToken":@token@,"progress":1'), answer('{"n":1.0}')]);
+    const steps = JSON.stringify([
+      progress('"progressToken":@token@,"progress":1'),
+      answer('{"n":1.0,"messages":[],"contents":[]}'),
+    ]);
     const meta = `"_meta":{"progressToken":"t","odd/steps":${steps}}`;
     await client.ask(request('prompts/get', `"name":"${client.name('play')}",${meta}`));
     await client.ask(request('resources/read', `"uri":"odd://things/1",${meta}`));

@@ -120,7 +120,7 @@ export const SERVER_REQUESTS: Scripts = {
   },
   'whether it is there': calling(...input('"p\\u0069ng"', '"method":"ping"'), ...input('1.0', '"method":"ping"'), DONE),
   'while it gets a prompt, reads a resource, completes, and for a method of the vendor': async (client) => {
-    const told = meta([...input('"q"', SAMPLE), answer('{"n":1.0}')]);
+    const told = meta([...input('"q"', SAMPLE), answer('{"n":1.0,"messages":[],"contents":[]}')]);
     const requests = [
       request('prompts/get', `"name":"${client.name('play')}",${told}`),
       request('resources/read', `"uri":"odd://things/1",${told}`),

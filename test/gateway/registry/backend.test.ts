@@ -201,8 +201,8 @@ describe('a call to a backend', () => {
     client.call(1, 'a__read');
     expect(client.answerTo(1)).toBeUndefined();
     const child = await server.start();
-    child.answer(0, { content: ['x'] });
-    expect(client.answerTo(1)?.result).toEqual({ content: ['x'] });
+    child.answer(0, { content: [{ type: 'text', text: 'x' }] });
+    expect(client.answerTo(1)?.result).toEqual({ content: [{ type: 'text', text: 'x' }] });
   });
 
   it('leaves no timer after it was closed', async () => {

@@ -80,7 +80,7 @@ describe('a user interface that two servers have', () => {
     const id = child.asked('resources/read')[0]?.id;
     expect(child.received.lines.at(-1)).toBe(line(id, MAIN));
     const result = (uri: string) =>
-      `{"x":9007199254740993,"contents":[{"text":"<a href='${MAIN}'>","uri" : "${uri}"}, {"uri":"ui://app/part"},7,{"uri":7},{"\\u0075ri":"${uri}","_meta":{"uri":"${MAIN}"}}],"uri":"${MAIN}"}`;
+      `{"x":9007199254740993,"contents":[{"text":"<a href='${MAIN}'>","uri" : "${uri}"}, {"uri":"ui://app/part","text":""},{"\\u0075ri":"${uri}","blob":"","_meta":{"uri":"${MAIN}"}}],"uri":"${MAIN}"}`;
     child.say(`{"jsonrpc":"2.0","id":${id},"result":${result(MAIN)}}`);
     expect(client.received.lines.at(-1)).toBe(`{"jsonrpc":"2.0","id":"c","result":${result(alias('b'))}}`);
   });
