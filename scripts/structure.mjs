@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 85_600,
-  sourceFiles: 441,
+  sourceLines: 86_400,
+  sourceFiles: 448,
   tinyFiles: 10,
-  testLines: 89_800,
+  testLines: 90_500,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 19,
-  callFiles: 49,
-  listFiles: 164,
+  callFiles: 51,
+  listFiles: 166,
 };
 
 const source = filesOf('src');
