@@ -187,7 +187,7 @@ export const RESULTS: readonly Row[] = [
   ),
   mended(
     'The optional members of a result are null',
-    { content: [{ ...TEXT, annotations: null, _meta: null }], structuredContent: null, isError: null, _meta: null },
+    { content: [{ ...TEXT, annotations: null, _meta: null }], structuredContent: null, isError: null },
     { content: [TEXT] },
   ),
   mended(
