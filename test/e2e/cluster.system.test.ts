@@ -110,7 +110,7 @@ describe('the code of a cluster', () => {
       .filter((line) => line.startsWith('file:'));
     const texts = files.filter((url) => url.includes('/dist/')).map((url) => readFileSync(fileURLToPath(url), 'utf8'));
     return texts.flatMap((text) =>
-      [...text.matchAll(/^\/\/(?:#region)? (src\/cluster\/\S+)$/gm)].map(([, file]) => file),
+      [...text.matchAll(/^\/\/(?:#region)? (src\/extras\/cluster\/\S+)$/gm)].map(([, file]) => file),
     );
   };
 

@@ -8,10 +8,10 @@ import {
   afterState,
   connectionOf,
   initialAvailability,
-  type ServerState,
   startsOnDemand,
   unavailableBecause,
 } from '../../../src/gateway/dispatch/availability.js';
+import type { ServerState } from '../../../src/spec/server-state.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
 
 const CONNECTION = { generation: 1 } as UpstreamConnection;

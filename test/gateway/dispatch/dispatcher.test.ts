@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ServerState } from '../../../src/gateway/dispatch/availability.js';
 import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
+import type { ServerState } from '../../../src/spec/server-state.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { LIMITS } from '../../support/scripted-gateway.js';

@@ -30,6 +30,10 @@ export function expectedOf(bytes: Uint8Array, watch: WatchedPaths, maxDepth: num
   }
   if (value.method === undefined && value.result === undefined && value.error !== undefined && !('id' in value))
     value = { ...value, id: null };
+  if (isRecord(value) && value.id === null && String(value.method).startsWith('notifications/')) {
+    const { id: _, ...notification } = value;
+    value = notification;
+  }
   return { kind: kindOf(value as Record<string, unknown>), value };
 }
 
