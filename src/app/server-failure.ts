@@ -1,10 +1,9 @@
 import type { Failure } from '../downstream/failure.js';
-import type { ServerState } from '../gateway/dispatch/availability.js';
 import { causeLines } from '../host/observe/cause-lines.js';
 import type { ChildLog } from '../host/observe/child-log.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { Redact } from '../host/observe/redact.js';
-import type { ChildSnapshot } from '../spec/server-state.js';
+import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
 import { printable } from '../wire/json/printable.js';
 
 const MAX_LINES = 5;

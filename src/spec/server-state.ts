@@ -66,10 +66,13 @@ export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
 /** Condition for the next launch of a failed child: its delay, the end of its old group, or both. */
 export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 
+/** The state of a server, as users see it. */
+export type ServerState = ChildPhase['kind'];
+
 /** The public facts about a child. Times are milliseconds on the monotonic clock. */
 export interface ChildSnapshot
   extends Pick<ChildState, 'generation' | 'restarts' | 'consecutiveFailures' | 'lastExit' | 'lastFailure'> {
-  readonly state: ChildPhase['kind'];
+  readonly state: ServerState;
   /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
   readonly pid: number | undefined;
   readonly readySince: number | undefined;

@@ -1,8 +1,8 @@
-import type { ServerState } from '../gateway/dispatch/availability.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { Code } from '../host/errors/codes.js';
 import { ERROR_SIGNS } from '../host/errors/error-text.js';
-import type { ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
+import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
+import type { ServerFacts, StatusFacts } from './status-facts.js';
 
 /** Sentences of the status about one server. Each is empty if there is nothing to say. */
 interface Assessment {
@@ -32,7 +32,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
 }
 
 /** Returns the state for the status. A server that waits for a start slot counts as starting, not as stopped. */
-export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | undefined): ServerState {
+export function stateOf({ isStartSettled }: Backend, lifecycle: ChildSnapshot | undefined): ServerState {
   const { state } = lifecycle ?? { state: 'stopped' };
   return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;
 }

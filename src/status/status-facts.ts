@@ -1,33 +1,15 @@
-import type { ServerState } from '../gateway/dispatch/availability.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { Sharing } from '../gateway/registry/backend-pool.js';
 import type { VisibleBackends } from '../gateway/routing/own-tool.js';
+import type { ChildSnapshot } from '../spec/server-state.js';
 import type { EraSource } from '../upstream/server-era.js';
 import type { FairMemory, SharedLimit } from '../wire/io/shared-limit.js';
 import type { CountedName } from './refused-names.js';
 
-/** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
-export interface ProcessFacts {
-  readonly state: ServerState;
-  readonly pid: number | undefined;
-  readonly generation: number;
-  readonly restarts: number;
-  readonly consecutiveFailures: number;
-  readonly readySince: number | undefined;
-  readonly retryAt: number | undefined;
-  readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
-  readonly lastFailure:
-    | { readonly reason: string; readonly at: number; readonly fault?: 'host' | 'network' | 'trouble' | 'blocked' }
-    | undefined;
-  /** The package that is not installed yet. */
-  readonly missing: string | undefined;
-  readonly installingSince: number | undefined;
-}
-
 export interface ServerFacts {
   readonly backend: Backend;
   /** Absent if the configuration of this server is wrong. */
-  readonly lifecycle: ProcessFacts | undefined;
+  readonly lifecycle: ChildSnapshot | undefined;
   /** Problem with the configuration of this server, and its remedy. `isOfUser` is set if only a variable of a user is missing. */
   readonly problem: { readonly message: string; readonly hint: string; readonly isOfUser?: 'any' | 'one' } | undefined;
   /** Whether the server runs for users over HTTP only, and this instance is of no user. */
@@ -60,7 +42,7 @@ export interface ServerFacts {
 export interface InstanceFacts {
   readonly backend: Backend;
   /** Absent if the server cannot run with the variables of its clients. */
-  readonly lifecycle: ProcessFacts | undefined;
+  readonly lifecycle: ChildSnapshot | undefined;
   readonly problem?: ServerFacts['problem'];
   readonly isPerUser?: boolean | undefined;
   /** Whether the instance waits for its first client. */

@@ -1,8 +1,8 @@
 import type { Shadowed } from '../gateway/catalog/catalog.js';
 import type { EntryRemark } from '../gateway/catalog/exposed-list.js';
-import type { ServerState } from '../gateway/dispatch/availability.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import { CODES } from '../host/errors/codes.js';
+import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
 import type { EraSource } from '../upstream/server-era.js';
 import type { FairMemory } from '../wire/io/shared-limit.js';
 import { printable, printableLines } from '../wire/json/printable.js';
@@ -11,7 +11,7 @@ import type { ListKind } from '../wire/mcp/methods.js';
 import { isModernRevision } from '../wire/mcp/revisions.js';
 import { CODE_OF, type CountedName } from './refused-names.js';
 import { adviseOnToolCount, assess, stateOf } from './status-advice.js';
-import type { InstanceFacts, ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
+import type { InstanceFacts, ServerFacts, StatusFacts } from './status-facts.js';
 
 export type StatusReport = ReturnType<typeof reportStatus>;
 export type ServerReport = ReturnType<typeof reportServer>;
@@ -218,7 +218,7 @@ function reportEra(revision: string, { kind, until }: EraSource) {
 }
 
 /** Usage of the processes at the latest reading. `cpuPercent` is the present share of one processor. */
-function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefined) {
+function reportUsage({ usageOf }: StatusFacts, lifecycle: ChildSnapshot | undefined) {
   const usage = lifecycle?.pid === undefined ? undefined : usageOf(lifecycle.pid);
   if (usage === undefined) return null;
   const { memoryBytes, processes, cpuMs, cpuShare } = usage;

@@ -1,12 +1,13 @@
 // The facts of a status, without processes: one server `a` with chosen facts, and a server `b` that never started.
 
+import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { reportStatus, type StatusReport } from '../../src/status/status.js';
-import type { ProcessFacts, ServerFacts, StatusFacts } from '../../src/status/status-facts.js';
+import type { ServerFacts, StatusFacts } from '../../src/status/status-facts.js';
 import { FairMemory, SharedLimit } from '../../src/wire/io/shared-limit.js';
 import { type ServerScript, scriptGateway, startGateway } from '../support/scripted-gateway.js';
 
 /** A server that runs for a minute. */
-export const READY: ProcessFacts = {
+export const READY: ChildSnapshot = {
   state: 'ready',
   pid: 4711,
   generation: 1,
@@ -42,7 +43,7 @@ export const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ ser
 
 interface Given {
   readonly script?: ServerScript;
-  readonly lifecycle?: Partial<ProcessFacts> | undefined;
+  readonly lifecycle?: Partial<ChildSnapshot> | undefined;
   readonly problem?: ServerFacts['problem'];
   readonly isRemote?: boolean;
   readonly logLines?: readonly string[];

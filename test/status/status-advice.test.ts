@@ -62,7 +62,11 @@ describe('the advice', () => {
     ['its registry could not be reached', 'b could not be installed: no network', 'getaddrinfo ENOTFOUND npm.example'],
     ['its command was not found', 'Cannot start "x": the command was not found (ENOENT)', 'ENOENT: no such file'],
   ])('for a confined server does not name the sandbox if %s', async (_, reason, line) => {
-    const lifecycle = { state: 'parked', consecutiveFailures: 5, lastFailure: { reason, at: 90_000 } } as const;
+    const lifecycle = {
+      state: 'parked',
+      consecutiveFailures: 5,
+      lastFailure: { code: null, signal: null, reason, at: 90_000 },
+    } as const;
     const { one } = await given({ lifecycle, logLines: [line], cause: [line], sandboxRemarks: [] });
     expect(one()?.advice).not.toContain('onfined');
   });
@@ -72,7 +76,7 @@ describe('the advice', () => {
     const lifecycle = {
       state: 'parked',
       consecutiveFailures: 5,
-      lastFailure: { reason: failure, at: 90_000 },
+      lastFailure: { code: null, signal: null, reason: failure, at: 90_000 },
     } as const;
     const { one } = await given({ lifecycle, sandboxRemarks: [] });
     expect(one()).toMatchObject({ code: 'TL-SANDBOX-MISSING', problem: expect.stringContaining('install it') });
@@ -106,7 +110,11 @@ describe('the advice', () => {
       /^Trunkline restarts it automatically, in 3 s\. If it keeps failing, its log lines show why\.$/,
     ],
     [
-      ...(['backoff', { lastFailure: { reason: 'EMFILE', at: 0, fault: 'host' } }, 'TL-SERVER-RESOURCES'] as const),
+      ...([
+        'backoff',
+        { lastFailure: { code: null, signal: null, reason: 'EMFILE', at: 0, fault: 'host' } },
+        'TL-SERVER-RESOURCES',
+      ] as const),
       /This machine lacks a resource that a new process needs, so the server is not at fault\.$/,
       /^Close other programs/,
     ],
@@ -167,13 +175,13 @@ describe('the advice', () => {
     ],
     [
       'offline',
-      { lastFailure: { reason: 'self-signed certificate', at: 0, fault: 'network' } },
+      { lastFailure: { code: null, signal: null, reason: 'self-signed certificate', at: 0, fault: 'network' } },
       /^It cannot be reached/,
       /set its `caFile`/,
     ],
     [
       'offline',
-      { lastFailure: { reason: 'it answered HTTP 500', at: 0, fault: 'trouble' } },
+      { lastFailure: { code: null, signal: null, reason: 'it answered HTTP 500', at: 0, fault: 'trouble' } },
       /^It can be reached, but it is overloaded or out of order, .* stays listed\.$/,
       /^Trunkline tries again in 3 s\. Nothing is to be done here/,
     ],

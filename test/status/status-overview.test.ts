@@ -31,7 +31,10 @@ describe('the overview', () => {
   it('has first the servers with a problem, with what differs from a healthy server', async () => {
     const lifecycle = {
       ...{ state: 'backoff' as const, pid: undefined, retryAt: 101_500, consecutiveFailures: 1, restarts: 3 },
-      ...{ lastExit: { code: 0, signal: null, at: 99_000 }, lastFailure: { reason: 'exited', at: 99_000 } },
+      ...{
+        lastExit: { code: 0, signal: null, at: 99_000 },
+        lastFailure: { code: null, signal: null, reason: 'exited', at: 99_000 },
+      },
     };
     const { report } = await given({ lifecycle, logLines: ['Error: no key'], isStarted: false });
     const overview = overviewOf({ ...report(), servers: report().servers.toReversed() });

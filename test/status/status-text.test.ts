@@ -12,7 +12,7 @@ const FAILED = {
   retryAt: 101_500,
   consecutiveFailures: 1,
   lastExit: { code: 1, signal: null, at: 35_000 },
-  lastFailure: { reason: 'exited', at: 35_000 },
+  lastFailure: { code: null, signal: null, reason: 'exited', at: 35_000 },
 } as const;
 
 /** The list of tools of the first server. */
@@ -159,7 +159,7 @@ describe('the text about all servers', () => {
   it('begins with the servers that have a problem: what happened, why, and what to do', async () => {
     const reason = 'Cannot start "x": not found (ENOENT)';
     const { report } = await given({
-      lifecycle: { ...FAILED, lastFailure: { reason, at: 0 } },
+      lifecycle: { ...FAILED, lastFailure: { code: null, signal: null, reason, at: 0 } },
       logLines: ['Error: no key', reason],
     });
     expect(renderStatus({ ...report(), servers: report().servers.toReversed() }).split('\n')).toEqual([
@@ -272,7 +272,12 @@ describe('the text about all servers', () => {
   });
 
   it('does not take an earlier failure for the reason why a running server has a problem', async () => {
-    const lifecycle = { ...FAILED, pid: 7, restarts: 1, lastFailure: { reason: 'it went mad', at: 0 } };
+    const lifecycle = {
+      ...FAILED,
+      pid: 7,
+      restarts: 1,
+      lastFailure: { code: null, signal: null, reason: 'it went mad', at: 0 },
+    };
     for (const state of ['suspect', 'backoff'] as const) {
       const { make, report } = await given({ lifecycle: { ...lifecycle, state } });
       for (const text of [renderStatus(report()), renderOneServer(reportStatus(make(), 'a'))]) {
@@ -301,7 +306,7 @@ describe('the text about all servers', () => {
   it('has as many lines as it should, whatever a server says', async () => {
     const { report } = await given({
       logLines: ['a\nb\r\u2028c'],
-      lifecycle: { state: 'parked', lastFailure: { reason: 'x\ny', at: 0 } },
+      lifecycle: { state: 'parked', lastFailure: { code: null, signal: null, reason: 'x\ny', at: 0 } },
     });
     for (const text of [renderStatus(report()), renderOneServer(report())]) {
       const known = /^(Trunkline|Not running: b$|- [ab]:| {4}[a-z ]+:)/;

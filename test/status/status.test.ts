@@ -174,7 +174,7 @@ describe('the report', () => {
     const { report } = await given({
       script,
       logLines: [evil],
-      lifecycle: { lastFailure: { reason: evil, at: 0 } },
+      lifecycle: { lastFailure: { code: null, signal: null, reason: evil, at: 0 } },
     });
     expect(JSON.stringify(report())).not.toContain('canary');
     expect(report().servers[0]).toMatchObject({ log: [safe], lastFailure: safe });

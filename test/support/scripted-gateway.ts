@@ -18,7 +18,6 @@ import {
   type ToolPolicyRules,
 } from '../../src/gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
-import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
@@ -27,6 +26,7 @@ import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { createSearchTools } from '../../src/gateway/search/search-tools.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
 import type { CallLimits, ToolShapes } from '../../src/spec/server-rules.js';
+import type { ServerState } from '../../src/spec/server-state.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
 import type { ClientProfile } from '../../src/wire/mcp/handshake.js';
 import { FakeClock } from './fake-clock.js';

@@ -1,19 +1,6 @@
 import type { FailureReason } from '../../downstream/failure.js';
+import type { ServerState } from '../../spec/server-state.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
-
-/** State of a server's process, as the supervisor reports it. */
-export type ServerState =
-  | 'stopped'
-  | 'idle'
-  | 'installing'
-  | 'starting'
-  | 'ready'
-  | 'suspect'
-  | 'stopping'
-  | 'backoff'
-  | 'offline'
-  | 'blocked'
-  | 'parked';
 
 /** Whether and when a call to the server can be sent. */
 export type Reachability =

@@ -1,6 +1,7 @@
 import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import type { CallLimits } from '../../spec/server-rules.js';
+import type { ServerState } from '../../spec/server-state.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import { PROBES } from '../../upstream/health/health-monitor.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
@@ -15,7 +16,6 @@ import {
   afterState,
   connectionOf,
   initialAvailability,
-  type ServerState,
 } from './availability.js';
 import {
   Call,

@@ -1,5 +1,6 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { ServerState } from '../../spec/server-state.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/methods.js';
@@ -17,7 +18,7 @@ import {
   type ServerLists,
 } from '../catalog/offered-lists.js';
 import type { ResultLimits } from '../catalog/tool-policy.js';
-import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
+import { startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { LoginOffer } from '../dispatch/login-offer.js';
