@@ -180,7 +180,9 @@ function unmarkedFiles() {
   for (const file of readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js')))
     for (const { name } of regionsIn(readFileSync(join(ROOT, 'dist', file), 'utf8'))) marked.add(name);
   const hasCode = (file) => /^export (?:const|function|class|async|abstract)/m.test(readFileSync(file, 'utf8'));
-  const ours = source.map((file) => relative(ROOT, file)).filter((file) => !file.startsWith(join('src', 'web', 'page')));
+  const ours = source
+    .map((file) => relative(ROOT, file))
+    .filter((file) => !file.startsWith(join('src', 'web', 'page')));
   return ours.filter((file) => !marked.has(file) && hasCode(join(ROOT, file)));
 }
 
