@@ -20,9 +20,9 @@ const BOUNDS = {
   rooms: 16,
   floors: 11,
   upwardImports: 0,
-  gatewayDoors: 19,
+  gatewayDoors: 18,
   callFiles: 51,
-  listFiles: 166,
+  listFiles: 168,
 };
 
 const source = filesOf('src');
