@@ -120,6 +120,13 @@ describe('the doctor', () => {
     expect(readdirSync(hubs)).toEqual([]);
   });
 
+  it('does not start what a client has registered with a configuration that does not exist', async () => {
+    const entry = { command: process.execPath, args: [CLI, '--config', join(place.folder, 'moved.yaml')] };
+    write('.cursor/mcp.json', { mcpServers: { trunkline: entry } });
+    const { codes } = await examine();
+    expect(codes.filter((one) => /^TL-(CLIENT|START)-/.test(one))).toEqual(['TL-CLIENT-CONFIG']);
+  });
+
   it('asks the running hub instead of starting servers a second time, and starts those that the hub has no process of', async () => {
     const one = { command: 'node', args: [LAB, `run=${place.folder}`] };
     write('trunkline.yaml', { servers: { one } });

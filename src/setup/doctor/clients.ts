@@ -50,7 +50,6 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
   const { file } = server.place;
   const config = configIn(run);
   const remedy = remedyFor(server, config);
-  const isMissing = (path: string | undefined) => path !== undefined && isAbsolutePath(path) && !existsSync(path);
   const missing = [run.command, program].find(isMissing);
   if (missing !== undefined) {
     const text = `${title} names a program or file that does not exist: ${missing}`;
@@ -75,13 +74,26 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
       }),
     );
   }
-  if (config !== undefined && isMissing(config))
-    found.push(finding('TL-CLIENT-CONFIG', `${title} passes a configuration that does not exist`, [config, file]));
+  if (config !== undefined && isMissing(config)) {
+    const again = remedyFor(server, 'FILE');
+    const text = `${title} passes a configuration that does not exist`;
+    const moved = again === undefined ? undefined : `Name the file that it is now: \`${again}\`.`;
+    found.push(finding('TL-CLIENT-CONFIG', text, [config, file], { remedy: moved }));
+  }
   if (missing === undefined && version !== undefined && version !== machine.version) {
     const text = `${title} runs Trunkline ${version}; this is ${machine.version}`;
     found.push(finding('TL-CLIENT-VERSION', text, program === undefined ? [] : [program], { remedy }));
   }
   return found;
+}
+
+function isMissing(path: string | undefined): boolean {
+  return path !== undefined && isAbsolutePath(path) && !existsSync(path);
+}
+
+/** Whether the entry names a program or a configuration that does not exist, so that its start would show nothing more. */
+export function lacksFile({ server: { run }, program }: Registration): boolean {
+  return run.kind === 'command' && [run.command, program, configIn(run)].some(isMissing);
 }
 
 /** `connect` writes the file of the user under its own name; other entries are the person's to edit. */

@@ -76,6 +76,15 @@ describe('the clients', () => {
     /passes a configuration that does not exist/,
     async () => await registered({}, ['--config', home.path('none.yaml')]),
   );
+  it.each([
+    ['the user', [], 'Name the file that it is now: `trunkline connect claude-desktop --config FILE`.'],
+    ['a project', ['code/.mcp.json'], 'Correct the path after `--config` in the file of the client.'],
+  ])('are told how to name the configuration that was moved: %s', async (_, files, remedy) => {
+    const entry = home.entry('--config', home.path('none.yaml'));
+    home.register({ trunkline: entry }, ...files);
+    const found = await home.checkClients({ cwd: home.path('code') });
+    expect(found.find(({ code }) => code === 'TL-CLIENT-CONFIG')?.remedy).toBe(remedy);
+  });
   reports('no configuration', 'TL-CLIENT-NO-CONFIG', /names no configuration/, () =>
     home.register({ trunkline: { command: process.execPath, args: [home.install()] } }),
   );

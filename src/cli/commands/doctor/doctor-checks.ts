@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -26,6 +25,7 @@ import {
   checkClients,
   checkDuplicates,
   checkGateways,
+  lacksFile,
   type Registration,
   type Taken,
   titleOf,
@@ -424,9 +424,8 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
     if (place.scope === 'extension') continue;
     // Only the client knows the values of its variables.
     const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
-    // Another check reports a missing program.
-    const isGone = registration.program !== undefined && !existsSync(registration.program);
-    if (isDisabled || run.kind !== 'command' || hasVariables || isGone) continue;
+    // Another check reports a missing program or configuration.
+    if (isDisabled || run.kind !== 'command' || hasVariables || lacksFile(registration)) continue;
     const { command, args, env, cwd } = run;
     const key = JSON.stringify([command, args, env, cwd]);
     const known = byRun.get(key) ?? { run, titles: [] };
