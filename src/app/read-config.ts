@@ -85,3 +85,10 @@ export function logConfig(config: Config, logger: Logger): void {
     if (problem !== undefined && !isPerUser(config, server)) logger.error({ server: key, ...problem });
   }
 }
+
+/** Throws a `UsageError` for a name of a disabled server. */
+export function refuseDisabled(names: readonly string[], disabled: Config['disabled']): void {
+  const off = names.find((name) => disabled.includes(name));
+  if (off !== undefined)
+    throw new UsageError(`the server \`${off}\` is disabled in the configuration`, `run: trunkline enable ${off}`);
+}

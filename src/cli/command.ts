@@ -78,12 +78,13 @@ export class CliCommand extends Command {
 /** The exit codes, as the help of each command lists them. */
 export const EXIT_CODES = [
   '0   all servers and calls succeeded',
-  '1   a server, the call or a change failed, a tool is not approved, or the doctor found a problem',
+  '1   a server, the call or a change failed, a tool is not approved, or the',
+  '    doctor found a problem',
   '2   the command line or the configuration has a mistake',
-  '3   no gateway runs: status, ps, metrics, logs, restart, record and inspect without FILE need one;',
-  '    hub status and hub restart need a hub',
+  '3   no gateway runs: status, ps, metrics, logs, restart, record and inspect',
+  '    without FILE need one; hub status and hub restart need a hub',
   '70  a bug in Trunkline',
-  'When a signal ends a command other than serve: 128 plus the number of the signal.',
+  'When a signal ends a command other than serve: 128 plus its number.',
 ];
 
 /** Commander removes the style where stdout has no colors. */

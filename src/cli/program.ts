@@ -547,7 +547,7 @@ function addPackages(program: CliCommand): void {
     .argument('[NAME]', 'key of a server, or name of a package; without it, all packages')
     .summary('update packages and report which tools change')
     .description(
-      'Installs the newest version of every package without a fixed version in the configuration, or only of the named server or package. With a range or a tag, it is the newest version that the range or the tag accepts. Starts the old and the new version once, reports which tools were added (+), removed (-) or changed (~), and locks the new version. A package that cannot be installed or started stays at its version. Restart Trunkline to use the new versions.',
+      'Installs the newest version of every package without a fixed version in the configuration, or only of the named server or package. With a range or a tag, it is the newest version that the range or the tag accepts. Starts the old and the new version once, reports which tools were added (+), removed (-) or changed (~), and locks the new version. A package that cannot be installed or started stays at its version. A running gateway takes the new versions when its configuration file is saved, or when the gateway is restarted.',
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline update', 'trunkline update files')

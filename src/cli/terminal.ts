@@ -45,7 +45,7 @@ const STATES: Readonly<Record<string, { readonly symbol: string; readonly format
 /** The state of a server: with a symbol and a color on a terminal, as one word elsewhere. */
 export function stateCell(state: string, { width }: Look) {
   const { symbol, format } = STATES[state] ?? RESTING;
-  return { text: width === undefined ? state : `${symbol} ${state}`, format };
+  return { text: width === undefined ? state : `${symbol}\u00a0${state}`, format };
 }
 
 /** Colors that differ clearly on dark and on light terminals. */

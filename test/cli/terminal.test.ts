@@ -31,7 +31,7 @@ describe('colors', () => {
   });
 
   it('and symbols tell a state on a terminal; elsewhere it is one word', () => {
-    expect(stateCell('ready', { width: 80, isColored: true })).toEqual({ text: '● ready', format: 'green' });
+    expect(stateCell('ready', { width: 80, isColored: true })).toEqual({ text: '●\u00a0ready', format: 'green' });
     expect(stateCell('parked', PLAIN).text).toBe('parked');
   });
 });

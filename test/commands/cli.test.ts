@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
@@ -181,6 +181,27 @@ describe('check', () => {
     expect([code, stdout.includes('bad')]).toEqual([0, false]);
     const stderr = 'trunkline: there is no server `goood` in the configuration; did you mean `good`?\n';
     expect(await place.run(['check', 'goood'])).toMatchObject({ code: 2, stderr });
+  });
+
+  it.each([
+    ['check', 'off'],
+    ['call', 'off.echo'],
+    ['tools', 'off'],
+    ['update', 'off'],
+    ['login', 'off'],
+  ])('says that a server is disabled, and how to enable it: %s', async (...args) => {
+    const server = { command: 'node', disabled: true };
+    writeFileSync(join(place.folder, 'trunkline.yaml'), JSON.stringify({ servers: { off: server } }));
+    const stderr = 'trunkline: the server `off` is disabled in the configuration; run: trunkline enable off\n';
+    expect(await place.run(args)).toEqual({ code: 2, stdout: '', stderr });
+  });
+
+  it('names the disabled servers if there is no other to start', async () => {
+    const servers = { off: { command: 'node', disabled: true } };
+    writeFileSync(join(place.folder, 'trunkline.yaml'), JSON.stringify({ servers }));
+    const { code, stdout } = await place.run(['check']);
+    const text = 'trunkline.yaml are disabled: off. `trunkline enable NAME` enables one.';
+    expect([code, stdout]).toEqual([0, expect.stringContaining(text)]);
   });
 
   it.each([

@@ -30,6 +30,9 @@ describe('trunkline connect', () => {
     expect(JSON.parse(readFileSync(cursor, 'utf8')).mcpServers.trunkline).toEqual(entry);
     expect(readFileSync(codex, 'utf8').startsWith(`${TOML_FILE}\n\n[mcp_servers.trunkline]\n`)).toBe(true);
 
+    const starts = [process.execPath, CLI, '--config', config].join(' ');
+    expect(stdout).toContain(`  starts: \`${starts}\`\n`);
+
     expect((await work.run(['undo'])).stdout).toContain('Codex: ~/.codex/config.toml is as it was');
     expect(readFileSync(cursor, 'utf8')).toBe(JSON_FILE);
     expect(readFileSync(codex, 'utf8')).toBe(TOML_FILE);

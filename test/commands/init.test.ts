@@ -132,6 +132,7 @@ describe('trunkline init', () => {
       code: 0,
       stderr: expect.stringMatching(/carried over: .*_npx.*state\.json, which/),
     });
+    expect(stderr).toMatch(/^memory +Cursor {2}/m);
     const data = join(work.folder, 'data/trunkline');
     const stored = readdirSync(join(data, 'store')).find((name) => name.startsWith('tool@')) ?? '';
     expect(readFileSync(join(data, 'store', stored, 'node_modules/tool/state.json'), 'utf8')).toBe('state');
@@ -142,6 +143,8 @@ describe('trunkline init', () => {
     expect([state, graph].map((file) => readFileSync(file, 'utf8'))).toEqual(['state', 'graph']);
     work.write('data/trunkline/servers/memory/memory.jsonl', 'longer graph');
     const undone = await work.run(['undo']);
+    // `init` has changed the file twice.
+    expect(undone.stdout.match(/Cursor: .* is as it was/g)).toHaveLength(1);
     expect(undone.stderr).toContain('Cursor uses ~/npm-cache/');
     expect(undone.stderr).toContain(`  \`cp ${JSON.stringify(kept)} ${JSON.stringify(graph)}\`\n`);
 

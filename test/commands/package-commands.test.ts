@@ -8,6 +8,9 @@ import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
 
+const USED_WHEN =
+  /^A running gateway uses the new versions when \S+trunkline\.yaml is saved, or when it is restarted\.\n$/;
+
 let place: Workplace;
 let registry: Registry;
 beforeEach(async () => {
@@ -183,7 +186,7 @@ describe('a package with a range or a tag', () => {
       /\ncaret +tool@\^1\.2 +1\.2\.0 +1\.3\.0 +2\.0\.0 +store\nlatest +tool@latest +1\.2\.0 +2\.0\.0 +2\.0\.0 +store\n/,
     );
     const updated = await place.run(['update']);
-    expect(updated).toMatchObject({ code: 0, stderr: '' });
+    expect(updated).toMatchObject({ code: 0, stderr: expect.stringMatching(USED_WHEN) });
     expect(updated.stdout).toContain('caret: tool@^1.2 updated: 1.2.0 to 1.3.0\n');
     expect(updated.stdout).toContain('latest: tool@latest updated: 1.2.0 to 2.0.0\n');
     expect((await place.run(['call', 'caret__greet'])).stdout).toBe('1.3.0\n');
@@ -246,7 +249,7 @@ describe('update', () => {
     const reordered = { inputSchema: { type: 'object' }, name: 'greet' };
     registry.publish('tool', { version: '1.1.0', tools: [reordered, definition('Edits at once'), 'stay'] });
     const { code, stdout, stderr } = await place.run(['update']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(USED_WHEN) });
     expect(stdout).toBe(
       [
         'a: tool updated: 1.0.0 to 1.1.0',

@@ -125,7 +125,8 @@ describe('two machines with tokens and variables of their own', () => {
   });
 
   it('are not served with the token of `trunkline token`', async () => {
-    const { stdout } = await place.run(['token']);
+    const { stdout, stderr } = await place.run(['token', '--config', place.file('trunkline.yaml')]);
+    expect(stderr).toContain('refuses this token, because it has users. `trunkline token add NAME` makes one');
     const authorization = `Bearer ${stdout.trim()}`;
     expect(await place.statusOf(running, { authorization })).toBe(401);
   });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ContentBlock, ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import { readConfig } from '../../../app/read-config.js';
+import { readConfig, refuseDisabled } from '../../../app/read-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { didYouMean, suggest } from '../../../wire/json/suggest.js';
@@ -68,8 +68,9 @@ async function callAtHub(
 }
 
 /** Returns the exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
-function exposedNameOf(name: string, { servers }: Pick<Config, 'servers'>): string {
+function exposedNameOf(name: string, { servers, disabled }: Pick<Config, 'servers' | 'disabled'>): string {
   const at = name.indexOf('.');
+  refuseDisabled([name.slice(0, at)], disabled);
   const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
   const prefix = servers.find((server) => server.key === key)?.prefix ?? key;
   return exposedName(key, prefix, name.slice(at + 1), (text) => createHash('sha256').update(text).digest('hex'));

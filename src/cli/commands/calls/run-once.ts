@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { type ComposeOptions, type Composition, codeFor, compose } from '../../../app/compose.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { createPlatform, type Platform } from '../../../app/platform.js';
-import { readConfig, requireView } from '../../../app/read-config.js';
+import { readConfig, refuseDisabled, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
@@ -158,9 +158,7 @@ export async function runCommand(
 /** Returns the servers with these keys, or all servers without names. */
 export function chooseServers({ servers, disabled }: Config, names: readonly string[]): readonly ServerConfig[] {
   const keys = servers.map(({ key }) => key);
-  const off = names.find((name) => disabled.includes(name));
-  if (off !== undefined)
-    throw new UsageError(`the server \`${off}\` is disabled in the configuration`, `run: trunkline enable ${off}`);
+  refuseDisabled(names, disabled);
   const chosen = chooseFrom(keys, names);
   return servers.filter(({ key }) => chosen.includes(key));
 }

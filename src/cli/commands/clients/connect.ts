@@ -25,6 +25,7 @@ import type { FoundServer } from '../../../setup/clients/files/found-server.js';
 import { type OwnCommand, ownCommand } from '../../../setup/clients/files/own-entry.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
+import { quotedPath } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say, tell, withoutHome } from '../../output.js';
@@ -79,12 +80,16 @@ export async function undo({
   const names = clients?.map(({ client }) => client);
   const changes = await changesToUndo(journal, names);
   const results: object[] = [];
+  // `init` changes a file twice.
+  const told = new Set<string>();
   let code: number = EXIT.ok;
   for (const change of changes) {
     try {
       const undone = await withChangeLock(() => undoChange(change, { ...context(), journal }));
       results.push({ ...factsOf(change), result: undone, because: null });
-      if (!isJson) await say(undoneText(change, undone));
+      const text = undoneText(change, undone);
+      if (!isJson && !told.has(text)) await say(text);
+      told.add(text);
     } catch (error) {
       if (!(error instanceof FileRefusal)) throw error;
       results.push({ ...factsOf(change), result: 'failed', because: error.message });
@@ -297,7 +302,10 @@ async function tellReport(
   const names = plan.entries.map(({ name }) => `\`${name}\``).join(', ');
   const [would, has] = ACTIONS[plan.kind];
   const lines = [`${title}: ${isDryRun ? `would ${would(names)}` : `has ${has(names)}`} ${file}`];
-  if (plan.entry !== undefined && own !== undefined) lines.push(`  starts: ${[own.command, ...own.args].join(' ')}`);
+  if (plan.entry !== undefined && own !== undefined) {
+    const words = [own.command, ...own.args].map((word) => quotedPath(word, process.platform));
+    lines.push(`  starts: \`${words.join(' ')}\``);
+  }
   if (done?.program !== undefined) lines.push(`  changed with ${shown(done.program)}`);
   if (done?.backup !== undefined) lines.push(`  backup: ${shown(done.backup)}`);
   if (done?.unrecorded !== undefined) lines.push(`  undo does not know of this: ${shown(done.unrecorded)}`);

@@ -149,7 +149,7 @@ export function reportPlan({ plan, added, found: { unreadable }, target: { confi
     const reason = because === '' ? '' : `: ${because}`;
     return [
       printable(found.name),
-      `${found.place.title} (${found.place.scope})`,
+      found.place.scope === 'user' ? found.place.title : `${found.place.title} (${found.place.scope})`,
       printable(describeRun(found.run, run)),
       variablesOf(found.run).map(printable).join(' ') || '-',
       `${WORDS[verdict] ?? verdict}${renamed}${disabled}${reason}`,

@@ -59,6 +59,10 @@ export async function tryServers(
       const look = lookOf(process.stdout);
       const rows = results.map((result) => toRow(result, look));
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
+      else if (rows.length === 0)
+        await say(
+          `All servers of ${once.config.file} are disabled: ${once.config.disabled.join(', ')}. \`trunkline enable NAME\` enables one.`,
+        );
       else await say([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
       for (const { server, report, diagnosis, unlisted, isOfUsers } of results) {
         if (isOfUsers) continue;

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { openVault } from '../../../app/open-stores.js';
-import { readConfig } from '../../../app/read-config.js';
+import { readConfig, refuseDisabled } from '../../../app/read-config.js';
 import type { Config } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { RequestError } from '../../../host/http/send-request.js';
@@ -81,7 +81,8 @@ export async function loginSpec(
   name: string,
 ): Promise<{ readonly spec: RemoteSpec & { readonly login: LoginSettings }; readonly config: Config }> {
   const config = await readConfig(settings);
-  const { servers, file } = config;
+  const { servers, file, disabled } = config;
+  refuseDisabled([name], disabled);
   const server = servers.find(({ key }) => key === name);
   if (server === undefined) {
     const remote = servers.filter(({ child }) => child?.kind === 'remote').map(({ key }) => key);

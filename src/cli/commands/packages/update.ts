@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { refuseDisabled } from '../../../app/read-config.js';
 import { FINAL_LADDER } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isExact, programIn } from '../../../config/resolve/package-bin.js';
@@ -11,7 +12,7 @@ import { printable } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
-import { forStream, printJson, say, tell } from '../../output.js';
+import { forStream, note, printJson, say, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
 import { composeOnce, type Diagnosis, examine, FirstStarts, outputOf, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
@@ -39,6 +40,10 @@ export async function update({ settings, words: [name], isJson }: Invocation): P
         if (!isJson && text !== undefined) await say(forStream(text, process.stdout));
       }
       if (isJson) await printJson({ packages });
+      if (packages.some(({ result }) => result === 'updated'))
+        note(
+          `A running gateway uses the new versions when ${work.paths.configFile} is saved, or when it is restarted.`,
+        );
       return packages.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
     },
   );
@@ -57,8 +62,9 @@ interface Outcome {
 }
 
 /** Finds servers by key or by the name of their package. */
-function chooseByName({ servers }: Config, name: string | undefined): readonly ServerConfig[] {
+function chooseByName({ servers, disabled }: Config, name: string | undefined): readonly ServerConfig[] {
   if (name === undefined) return servers;
+  refuseDisabled([name], disabled);
   const chosen = servers.filter((server) => server.key === name || server.package?.request.name === name);
   if (chosen.length > 0) return chosen;
   const known = servers.flatMap((server) => [server.key, ...(server.package ? [server.package.request.name] : [])]);

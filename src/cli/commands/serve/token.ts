@@ -1,12 +1,21 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { checkFile } from '../../../config/file/check-file.js';
+import { ConfigError } from '../../../config/file/config-error.js';
+import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { readOrCreateToken, TokenFileError } from '../../../state/token-file.js';
 import { tokenFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { print, printJson } from '../../output.js';
+import { print, printJson, tell } from '../../output.js';
 
 /** `trunkline token`: prints the bearer token for HTTP clients, and creates it if there is none. */
-export async function token({ isJson }: Invocation): Promise<number> {
+export async function token({ settings, isJson }: Invocation): Promise<number> {
   try {
+    const refusing = fileWithUsers(settings);
+    if (refusing !== undefined)
+      tell(
+        `A gateway of ${refusing} refuses this token, because it has users. \`trunkline token add NAME\` makes one that it accepts.`,
+      );
     const file = tokenFile();
     const value = await readOrCreateToken(file);
     if (isJson) await printJson({ token: value, file });
@@ -15,5 +24,16 @@ export async function token({ isJson }: Invocation): Promise<number> {
   } catch (error) {
     if (!(error instanceof TokenFileError)) throw error;
     throw new UsageError(error.message, 'correct or remove the file', { cause: error });
+  }
+}
+
+/** The configuration, if only its users have tokens. One that is missing or has mistakes serves nobody. */
+function fileWithUsers(settings: GlobalOptions): string | undefined {
+  try {
+    const { file } = new ConfigLocation(settings);
+    return checkFile(readConfigText(file), file).gateway.http.auth === undefined ? undefined : file;
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
   }
 }

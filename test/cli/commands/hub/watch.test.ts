@@ -98,9 +98,9 @@ describe('the screen', () => {
     expect(lines.filter((line) => line !== '')).toEqual([
       'Trunkline 1.2.0  hub 10, up 1 h 1 min  3 servers, 1 client  /c/trunkline.yaml',
       '   SERVER  STATE     CALLS/S  P50    MEMORY  LAST ERROR',
-      '>  files   ● ready   0.0      12 ms  2 MiB',
-      '   git     ✖ parked  0.0      -      1 MiB   Error: GIT_TOKEN is not set, and w…',
-      '   web     ● ready   0.0      -      1 MiB',
+      '>  files   ●\u00a0ready   0.0      12 ms  2 MiB',
+      '   git     ✖\u00a0parked  0.0      -      1 MiB   Error: GIT_TOKEN is not set, and w…',
+      '   web     ●\u00a0ready   0.0      -      1 MiB',
       'CLIENT    VERSION  PID  ATTACHED FOR  IN FLIGHT',
       'client 0  -        20   1 min 1 s     2',
       `${'↑↓ choose  r restart  l log  a approve  q quit'.padEnd(80)}`,
