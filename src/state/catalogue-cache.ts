@@ -251,14 +251,17 @@ const FINGERPRINT = /^-[0-9a-f]{32}$/;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * The names of the tools in the newest cached catalogue of a server with this key; `undefined` if there is none. They are good
+ * The names of the tools in the newest catalogue of a server with this key that is cached and can be read; `undefined` if there is none. They are good
  * for suggestions only, because the catalogue may be from another configuration or for another client.
  */
 export function cachedToolNames(folder: string, key: string): readonly string[] | undefined {
-  const [newest] = catalogueFilesOf(folder, key).sort((a, b) => b.modifiedAt - a.modifiedAt);
-  if (newest === undefined) return undefined;
-  const found = readRegularFileSync(newest.file, { maxBytes: MAX_BYTES });
-  const text = found.kind === 'read' ? new TextDecoder().decode(found.bytes) : '';
+  const newestFirst = catalogueFilesOf(folder, key).sort((a, b) => b.modifiedAt - a.modifiedAt);
+  const texts = newestFirst.map(({ file }) => {
+    const found = readRegularFileSync(file, { maxBytes: MAX_BYTES });
+    return found.kind === 'read' ? new TextDecoder().decode(found.bytes) : undefined;
+  });
+  const text = texts.find((each) => each !== undefined && each !== MISSED.toString());
+  if (text === undefined) return undefined;
   const tools = text.split('\n').flatMap((line) => toolsIn(parseJson(line)));
   return tools.flatMap((tool) => (isRecord(tool) && typeof tool.name === 'string' ? [tool.name] : []));
 }

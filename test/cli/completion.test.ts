@@ -52,7 +52,7 @@ describe('completion', () => {
 });
 
 describe('names of tools for suggestions', () => {
-  it('are those of the newest cached catalogue of the server', () => {
+  it('are those of the newest cached catalogue of the server, also after a start that failed', () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-names-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     mkdirSync(folder, { recursive: true });
@@ -69,6 +69,7 @@ describe('names of tools for suggestions', () => {
     write(`files-${one}`, 1_000, 'old');
     write(`files-${two}`, 2_000, 'read', 'write');
     write(`files-more-${one}`, 3_000, 'other');
+    writeFileSync(join(folder, `files-${'3'.repeat(32)}`), '{"missed":true}\n');
     expect(cachedToolNames(folder, 'files')).toEqual(['read', 'write']);
     expect(cachedToolNames(folder, 'memory')).toBeUndefined();
     expect(cachedToolNames(join(folder, 'none'), 'files')).toBeUndefined();
