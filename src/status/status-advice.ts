@@ -19,11 +19,13 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
   const { problem, code, advice } = assessState(facts, server);
   const tools = assessTools(server.backend);
   const users = assessUsers(server);
+  // The commands for the users who lack a variable are all that is to do.
+  const first = server.isPerUser && users.problem !== '' ? '' : advice;
   return {
     problem: problem || tools.problem || users.problem,
     code: code ?? tools.code ?? users.code,
     advice: [
-      ...[advice, tools.advice, users.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
+      ...[first, tools.advice, users.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
       ...[adviseOnSandbox(server), adviseOnApproval(server.backend)],
     ]
       .filter(Boolean)

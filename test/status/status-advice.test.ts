@@ -244,16 +244,19 @@ describe('the advice', () => {
       });
     });
 
-    it('names each user who lacks one once, and three at most, beside the server of other users', async () => {
+    it.each([
+      ['ready', {}],
+      ['per user', { isPerUser: true, problem: ofNobody }],
+    ])('names each user who lacks one once, and three at most, beside a server that is %s', async (state, own) => {
       const { make } = await given();
       const backend = scriptGateway({ servers: { a: {} } }).server('a').backend;
       const instances = [...['ann', 'bob', 'ann', 'cat', 'dan'].map(lacking), ofNobody].map((problem) => ({
         ...{ backend, problem, lifecycle: undefined, isUnclaimed: false, isPerUser: problem === ofNobody },
       }));
-      const servers = make().servers.map((server) => ({ ...server, instances }));
+      const servers = make().servers.map((server) => ({ ...server, ...own, instances }));
       const [report] = reportStatus({ ...make(), servers }).servers;
       expect(report).toMatchObject({
-        state: 'ready',
+        state,
         code: 'TL-VAR-USER',
         problem: 'It cannot run for some users: ann has no KEY; bob has no KEY; cat has no KEY; and for 1 more.',
         advice: 'Run set ann. Run set bob. Run set cat.',
