@@ -81,8 +81,8 @@ export function requireView({ gateway, file }: Config, view: string | undefined)
 export function logConfig(config: Config, logger: Logger): void {
   for (const warning of config.warnings) logger.warn(warning);
   for (const server of config.servers) {
-    const { key, problem } = server;
-    if (problem !== undefined && !isPerUser(config, server)) logger.error({ server: key, ...problem });
+    const { isOfUser: _, ...problem } = server.problem ?? {};
+    if (server.problem !== undefined && !isPerUser(config, server)) logger.error({ server: server.key, ...problem });
   }
 }
 

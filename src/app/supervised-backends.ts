@@ -169,7 +169,8 @@ export class SupervisedBackends {
     if (server.problem !== undefined && server !== activeConfig.serverFor(key, undefined)) {
       const user = origin?.userName;
       const whose = user === undefined ? 'a client' : 'a user';
-      logger.error({ server: id, user, ...server.problem }, `this server cannot run for ${whose}, with its variables`);
+      const { message: reason, hint } = server.problem;
+      logger.error({ server: id, user, reason, hint }, `this server cannot run for ${whose}, with its variables`);
     }
     const log = new ChildLog({
       redact: secrets.redact,

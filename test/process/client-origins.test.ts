@@ -102,7 +102,8 @@ describe('clients with different environments', () => {
     expect((await where(own)).env.SECRET_KEY).toBe('of-the-gateway-1');
     expect(await statusOf(own, 'a')).toMatchObject({ state: 'ready', problem: '' });
     const logged = gateway.log.filter((line) => line.includes('this server cannot run for a client'));
-    expect(logged.map((line) => JSON.parse(line))).toMatchObject([{ level: 50, server: 'a~2' }]);
+    const reason = expect.stringContaining('the environment variable SECRET_KEY is not set');
+    expect(logged.map((line) => JSON.parse(line))).toMatchObject([{ level: 50, server: 'a~2', reason }]);
   });
 
   it('have a server that cannot run with the variables of Trunkline, if they have what it needs', async () => {
