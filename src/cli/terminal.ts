@@ -73,11 +73,14 @@ const MIN_WIDTH = 6;
 /** A column of short cells, such as states and times, is not wrapped below this width while others can give way. */
 const SHORT_WIDTH = 16;
 const GAP = 2;
+/** Cells that say nothing about their row. */
+const NO_VALUE: ReadonlySet<string> = new Set(['', '-', '0']);
 
 /**
  * Aligns columns, two spaces apart. On a terminal, the text of the widest columns wraps at spaces so that each row fits. No word is
  * cut, because a person types names, packages and versions, or consents to them. A word that is wider than its column takes the
- * rest of the line, and the cells after it begin below. The columns from `cutFrom` on are cut instead of wrapped.
+ * rest of the line, and the cells after it begin below. The columns from `cutFrom` on are cut instead of wrapped. A table that is too wide
+ * loses the columns in which no row has a value, because they only push the others apart.
  */
 export function table(
   rows: readonly (readonly Cell[])[],
@@ -88,6 +91,13 @@ export function table(
   const columns = texts[0]?.map((_, column) => texts.map((row) => row[column] ?? '')) ?? [];
   const longest = (cells: readonly string[]) => widthOf(cells.flatMap((text) => text.split(' ')));
   const natural = columns.map(widthOf);
+  const isWide = natural.reduce((sum, width) => sum + width + GAP, -GAP) > (look.width ?? Number.POSITIVE_INFINITY);
+  const isUseful = columns.map(([, ...cells]) => cells.length === 0 || cells.some((text) => !NO_VALUE.has(text)));
+  if (isWide && isUseful.includes(false) && cutFrom > columns.length)
+    return table(
+      rows.map((row) => row.filter((_, at) => isUseful[at])),
+      look,
+    );
   const least = columns.map((column, at) => {
     const short = Math.min(natural[at] ?? 0, SHORT_WIDTH);
     return at >= cutFrom ? MIN_WIDTH : Math.max(short, longest(column));

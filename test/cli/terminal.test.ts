@@ -113,6 +113,21 @@ write
 `);
   });
 
+  it('loses the columns without a value in a terminal that is too narrow for it', () => {
+    const rows = [
+      ['SERVER', 'PID', 'TOOLS', 'DENIED'],
+      ['files', '-', '3', '0'],
+      ['git', '', '0', '0'],
+    ];
+    expect(table(rows, { width: 20, isColored: false }).split('\n')).toEqual([
+      'SERVER  TOOLS',
+      'files   3',
+      'git     0',
+    ]);
+    expect(table(rows, { width: 28, isColored: false }).split('\n')[0]).toBe('SERVER  PID  TOOLS  DENIED');
+    expect(table(rows.slice(0, 1), { width: 20, isColored: false })).toContain('DENIED');
+  });
+
   it('has a bold head and colored cells where colors are wanted, in the same columns', () => {
     const text = table(
       [
