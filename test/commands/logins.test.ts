@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { FolderVault } from '../../src/upstream/auth/folder-vault.js';
 import { Workplace } from '../cli/cli-run.js';
 import { CONFIDENTIAL, startProtected } from '../fixtures/servers/protected.mjs';
+import { freePort } from '../support/free-port.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { WITH_HUB } from '../support/hub-place.js';
 import { programsWith, until } from '../support/processes.js';
@@ -108,7 +109,7 @@ const NEEDS_LOGIN = { isError: true, text: LOGIN };
 
 describe('a login', () => {
   it('comes back to the redirect URI of the entry, with the headers of the entry in every request of it', async () => {
-    const redirectUri = 'http://localhost:27896/back';
+    const redirectUri = `http://localhost:${await freePort()}/back`;
     const place = await open({}, { redirectUri, headers: { 'X-Firewall': 'yes' } });
     const log = join(place.data, 'opened');
     place.commands.env.BROWSER_LOG = log;

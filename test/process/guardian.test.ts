@@ -1,4 +1,5 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -9,7 +10,8 @@ import { builtModule } from '../support/built-module.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
 import { type Observed, spawnFixture } from './spawned.js';
 
-const MARK = '0123456789abcdef'.repeat(2);
+/** Other runs of this file on the machine have other marks. */
+const MARK = randomBytes(16).toString('hex');
 
 const opened: Guardian[] = [];
 const started: ChildProcess[] = [];
@@ -94,7 +96,7 @@ describe('the guardian process', () => {
   it.runIf(process.platform === 'linux')(
     'ends the processes with a registered mark, by SIGTERM first, and no other process',
     async () => {
-      const [known, gone] = [MARK.replace('0', 'a'), MARK.replace('0', 'b')];
+      const [known, gone] = [`a${MARK.slice(1)}`, `b${MARK.slice(1)}`];
       const [polite, rude] = [spawnMarked('ignore-eof.mjs', known), spawnMarked('ignore-sigterm.mjs', known)];
       const stranger = spawnMarked('ignore-sigterm.mjs', gone);
       await Promise.all([polite, rude, stranger].map(({ stdout }) => once(stdout, 'data')));

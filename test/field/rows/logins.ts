@@ -1,6 +1,8 @@
 // Logins: what authorization servers leave out, add, or get wrong.
+
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { freePort } from '../../support/free-port.js';
 import type { FieldClient } from '../legs.js';
 import { type LoginPlay, METADATA, RESOURCE, type SendAnswer, type SiteAnswer, sendJson } from '../login.js';
 import { type Row, SOUND } from '../row.js';
@@ -312,7 +314,7 @@ const KEYS: readonly Row[] = (
           },
         },
       },
-      { redirectUri: 'http://localhost:27895/callback' },
+      { redirectUri: `http://localhost:${await freePort()}/callback` },
     ],
     [
       'The page refuses `resource`',

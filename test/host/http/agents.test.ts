@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -44,10 +45,10 @@ function pem(name: string): string {
 }
 
 async function listen(server: Server | TcpServer): Promise<number> {
+  server.listen(0, 'localhost');
+  // Rejects where the name means no address of the machine.
+  await once(server, 'listening');
   server.on('error', () => {});
-  await new Promise<void>((resolve) => {
-    server.listen(0, 'localhost', resolve);
-  });
   cleanups.push(() => {
     server.close();
     if ('closeAllConnections' in server) server.closeAllConnections();

@@ -18,6 +18,7 @@ import {
 } from '../../../src/upstream/auth/oauth.js';
 import type { LoginRecord } from '../../../src/upstream/auth/vault.js';
 import { sampleSpec } from '../../servers/supervision/sample-spec.js';
+import { freePort } from '../../support/free-port.js';
 
 type Answer = object | ((response: ServerResponse) => void);
 
@@ -343,37 +344,36 @@ describe('tokens as the field has them', () => {
 });
 
 describe('the page to which the browser comes back', () => {
-  it.each([
-    ['http://127.0.0.1:27897/back'],
-    ['http://localhost:27897/back'],
-    ['http://127.0.0.2:27897/back'],
-    ['http://[::1]:27897/back'],
-  ])('at %s takes only the answer with the state of the login, under its own host', async (redirectUri) => {
-    const { url } = await site({ [METADATA]: ENDPOINTS });
-    const folder = mkdtempSync('/tmp/tlo-');
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), clientId: 'by-hand', redirectUri };
-    const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
-    const pending = await beginLogin({ spec, vault: new FolderVault(folder), clock: systemClock });
-    const state = new URL(pending.url).searchParams.get('state');
-    const { host, hostname, port } = new URL(redirectUri);
-    const ask = (query: string, headers: object = {}) =>
-      new Promise<number | undefined>((resolve, reject) => {
-        const address = hostname === 'localhost' ? '127.0.0.1' : hostname.replace(/[[\]]/g, '');
-        const options = { host: address, port, path: `/back?${query}`, headers: { host, ...headers } };
-        get(options, (response) => resolve(response.resume().statusCode)).on('error', reject);
-      });
-    const foreign = [
-      await ask('code=1&state=x'),
-      await ask('error=access_denied&state=x'),
-      await ask('error=access_denied'),
-      await ask('code=1&state='),
-      await ask(`error=rebound&state=${state}`, { host: `evil.example:${port}` }),
-    ];
-    expect(foreign).toEqual([404, 404, 404, 404, 404]);
-    expect(await ask(`error=access_denied&state=${state}`)).toBe(400);
-    await expect(pending.finished).rejects.toThrow('access_denied');
-  });
+  it.each([['http://127.0.0.1'], ['http://localhost'], ['http://127.0.0.2'], ['http://[::1]']])(
+    'at %s takes only the answer with the state of the login, under its own host',
+    async (machine) => {
+      const redirectUri = `${machine}:${await freePort()}/back`;
+      const { url } = await site({ [METADATA]: ENDPOINTS });
+      const folder = mkdtempSync('/tmp/tlo-');
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), clientId: 'by-hand', redirectUri };
+      const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
+      const pending = await beginLogin({ spec, vault: new FolderVault(folder), clock: systemClock });
+      const state = new URL(pending.url).searchParams.get('state');
+      const { host, hostname, port } = new URL(redirectUri);
+      const ask = (query: string, headers: object = {}) =>
+        new Promise<number | undefined>((resolve, reject) => {
+          const address = hostname === 'localhost' ? '127.0.0.1' : hostname.replace(/[[\]]/g, '');
+          const options = { host: address, port, path: `/back?${query}`, headers: { host, ...headers } };
+          get(options, (response) => resolve(response.resume().statusCode)).on('error', reject);
+        });
+      const foreign = [
+        await ask('code=1&state=x'),
+        await ask('error=access_denied&state=x'),
+        await ask('error=access_denied'),
+        await ask('code=1&state='),
+        await ask(`error=rebound&state=${state}`, { host: `evil.example:${port}` }),
+      ];
+      expect(foreign).toEqual([404, 404, 404, 404, 404]);
+      expect(await ask(`error=access_denied&state=${state}`)).toBe(400);
+      await expect(pending.finished).rejects.toThrow('access_denied');
+    },
+  );
 });
 
 describe('a registration', () => {
@@ -431,7 +431,7 @@ describe('a registration', () => {
     const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
     const vault = new FolderVault(folder);
     const id = { server: 's', configFile: login.configFile, url: url.href };
-    const redirectUri = 'http://127.0.0.1:27894/callback';
+    const redirectUri = `http://127.0.0.1:${await freePort()}/callback`;
     const client = { client_id: 'c-0', redirectUri, isRegistered: true };
     await vault.locked(id, AbortSignal.timeout(10_000), async (stored) => {
       const record = {
