@@ -34,7 +34,7 @@ describe('import', () => {
     expect(first.stderr).toContain('Nothing was written, because');
     const { code, stderr } = await place.run(['import', '--yes']);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/my server +Cursor \(user\) .* API_TOKEN LEVEL +new as my-server\n/);
+    expect(stderr).toMatch(/my server +Cursor .* API_TOKEN LEVEL +new as my-server\n/);
     expect(stderr).toMatch(/trunkline .* skipped: it is Trunkline itself\n/);
     expect(first.stderr + stderr).not.toContain('canary');
     expect(read('none/trunkline/trunkline.env')).toBe('MY_SERVER_API_TOKEN=canary-7f3a\n');

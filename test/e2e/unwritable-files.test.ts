@@ -1,10 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 
-const PRELOAD = fileURLToPath(new URL('../fixtures/cli/failing-writes.mjs', import.meta.url));
+const PRELOAD = new URL('../fixtures/cli/failing-writes.mjs', import.meta.url);
 const MEMORY = '@modelcontextprotocol/server-memory';
 const OWN = { command: 'node', args: [CLI] };
 
