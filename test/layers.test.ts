@@ -201,6 +201,15 @@ describe('the stages of the start', () => {
   });
 });
 
+describe('the helpers of tests', () => {
+  it('register no hook when they are loaded, because a worker loads them once for many files', () => {
+    const names = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' });
+    const helpers = names.filter((name) => /(?<!\.test)\.ts$/.test(name));
+    const texts = helpers.map((name) => [name, readFileSync(join(import.meta.dirname, name), 'utf8')] as const);
+    expect(texts.filter(([, text]) => /^(?:before|after)(?:Each|All)\(/m.test(text)).map(([name]) => name)).toEqual([]);
+  });
+});
+
 describe('the files', () => {
   it('never import each other in a circle, not even for types', () => {
     expect(circles()).toEqual([]);

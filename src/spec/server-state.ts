@@ -38,11 +38,11 @@ export interface FailureRecord extends ExitRecord {
 }
 
 export type ChildPhase =
-  /** Nothing runs, nothing is planned. */
+  /** No process, and no plan to launch one. */
   | { readonly kind: 'stopped' }
-  /** Its package is being installed. Nothing runs. */
+  /** Its package is being installed. No process. */
   | { readonly kind: 'installing'; readonly since: number }
-  /** Nothing runs until a demand launches the child. */
+  /** No process until a demand launches the child. */
   | { readonly kind: 'idle' }
   /** Launched, or waiting for a start slot while `spawnedAt` is absent. */
   | { readonly kind: 'starting'; readonly spawnedAt: number | undefined }

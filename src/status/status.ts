@@ -167,7 +167,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     prompts: reportList(facts, backend, 'prompts'),
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
-    /** What was wrong with results that clients would have rejected: the first one of each method. */
+    /** The faults of repaired results, which clients would have rejected: the first one of each method. */
     repairedResults: [...backend.dispatcher.repairedResults].map(([name, reason]) => ({
       name,
       reason: sanitize(reason),

@@ -14,17 +14,6 @@ import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 
 let folder: string;
-beforeEach(() => {
-  // The time of the authorization server and of the logins, which a test moves. Timers are real.
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
-  // The path of a socket is short.
-  folder = mkdtempSync('/tmp/tlr-');
-});
-afterEach(() => {
-  vi.useRealTimers();
-  rmSync(folder, { recursive: true, force: true });
-});
-
 /** Opens the vault of logins as another process does. `folder` is that of the test. */
 export type OpenVault = (folder: string) => Promise<Vault>;
 
@@ -85,6 +74,17 @@ const EXPIRED = {
 /** The promises about a login, wherever the vault keeps it. */
 export function describeRenewals(name: string, openVault: OpenVault): void {
   describe(name, () => {
+    beforeEach(() => {
+      // The time of the authorization server and of the logins, which a test moves. Timers are real.
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
+      // The path of a socket is short.
+      folder = mkdtempSync('/tmp/tlr-');
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
     it.each([
       [3_600, 60],
       [301, 60],

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import {
   type SpawnError,
   type SpawnedChild,
@@ -19,18 +19,12 @@ export interface Observed {
   live(): ProcessEntry[];
 }
 
-const spawned: (number | undefined)[] = [];
-
-afterEach(() => {
-  killGroups(spawned.splice(0));
-});
-
 /** Spawns a fixture program with our Node. */
 export function spawnFixture(name: string, ...args: string[]): Observed {
   return observe({ command: process.execPath, args: [fixture(name), ...args], cwd: process.cwd(), env: {} });
 }
 
-/** Spawns anything. */
+/** Spawns anything, until the end of the running test. */
 export function observe(request: SpawnRequest): Observed {
   const events: Observed['events'] = {};
   const child = spawnChild(request, {
@@ -41,7 +35,7 @@ export function observe(request: SpawnRequest): Observed {
       events.exit = exit;
     },
   });
-  spawned.push(child.pid);
+  onTestFinished(() => killGroups([child.pid]));
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
   const stdout = () => Buffer.concat(chunks).toString();

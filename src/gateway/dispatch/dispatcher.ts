@@ -54,7 +54,7 @@ export class Dispatcher implements CallHost {
   readonly counters = newCallCounters();
   readonly failureReasons = new Map<FailureReason, number>();
   readonly latencies = new Latencies();
-  /** What was wrong with the first result of each method that clients would have rejected, and that was repaired. */
+  /** The fault of the first result of each method that clients would have rejected, and that was repaired. */
   readonly repairedResults = new Map<string, string>();
   readonly inFlightCalls = new InFlightCalls();
   readonly admission: Admission;

@@ -1,12 +1,12 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { splice } from '../../../src/wire/json/splice.js';
 import { until } from '../../support/processes.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 import { type ServedGateway, serveGateway } from './served-gateway.js';
-import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
+import { DEFAULT_LIMITS, TOKEN } from './serving.js';
 
 const REGION = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } };
 const SERVERS = {
@@ -29,7 +29,7 @@ async function connect(front: ServedGateway, mode: 'auto' | 'legacy' | 'modern' 
     requestInit: { headers: { authorization: `Bearer ${TOKEN}` } },
   });
   await client.connect(transport);
-  onTestEnd(() => client.close());
+  onTestFinished(() => client.close());
   return { client, transport };
 }
 

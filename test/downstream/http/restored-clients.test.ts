@@ -1,14 +1,14 @@
 // What a client of a real gateway notices when its session goes on at another process with the same key.
 import { once } from 'node:events';
 import * as http from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SessionRecords } from '../../../src/downstream/http/session-records.js';
 import { until } from '../../support/processes.js';
 import { type GatewayScript, offering } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';
 import { type ServedGateway, serveGateway } from './served-gateway.js';
-import { initializeRequest, onTestEnd, request, SharedRecords, TOKEN } from './serving.js';
+import { initializeRequest, request, SharedRecords, TOKEN } from './serving.js';
 
 const SERVERS = { files: { tools: ['read'], hello: { capabilities: { tools: { listChanged: true } } } } };
 
@@ -51,7 +51,7 @@ async function stream(front: ServedGateway, session: Record<string, string>, pat
   const sent = http.request(`${front.url}${path}`, { method, headers: { ...HEADERS, ...session } });
   sent.end(message && JSON.stringify(message));
   const [response] = (await once(sent, 'response')) as [http.IncomingMessage];
-  onTestEnd(async () => void response.destroy());
+  onTestFinished(async () => void response.destroy());
   return new EventReader(response);
 }
 

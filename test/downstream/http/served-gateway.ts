@@ -1,4 +1,5 @@
 // The gateway in memory, with servers that the test plays, behind a real HTTP transport on a free port.
+import { onTestFinished } from 'vitest';
 import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
@@ -7,7 +8,7 @@ import type { SessionRecords } from '../../../src/downstream/http/session-record
 import type { EventBus } from '../../../src/host/observe/events/events.js';
 import type { MessageFeed } from '../../../src/wire/io/message-feed.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
-import { DEFAULT_LIMITS, idsOf, onTestEnd, TOKEN } from './serving.js';
+import { DEFAULT_LIMITS, idsOf, TOKEN } from './serving.js';
 
 export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'events'> {
   readonly events: EventBus;
@@ -49,7 +50,7 @@ export async function serveGateway(
     limits: DEFAULT_LIMITS,
     ids: idsOf(instance),
   });
-  onTestEnd(() => transport.close());
+  onTestFinished(() => transport.close());
   gateway.start();
   await scripted.startAll();
   return { ...scripted, messages: platform.messages, url: transport.url, transport };

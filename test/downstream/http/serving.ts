@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { HTTP_SETTINGS, settingsOf } from '../../../src/config/schema/settings.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import type { HttpUsers } from '../../../src/downstream/http/caller.js';
@@ -27,17 +27,6 @@ export interface Answer {
 }
 
 export type Headers = Readonly<Record<string, string | undefined>>;
-
-const opened: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of opened.splice(0)) await close();
-});
-
-/** Closes something after the running test. */
-export function onTestEnd(close: () => Promise<void>): void {
-  opened.push(close);
-}
 
 /** The limits of a gateway whose configuration sets none. */
 export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...settingsOf(HTTP_SETTINGS) };
@@ -119,7 +108,7 @@ export async function serving({
     events: { wants: () => true, emit: (event) => events.push(event) },
   });
   const served = new Serving({ front, core, clock, events, ids });
-  onTestEnd(() => served.close());
+  onTestFinished(() => served.close());
   return served;
 }
 

@@ -1,5 +1,7 @@
 // Gateways of one cluster in the test's process, with a real Redis, real peer ports and scripted cores.
+
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 import type { HttpLimits } from '../../../src/downstream/http/limits.js';
 import { Cluster } from '../../../src/extras/cluster/cluster.js';
 import { openRedisStore } from '../../../src/extras/cluster/redis-store.js';
@@ -10,7 +12,7 @@ import type { Keys } from '../../../src/host/sealed-bytes.js';
 import type { Clock } from '../../../src/wire/timing/clock.js';
 import { ScriptedCore } from '../../downstream/http/scripted-core.js';
 import { ScriptedUsers } from '../../downstream/http/scripted-users.js';
-import { DEFAULT_LIMITS, idsOf, onTestEnd, type Serving, serving } from '../../downstream/http/serving.js';
+import { DEFAULT_LIMITS, idsOf, type Serving, serving } from '../../downstream/http/serving.js';
 import { freePort } from '../../support/free-port.js';
 import { RedisPlace, type RedisProcess } from '../../support/redis-place.js';
 
@@ -32,7 +34,7 @@ export const KEYS = [Buffer.alloc(32, 7)] as const;
 export async function startRedis(): Promise<RedisProcess> {
   const place = new RedisPlace();
   const redis = await place.start();
-  onTestEnd(() => place.end());
+  onTestFinished(() => place.end());
   return redis;
 }
 
@@ -120,7 +122,7 @@ export class Relay {
       }
     });
     await relay.open();
-    onTestEnd(() => relay.cut());
+    onTestFinished(() => relay.cut());
     return relay;
   }
 

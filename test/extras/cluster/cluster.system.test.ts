@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { RequestSigner, signText } from '../../../src/extras/cluster/signed-request.js';
 import { json } from '../../downstream/http/scripted-core.js';
 import { tokenOf } from '../../downstream/http/scripted-users.js';
-import { initializeRequest, notification, onTestEnd, readToEnd, request } from '../../downstream/http/serving.js';
+import { initializeRequest, notification, readToEnd, request } from '../../downstream/http/serving.js';
 import { until } from '../../support/processes.js';
 import type { Message } from '../../support/wire.js';
 import { type Gateway, KEYS, Relay, startGateway, startRedis } from './cluster-place.js';
@@ -407,7 +407,7 @@ async function pretender() {
     response.end(JSON.stringify({ state: 'ready', load: -1, isHome: true, jsonrpc: '2.0', id: 1, result: {} }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestEnd(async () => void server.close().closeAllConnections());
+  onTestFinished(async () => void server.close().closeAllConnections());
   return { port: (server.address() as net.AddressInfo).port, got };
 }
 
@@ -524,7 +524,7 @@ describe('a gateway whose clients have one token, beside one with users', () => 
 describe('the peer port', () => {
   async function answerTo(port: number, head: string): Promise<string> {
     const socket = net.connect(port, '127.0.0.1');
-    onTestEnd(async () => void socket.destroy());
+    onTestFinished(async () => void socket.destroy());
     await once(socket, 'connect');
     socket.write(head);
     return await readToEnd(socket);
