@@ -6,8 +6,6 @@ import { kill } from './hub-place.mjs';
 export class Renewals {
   /** Their forms. */
   forms = [];
-  /** When the newest token ends, on the wall clock. */
-  endsAt = 0;
   #server;
   /** Called with the socket of the next request, once the authorization server has answered it and before the answer is sent. */
   #onPost;
@@ -39,7 +37,6 @@ export class Renewals {
     this.forms.push(form);
     const { end } = response;
     response.end = (...rest) => {
-      this.endsAt = Date.now() + this.#server.lifetimeSeconds * 1_000;
       const onPost = this.#onPost;
       this.#onPost = undefined;
       onPost?.(socket);
