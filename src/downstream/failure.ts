@@ -1,6 +1,7 @@
 import type { Code } from '../host/errors/codes.js';
 import { toBytes } from '../wire/json/json-text.js';
 import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
+import type { RequestFailure } from '../wire/mcp/outcome.js';
 
 const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
 
@@ -74,6 +75,15 @@ export const REASONS = {
 } as const satisfies Readonly<Record<string, Reason>>;
 
 export type FailureReason = keyof typeof REASONS;
+
+/** The failures of a request that its client has not cancelled. */
+export type SendFailure = Exclude<RequestFailure, 'cancelled'>;
+
+/** Returns the reason that the client gets for the failure of a request to a server. */
+export function reasonFor(failure: SendFailure): FailureReason {
+  if (failure === 'exited') return 'child_exited';
+  return failure === 'result_malformed' ? 'response_malformed' : failure;
+}
 
 interface Reason {
   readonly code: Code;

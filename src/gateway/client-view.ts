@@ -1,6 +1,8 @@
+import { reasonFor } from '../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
 import type { EventSink } from '../host/observe/events/events.js';
+import type { ListDecision } from '../spec/list-modes.js';
 import { readText, stringAt, toBytes } from '../wire/json/json-text.js';
 import { EMPTY_RESULT, RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
 import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
@@ -22,7 +24,6 @@ import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catal
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList, asksFirstPage } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
-import { FAILURE_REASONS } from './dispatch/call.js';
 import { type EditAnswer, type Handling, mender } from './dispatch/handling.js';
 import type { LargeResults } from './large-results.js';
 import type { Backend } from './registry/backend.js';
@@ -38,7 +39,7 @@ import {
   type Target,
   tryInOrder,
 } from './routing/router.js';
-import type { ListDecision, ListModes } from './search/list-modes.js';
+import type { ListModes } from './search/list-modes.js';
 import { unwrapCall } from './search/unwrap-call.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
@@ -524,7 +525,7 @@ function relayPing(exchange: Exchange, server: Backend | undefined): void {
       if (outcome.kind === 'answered') exchange.answer(outcome.response);
       else if (outcome.reason === 'exited' || outcome.reason === 'stopped') exchange.succeed(EMPTY_RESULT);
       else if (outcome.reason !== 'cancelled')
-        exchange.fail(dispatcher.failureOf(FAILURE_REASONS[outcome.reason], outcome.sent, outcome));
+        exchange.fail(dispatcher.failureOf(reasonFor(outcome.reason), outcome.sent, outcome));
     },
   });
   if (sent !== undefined) exchange.onCancel((notification) => sent.cancel(notification));

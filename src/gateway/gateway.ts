@@ -10,6 +10,7 @@ import type {
 } from '../downstream/port.js';
 import type { OnInternalError } from '../host/errors/internal-error.js';
 import { type EventSink, NO_EVENTS } from '../host/observe/events/events.js';
+import type { ListMode } from '../spec/list-modes.js';
 import type { ServerRequest } from '../upstream/port.js';
 import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
 import type { ClientProfile } from '../wire/mcp/handshake.js';
@@ -19,7 +20,7 @@ import type { Hmac } from '../wire/mcp/task-id.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
-import { type ListMode, type NamedView, NamedViews } from './catalog/tool-policy.js';
+import { type NamedView, NamedViews } from './catalog/tool-policy.js';
 import { type ClientView, ClientViews } from './client-view.js';
 import { describeServers, onlyHandshake } from './instructions.js';
 import type { LargeResults } from './large-results.js';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../gateway/catalog/exposed-list.js';
 import type { FileWatch } from '../host/files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
+import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../spec/approvals.js';
 import { isRecord, parseJson } from '../wire/json/json-value.js';
 import { quotedPath } from '../wire/json/printable.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';

@@ -1,5 +1,5 @@
+import type { SharingRule } from '../config/resolve/sharing.js';
 import type { Backend } from '../gateway/registry/backend.js';
-import type { Sharing } from '../gateway/registry/backend-pool.js';
 import type { VisibleBackends } from '../gateway/routing/own-tool.js';
 import type { ChildSnapshot } from '../spec/server-state.js';
 import type { EraSource } from '../upstream/server-era.js';
@@ -19,9 +19,7 @@ export interface ServerFacts {
   /** Whether its messages cross a network in plain text, as its entry allows. */
   readonly isInsecure?: boolean | undefined;
   /** Which clients share a process, by which rule, and why. */
-  readonly sharing?:
-    | { readonly sharing: Sharing; readonly rule: 'configured' | 'known' | 'unknown'; readonly because: string }
-    | undefined;
+  readonly sharing?: SharingRule | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
   readonly era?: EraSource | undefined;

@@ -1,5 +1,4 @@
 import type { Shadowed } from '../gateway/catalog/catalog.js';
-import type { EntryRemark } from '../gateway/catalog/exposed-list.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import { CODES } from '../host/errors/codes.js';
 import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
@@ -287,7 +286,10 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
   const shadowed = catalogs[kind].shadowed.filter(
     (entry) => entry.key === key && !isSkill.has(sanitize(entry.exposed)),
   );
-  const sanitized = ({ name, reason }: EntryRemark) => ({ name: sanitize(name), reason: sanitize(reason) });
+  const sanitized = ({ name, reason }: (typeof withheld)[number]) => ({
+    name: sanitize(name),
+    reason: sanitize(reason),
+  });
   return {
     exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
     quarantined: [

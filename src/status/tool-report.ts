@@ -1,6 +1,6 @@
 import type { Catalogs } from '../gateway/catalog/catalog.js';
-import type { ListMode, NamedView } from '../gateway/catalog/tool-policy.js';
 import type { Backend } from '../gateway/registry/backend.js';
+import type { ListMode } from '../spec/list-modes.js';
 import { readText, valuesAt } from '../wire/json/json-text.js';
 import { parseJson } from '../wire/json/json-value.js';
 import { clipText, firstSentence, printable, utf8Length } from '../wire/json/printable.js';
@@ -39,8 +39,14 @@ export interface ToolRow {
   readonly state: 'shown' | 'denied' | 'unapproved' | 'quarantined' | 'shadowed' | 'outside';
 }
 
+interface ReportedView {
+  readonly name: string;
+  readonly mode?: ListMode | undefined;
+}
+
 interface ViewFacts {
-  readonly view: NamedView | undefined;
+  /** The view; `undefined` for clients that see everything. */
+  readonly view: ReportedView | undefined;
   /** The mode of clients whose view has none. */
   readonly mode: ListMode;
   readonly clients: readonly string[];
@@ -90,7 +96,7 @@ function cleaned(tool: ToolRow, clean: (text: string) => string): ToolRow {
 
 function reportTools(
   backend: Backend,
-  view: NamedView | undefined,
+  view: ReportedView | undefined,
   { routes, shadowed }: Catalogs['tools'],
 ): ToolRow[] {
   const { key: server } = backend;

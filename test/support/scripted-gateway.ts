@@ -9,10 +9,8 @@ import type { Era, EraSession } from '../../src/downstream/transport.js';
 import { eraChooser } from '../../src/downstream/transport.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
-import type { ToolApprovals } from '../../src/gateway/catalog/exposed-list.js';
 import {
   createToolPolicy,
-  type ListMode,
   type NamedViews,
   type ResultLimits,
   type ToolPolicyRules,
@@ -25,6 +23,8 @@ import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { createSearchTools } from '../../src/gateway/search/search-tools.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
+import type { ToolApprovals } from '../../src/spec/approvals.js';
+import type { ListMode } from '../../src/spec/list-modes.js';
 import type { CallLimits, ToolShapes } from '../../src/spec/server-rules.js';
 import type { ServerState } from '../../src/spec/server-state.js';
 import { ServerEra } from '../../src/upstream/server-era.js';

@@ -1,7 +1,6 @@
-import { describeFailure } from '../../downstream/failure.js';
+import { describeFailure, reasonFor } from '../../downstream/failure.js';
 import type { CallEnd, Exchange, HttpFacts, SendingConnection } from '../../downstream/port.js';
 import type { CallObservation, CallObserver, ObservedCall } from '../../gateway/call-feed.js';
-import { FAILURE_REASONS } from '../../gateway/dispatch/call.js';
 import { type Span as Range, readText, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit, SplicedMessage } from '../../wire/json/splice.js';
 import { RpcError } from '../../wire/jsonrpc/message.js';
@@ -171,7 +170,7 @@ class TracedCall implements CallObservation {
     else {
       const { reason } = outcome;
       this.#end(this.#attempt, this.#options.now(), {
-        type: reason === CANCELLED ? CANCELLED : FAILURE_REASONS[reason],
+        type: reason === CANCELLED ? CANCELLED : reasonFor(reason),
       });
     }
     this.#attempt = undefined;

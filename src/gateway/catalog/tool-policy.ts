@@ -1,3 +1,4 @@
+import type { ListMode } from '../../spec/list-modes.js';
 import { suggest } from '../../wire/json/suggest.js';
 
 /** Glob patterns for the original names of the tools that are listed and callable. */
@@ -64,12 +65,6 @@ export interface ResultLimits {
   /** Of all images, audio and binary resources together, without their encoding as text. */
   readonly maxBinaryBytes?: number;
 }
-
-/**
- * How clients see the tools: all of them in the list (direct), a few and the tools to search the others with (search), or the
- * better of both for the client (auto).
- */
-export type ListMode = 'direct' | 'search' | 'auto';
 
 export interface NamedViewsOptions {
   readonly views: readonly ViewRules[];

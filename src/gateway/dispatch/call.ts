@@ -1,4 +1,4 @@
-import type { Failure, FailureReason } from '../../downstream/failure.js';
+import { type Failure, type FailureReason, reasonFor, type SendFailure } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import {
   internalError,
@@ -240,7 +240,7 @@ export class Call implements Due, RequestHandler {
       counters.cancelled += 1;
     } else {
       const sent = outcome.sent || this.#earlier !== undefined;
-      this.#host.fail(this.exchange, FAILURE_REASONS[outcome.reason], sent, outcome);
+      this.#host.fail(this.exchange, reasonFor(outcome.reason), sent, outcome);
       // Count the failure before the call releases its slot, because the next call must not start if the breaker opens.
       if (isFailureOfServer(outcome.reason, this.exchange)) breaker.failed();
       this.#host.leave(this);
@@ -353,8 +353,6 @@ function resultOf(outcome: Outcome): 'answered' | 'error' | 'failed' | 'cancelle
 
 const SETTLED = Promise.resolve();
 
-type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
-
 /**
  * Whether the breaker counts the failure. It counts failures of a process that runs and does not answer well. It does not
  * count the end of a process, which the supervisor handles; `overloaded`, because one client alone can send more than a
@@ -375,23 +373,6 @@ const HARMLESS: ReadonlySet<SendFailure> = new Set([
 
 /** Failures of a connection after which a call may be sent again. */
 const RETRIED: ReadonlySet<RequestFailure> = new Set(['exited', 'stopped', 'connection_lost']);
-
-/** Reason that the client gets for each failure of a connection. */
-export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
-  timeout: 'timeout',
-  exited: 'child_exited',
-  stopped: 'stopped',
-  overloaded: 'overloaded',
-  response_too_large: 'response_too_large',
-  response_dropped: 'response_dropped',
-  response_malformed: 'response_malformed',
-  result_malformed: 'response_malformed',
-  unreachable: 'unreachable',
-  connection_lost: 'connection_lost',
-  unavailable: 'unavailable',
-  refused: 'refused',
-  login_required: 'login_required',
-};
 
 type CallCounters = ReturnType<typeof newCallCounters>;
 

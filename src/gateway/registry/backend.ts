@@ -1,5 +1,6 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { ApprovalFacts } from '../../spec/approvals.js';
 import type { ServerState } from '../../spec/server-state.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
@@ -9,7 +10,7 @@ import { hasHandshake } from '../../wire/mcp/revisions.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ListedServer } from '../catalog/catalog.js';
-import type { ApprovalFacts, ExposureRules } from '../catalog/exposed-list.js';
+import type { ExposureRules } from '../catalog/exposed-list.js';
 import {
   type ListFailure,
   type ListNaming,

@@ -1,6 +1,6 @@
-import { LIMITED_CLIENTS, type ListDecision, MAX_LIST_TOKENS } from '../../gateway/search/list-modes.js';
 import type { Code } from '../../host/errors/codes.js';
 import { ERROR_SIGNS } from '../../host/errors/error-text.js';
+import { LIMITED_CLIENTS, type ListDecision, MAX_LIST_TOKENS } from '../../spec/list-modes.js';
 import type { ListReport, ServerReport } from '../../status/status.js';
 import { describeEra, describeSaving, describeSharing, plural } from '../../status/status-text.js';
 import { type ToolAdvice, UNUSED_DAYS } from '../../status/tool-advice.js';

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { Catalog } from '../../../src/gateway/catalog/catalog.js';
 import { EMPTY_LIST } from '../../../src/gateway/catalog/exposed-list.js';
-import type { ListMode } from '../../../src/gateway/catalog/tool-policy.js';
 import { ListModes } from '../../../src/gateway/search/list-modes.js';
+import type { ListMode } from '../../../src/spec/list-modes.js';
 import { hmac } from '../../support/hmac.js';
 import { bytesOf } from '../../support/wire.js';
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
-import type { ApprovalVerdict } from '../../../src/gateway/catalog/exposed-list.js';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
+import type { ApprovalVerdict } from '../../../src/spec/approvals.js';
 import {
   type GatewayScript,
   offering,

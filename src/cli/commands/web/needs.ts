@@ -1,5 +1,5 @@
-import { WITHHELD_BECAUSE } from '../../../gateway/catalog/exposed-list.js';
 import type { HubDescription } from '../../../hub/control.js';
+import { WITHHELD_BECAUSE } from '../../../spec/approvals.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import { isNear, plural } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
