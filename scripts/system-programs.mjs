@@ -15,6 +15,7 @@ const hasBrowser = () => {
 const PROGRAMS = [
   { name: 'bwrap', packages: ['bubblewrap'], use: 'the sandbox of servers' },
   { name: 'chromium-headless-shell', use: 'the page of `trunkline web`', isThere: hasBrowser },
+  { name: 'faketime', use: 'a machine that slept' },
   { name: 'nginx', use: 'the files of nginx in `deploy`' },
   { name: 'perl', packages: ['perl-base'], use: 'attempts to leave a sandbox' },
   { name: 'ps', packages: ['procps'], use: 'the memory of processes as the system tells it' },

@@ -6,7 +6,7 @@ import type { GatewayPort } from '../downstream/port.js';
 import { type ChooseEra, eraChooser } from '../downstream/transport.js';
 import { InternalErrorLog } from '../host/errors/internal-error.js';
 import { EventBus } from '../host/observe/events/events.js';
-import { systemClock } from '../host/observe/system-clock.js';
+import { AwakeClock, backgroundClock, systemClock } from '../host/observe/system-clock.js';
 import { BufferPool } from '../wire/io/buffer-pool.js';
 import { createLineMemory } from '../wire/io/line-decoder.js';
 import { MessageFeed } from '../wire/io/message-feed.js';
@@ -41,16 +41,17 @@ const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 
 export function createPlatform(): Platform {
   const events = new EventBus();
+  const clock = new AwakeClock(systemClock, backgroundClock);
   return {
-    clock: systemClock,
+    clock,
     scan: createScan(isUtf8),
     backpressure: new Backpressure(),
     unfinishedLines: createLineMemory(MAX_PARTIAL_BYTES),
     // The HTTP server sets the limit.
     requestBodies: new FairMemory(0),
-    bufferPool: createBufferPool(systemClock),
+    bufferPool: createBufferPool(clock),
     events,
-    messages: new MessageFeed(() => systemClock.now()),
+    messages: new MessageFeed(() => clock.now()),
     internalErrors: new InternalErrorLog(events),
   };
 }

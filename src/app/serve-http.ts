@@ -20,6 +20,7 @@ import { UsageError } from '../host/errors/usage-error.js';
 import { readRegularFile } from '../host/files/whole-file.js';
 import type { EventSource, HttpEvent } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
+import { systemClock } from '../host/observe/system-clock.js';
 import { programOf } from '../spec/server-spec.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { tokenFile } from '../state/user-files.js';
@@ -148,7 +149,8 @@ async function joinCluster(
         ...{ store, instance, advertise, listen: address, version: VERSION },
         servers: () => digestOfServers(composition.config),
         ...{ keys: seals.keysFor('hops'), limits: { ...FIXED_LIMITS, ...http } },
-        ...{ clock: platform.clock, events: platform.events },
+        // Leases end while the machine sleeps, too.
+        ...{ clock: systemClock, events: platform.events },
       },
       clients,
     );

@@ -24,6 +24,54 @@ export const backgroundClock: Pick<Clock, 'schedule'> = {
   },
 };
 
+/** Longest time that counts as one step, in milliseconds. After more, the machine slept, or this process was stopped. */
+const MAX_STEP_MS = 15_000;
+/** Shorter than the longest step, so that a machine that is awake never makes one. */
+const BEAT_MS = 5_000;
+
+/**
+ * A clock that stands still while the machine sleeps. The monotonic clocks of Windows and macOS go on meanwhile, so that after
+ * eight hours all timers would fire at once: calls would count as unanswered, and sessions as unused, although nobody could
+ * answer or use them.
+ */
+export class AwakeClock implements Clock {
+  readonly #machine: Clock;
+  #readAt: number;
+  #sleptMs = 0;
+
+  /** `background` reads the clock from time to time, so that only sleep makes a long step. */
+  constructor(machine: Clock, background: Pick<Clock, 'schedule'>) {
+    this.#machine = machine;
+    this.#readAt = machine.now();
+    const beat = () => {
+      this.now();
+      background.schedule(BEAT_MS, beat);
+    };
+    beat();
+  }
+
+  now(): number {
+    const now = this.#machine.now();
+    if (now - this.#readAt > MAX_STEP_MS) this.#sleptMs += now - this.#readAt;
+    this.#readAt = now;
+    return now - this.#sleptMs;
+  }
+
+  schedule(delayMs: number, task: () => void): Cancel {
+    const dueAt = this.now() + delayMs;
+    let cancel: Cancel;
+    const wait = (ms: number) => {
+      cancel = this.#machine.schedule(ms, () => {
+        const leftMs = dueAt - this.now();
+        if (leftMs > 0) wait(leftMs);
+        else task();
+      });
+    };
+    wait(delayMs);
+    return () => cancel();
+  }
+}
+
 /** Time between two measurements, in milliseconds: ten a second take 0.07 % of a processor. A shorter delay may be missed. */
 const RESOLUTION_MS = 100;
 const LOOK_EVERY_MS = 60_000;
@@ -37,7 +85,7 @@ export interface EventLoopDelay {
 
 /**
  * Measures the delays of the event loop until `close` is called. Once a minute at most, `onHeld` gets the longest delay since
- * the last look, if it was more than `heldMs`.
+ * the last look, if it was more than `heldMs`. A delay of more than 15 s is sleep of the machine.
  */
 export function watchEventLoop(
   clock: Pick<Clock, 'schedule'>,
@@ -49,16 +97,20 @@ export function watchEventLoop(
   const look = () => {
     const ms = delayMs(latest.max);
     latest.reset();
-    if (ms > heldMs) onHeld(ms);
+    if (ms > heldMs && ms <= MAX_STEP_MS) onHeld(ms);
     cancel = clock.schedule(LOOK_EVERY_MS, look);
   };
   cancel = clock.schedule(LOOK_EVERY_MS, look);
+  const awake = () => {
+    if (delayMs(all.max) > MAX_STEP_MS) all.reset();
+    return all;
+  };
   return {
     get p99Ms() {
-      return delayMs(all.percentile(99));
+      return delayMs(awake().percentile(99));
     },
     get maxMs() {
-      return delayMs(all.max);
+      return delayMs(awake().max);
     },
     close: () => {
       cancel();
