@@ -28,7 +28,7 @@ const FLOORS: readonly (readonly string[])[] = [
  */
 const FOLDERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   wire: [['json', 'timing'], ['jsonrpc'], ['mcp', 'io'], ['io/streams']],
-  host: [['.', 'observe/events'], ['errors'], ['files', 'files/edit', 'http', 'observe'], ['process']],
+  host: [['.', 'observe/events'], ['errors'], ['files', 'files/edit', 'http'], ['observe'], ['process']],
   config: [['schema'], ['file'], ['resolve'], ['edit']],
   downstream: [['.'], ['legacy', 'modern', 'stdio', 'http'], ['users']],
   servers: [['supervision', 'process'], ['sandbox'], ['packages']],

@@ -1,10 +1,11 @@
-import { readdir, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   DRAFT_SUFFIX,
   privateFile,
   readRegularFile,
   readRegularFileSync,
+  removeFile,
   replaceFile,
 } from '../host/files/whole-file.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
@@ -131,7 +132,7 @@ export class CacheFolder {
     );
     const torn = found.filter(({ isDraft, usedAt }) => isDraft && Date.now() - usedAt > TORN_AFTER_MS);
     const whole = found.filter(({ isDraft }) => !isDraft).sort((a, b) => b.usedAt - a.usedAt);
-    await Promise.all([...torn, ...whole.slice(maxFiles)].map(({ file }) => rm(file, { force: true })));
+    await Promise.all([...torn, ...whole.slice(maxFiles)].map(({ file }) => removeFile(file)));
   }
 }
 

@@ -1,7 +1,9 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../../host/errors/error-text.js';
+import { whenFree } from '../../host/files/held-files.js';
+import { removeFile } from '../../host/files/whole-file.js';
 import type { LineSink } from './line-queue.js';
 
 export interface RotatedFileOptions {
@@ -51,7 +53,7 @@ export class RotatedFile implements LineSink {
       return opened;
     } catch (error) {
       await opened.close();
-      if (!isShared) await rm(file, { force: true });
+      if (!isShared) await removeFile(file);
       throw error;
     }
   }
@@ -118,7 +120,7 @@ export class RotatedFile implements LineSink {
       if (isOurs) await shift(this.#options);
       else if (!isShared) throw new Error(`another process writes to ${file}`);
     } finally {
-      if (lock !== undefined) await rm(lock, { force: true });
+      if (lock !== undefined) await removeFile(lock);
     }
     await this.#reopen();
     return true;
@@ -139,7 +141,7 @@ export class RotatedFile implements LineSink {
 async function shift({ file, maxFiles }: RotatedFileOptions): Promise<void> {
   for (let number = maxFiles - 1; number >= 1; number -= 1) {
     const younger = number === 1 ? file : `${file}.${number - 1}`;
-    if ((await statOf(younger)) !== undefined) await rename(younger, `${file}.${number}`);
+    if ((await statOf(younger)) !== undefined) await whenFree(() => rename(younger, `${file}.${number}`));
   }
 }
 
@@ -158,7 +160,7 @@ const LEFT_AFTER_MS = 10_000;
 /** Takes the right to rename the files. Two processes that rename them at once would overwrite one. */
 async function hasTaken(lock: string): Promise<boolean> {
   const age = Date.now() - ((await statOf(lock))?.mtimeMs ?? Number.POSITIVE_INFINITY);
-  if (age > LEFT_AFTER_MS) await rm(lock, { force: true });
+  if (age > LEFT_AFTER_MS) await removeFile(lock);
   try {
     await (await open(lock, O_WRONLY | O_CREAT | O_EXCL, 0o600)).close();
     return true;

@@ -88,17 +88,18 @@ function watchTargets({ folders, entries }: Targets, onEvent: () => void, onErro
     ignoreInitial: true,
     followSymlinks: false,
     depth: 0,
-    ignored: (path) => !folders.has(path) && !entries.has(path),
+    ignored: (path) => !folders.has(path) && !entries.has(compared(path)),
   });
   // Uses raw events, too, because chokidar merges quick changes and can lose the last one.
   const names = new Set([...entries].map((entry) => basename(entry)));
-  watcher.on('raw', (_event, path) => (!path || names.has(basename(path))) && onEvent());
+  watcher.on('raw', (_event, path) => (!path || names.has(basename(compared(path)))) && onEvent());
   return watcher.on('all', onEvent).on('error', onError);
 }
 
 /** The folders to watch, and the relevant entries in them. */
 interface Targets {
   readonly folders: Set<string>;
+  /** As `compared` returns them. */
   readonly entries: Set<string>;
 }
 
@@ -120,15 +121,23 @@ function addTargets(path: string, targets: Targets): void {
   if (!existsSync(folder)) return;
   const entry = join(realpathSync(folder), name);
   // An entry that is known already can come from a circle of symbolic links.
-  if (entries.has(slashed(entry))) return;
+  if (entries.has(compared(entry))) return;
   folders.add(slashed(dirname(entry)));
-  entries.add(slashed(entry));
+  entries.add(compared(entry));
   for (const link of linksAlong(path)) addTargets(link, targets);
 }
 
 /** A path with slashes, as chokidar reports paths on all systems. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
+}
+
+/**
+ * The form in which paths are compared. Windows and macOS report the name on disk, whose letters may have another case than the
+ * configured name. Elsewhere, a change of such a file is one needless report.
+ */
+function compared(path: string): string {
+  return slashed(path).toLowerCase();
 }
 
 /** The symbolic links on a path. Each of them can be replaced: the link to the file, or to one of its folders. */

@@ -24,6 +24,7 @@ import { dirname, join, sep } from 'node:path';
 import { parseJson } from '../../wire/json/json-value.js';
 import { errorCode } from '../errors/error-text.js';
 import { systemFault, withFile } from '../errors/file-error.js';
+import { whenFree, whenFreeSync } from './held-files.js';
 
 /*
  * Writes files completely or not at all: first a draft in the same folder, which a rename or a link then puts in place.
@@ -58,7 +59,7 @@ export async function replaceFile(
       await promises.mkdir(dirname(file), { recursive: true, mode: 0o700 });
       await write();
     });
-    await promises.rename(draft, file);
+    await whenFree(() => promises.rename(draft, file));
   } catch (error) {
     // Only the first error is reported, because removing the draft may fail for the same reason.
     await promises.unlink(draft).catch(() => {});
@@ -69,7 +70,7 @@ export async function replaceFile(
 
 /** `replaceFile`, for callers that must know the outcome at once. */
 export function replaceFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): void {
-  withDraft(file, content, options, (draft) => renameSync(draft, file));
+  withDraft(file, content, options, (draft) => whenFreeSync(() => renameSync(draft, file)));
 }
 
 /** Creates the file. Returns false, and changes nothing, if the file exists. */
@@ -102,6 +103,11 @@ export function removeEmpty(folders: readonly string[]): void {
   }
 }
 
+/** Removes the file if it exists. */
+export async function removeFile(file: string): Promise<void> {
+  await whenFree(() => promises.rm(file, { force: true }));
+}
+
 /** Copies a file with its content, mode and time of change, in milliseconds since 1970. */
 export function copyWhole(from: string, to: string, modifiedMs: number): void {
   const draft = draftOf(to);
@@ -110,7 +116,7 @@ export function copyWhole(from: string, to: string, modifiedMs: number): void {
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
     copyFileSync(from, draft, constants.COPYFILE_EXCL);
     utimesSync(draft, new Date(), new Date(modifiedMs));
-    renameSync(draft, to);
+    whenFreeSync(() => renameSync(draft, to));
   } catch (error) {
     rmSync(draft, { force: true });
     removeEmpty(made);
@@ -224,7 +230,7 @@ export function secretRules(file: string, maxBytes: number, folder?: string): Re
 export async function readRegularFile(file: string, rules: ReadRules): Promise<ReadFile> {
   try {
     // `promises` is used here first, because Node loads its code with the first use.
-    const handle = await promises.open(file, flagsFor(rules));
+    const handle = await whenFree(() => promises.open(file, flagsFor(rules)));
     try {
       const stats = await handle.stat();
       return faultOf(stats, rules) ?? read(await handle.readFile(), stats);
@@ -239,7 +245,7 @@ export async function readRegularFile(file: string, rules: ReadRules): Promise<R
 /** `readRegularFile`, for callers that must know the content at once. */
 export function readRegularFileSync(file: string, rules: ReadRules): ReadFile {
   try {
-    const descriptor = openSync(file, flagsFor(rules));
+    const descriptor = whenFreeSync(() => openSync(file, flagsFor(rules)));
     try {
       const stats = fstatSync(descriptor);
       return faultOf(stats, rules) ?? read(readFileSync(descriptor), stats);

@@ -11,6 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { whenFreeSync } from '../files/held-files.js';
 
 /** Five files of this size at most, the current one included. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -84,7 +85,7 @@ export class LogFile {
     if (isSame(statOf(file), fstatSync(this.#descriptor))) {
       for (let number = this.#maxFiles - 1; number >= 1; number -= 1) {
         const younger = number === 1 ? file : `${file}.${number - 1}`;
-        if (statOf(younger) !== undefined) renameSync(younger, `${file}.${number}`);
+        if (statOf(younger) !== undefined) whenFreeSync(() => renameSync(younger, `${file}.${number}`));
       }
     }
     const descriptor = open(file);

@@ -1,8 +1,8 @@
-import { mkdir, readdir, rm, truncate, utimes } from 'node:fs/promises';
+import { mkdir, readdir, truncate, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
-import { createFileSync, readRegularFile, replaceFile } from '../files/whole-file.js';
+import { createFileSync, readRegularFile, removeFile, replaceFile } from '../files/whole-file.js';
 import { hostIdentity, identify, isRunning } from './processes.js';
 import { isRunProcess, type RunProcess } from './run-file.js';
 
@@ -125,7 +125,7 @@ export class ProcessLock {
     if (!createFileSync(file, owner, { flush: true })) return undefined;
     // If another process has taken and released a later lock meanwhile, this lock is not the highest and not valid.
     if ((await this.#last()) !== number) {
-      await rm(file, { force: true });
+      await removeFile(file);
       return undefined;
     }
     for (const earlier of await this.#numbers()) if (earlier < number) await removed(this.#file(earlier));
@@ -149,7 +149,7 @@ async function touch(file: string): Promise<void> {
 
 /** Removes an earlier lock. A failure does no harm, because only the highest number counts. */
 async function removed(file: string): Promise<void> {
-  await rm(file, { force: true }).catch(() => {});
+  await removeFile(file).catch(() => {});
 }
 
 function parseOwner(text: string): LockOwner | 'released' | undefined {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
-import { DRAFT_SUFFIX, privateFile, readRegularFile, replaceFile } from '../files/whole-file.js';
+import { DRAFT_SUFFIX, privateFile, readRegularFile, removeFile, replaceFile } from '../files/whole-file.js';
 
 /** A gateway and its process groups. */
 export interface Run {
@@ -94,7 +94,7 @@ export class RunFile {
     this.#isChanged = false;
     const file = join(this.#options.folder, this.#name);
     if (this.#groups.size === 0) {
-      await rm(file, { force: true });
+      await removeFile(file);
       return;
     }
     const run: Run = { ...this.#owner, groups: [...this.#groups.values()] };
@@ -157,7 +157,7 @@ export async function findRuns({
 
 /** Removes a run file. Never rejects, because the next gateway finds a file that could not be removed. */
 export async function removeRun(file: string): Promise<void> {
-  await rm(file, { force: true }).catch(() => {});
+  await removeFile(file).catch(() => {});
 }
 
 function parseRun(text: string): Run | undefined {

@@ -6,6 +6,7 @@ import { ServerFault } from '../../config/file/config-error.js';
 import type { FoundPackage } from '../../config/resolve/config.js';
 import type { InstalledPackages } from '../../config/resolve/package-bin.js';
 import { systemFault } from '../../host/errors/file-error.js';
+import { whenFree } from '../../host/files/held-files.js';
 import { readJsonFile } from '../../host/files/whole-file.js';
 import type { PackageRequest } from '../../spec/server-spec.js';
 import { isRecord } from '../../wire/json/json-value.js';
@@ -93,11 +94,11 @@ export class PackageStore {
     if (this.isDamaged(wanted)) {
       carryOver(folder, staging);
       const aside = await this.newStaging();
-      await rename(folder, join(aside, 'damaged'));
+      await whenFree(() => rename(folder, join(aside, 'damaged')));
       await this.discard(aside);
     }
     try {
-      await rename(staging, folder);
+      await whenFree(() => rename(staging, folder));
     } catch (error) {
       if (!existsSync(folder)) throw error;
     }

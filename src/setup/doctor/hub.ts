@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { logLines } from '../../host/files/log-lines.js';
+import { removeFile } from '../../host/files/whole-file.js';
 import { MAX_LOG_FILES } from '../../host/observe/log-file.js';
 import { toText } from '../../host/observe/log-line.js';
 import type { ClientDescription, HubDescription } from '../../hub/control.js';
@@ -77,7 +77,7 @@ async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise
   const sockets = stale.map((number) => hubFiles(folder, number).socket);
   // The folder stays, so that the numbers of hubs keep growing, and no new hub has the number of an old one.
   const apply = async () => {
-    for (const socket of sockets) await rm(socket, { force: true });
+    for (const socket of sockets) await removeFile(socket);
   };
   const repair = { done: `removed ${plural(sockets.length, 'socket')} of hubs that have ended`, apply };
   return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', sockets, { repair })];

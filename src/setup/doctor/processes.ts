@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises';
 import type { ServerConfig } from '../../config/resolve/config.js';
+import { removeFile } from '../../host/files/whole-file.js';
 import { type CommandLine, hostIdentity, identify, isRunning } from '../../host/process/processes.js';
 import { type FoundRun, findRuns } from '../../host/process/run-file.js';
 import { findFamily } from '../../servers/process/family.js';
@@ -169,7 +169,7 @@ async function checkRun({ file, run }: FoundRun, sweep: () => Promise<void>): Pr
   const families = await Promise.all(run.groups.flatMap(({ mark }) => (mark === undefined ? [] : [findFamily(mark)])));
   const pids = new Set([...leaders.flat(), ...families.flat().map(({ pid }) => pid)]);
   if (pids.size === 0) {
-    const repair = { done: `removed ${file}`, apply: async () => await rm(file, { force: true }) };
+    const repair = { done: `removed ${file}`, apply: async () => await removeFile(file) };
     const text = `Trunkline with the pid ${run.gateway.pid} was killed and has left its run file`;
     return [finding('TL-RUN-STALE', text, [file], { repair })];
   }

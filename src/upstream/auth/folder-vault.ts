@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Keychain, systemKeychain } from '../../config/resolve/secrets.js';
@@ -12,6 +11,7 @@ import {
   type ReadFile,
   readRegularFile,
   realPath,
+  removeFile,
   replaceFile,
 } from '../../host/files/whole-file.js';
 import { openProcessLock } from '../../host/process/process-lock.js';
@@ -87,7 +87,7 @@ export class FolderVault implements Vault {
       const record = await read();
       if (record !== undefined) await write(record);
     };
-    const remove = async () => await rm(this.fileOf(id), { force: true });
+    const remove = async () => await removeFile(this.fileOf(id));
     return await this.#locked(this.nameOf(id), signal, async () => await work({ read, check, write, remove }));
   }
 

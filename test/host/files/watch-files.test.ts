@@ -76,6 +76,16 @@ describe('a watched file', () => {
     await until('the file is noticed', () => changes > before);
   });
 
+  it('is noticed although its name on disk has letters of another case', async () => {
+    let changes = 0;
+    const files = [join(folder, 'Config.YAML')];
+    const watch = watchFiles({ files, clock: realClock, onChange: () => (changes += 1), onError: () => {} });
+    watches.push(watch);
+    await watch.ready;
+    writeFileSync(join(folder, 'config.yaml'), 'one');
+    await until('the change is noticed', () => changes > 0);
+  });
+
   it('that is written in place is told of', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
     const { file, seen, untilSeen } = await following('c.yaml');

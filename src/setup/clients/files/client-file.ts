@@ -4,6 +4,7 @@ import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { errorCode } from '../../../host/errors/error-text.js';
 import { systemFault } from '../../../host/errors/file-error.js';
 import { FileRefusal } from '../../../host/files/edit/parse-text.js';
+import { whenFreeSync } from '../../../host/files/held-files.js';
 import { readRegularFile, realPath, replaceFile } from '../../../host/files/whole-file.js';
 
 /** Claude Code keeps the history of all projects in its file. */
@@ -102,7 +103,7 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
 export async function removeClientFile(known: ClientFile): Promise<void> {
   if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   try {
-    unlinkSync(known.file);
+    whenFreeSync(() => unlinkSync(known.file));
   } catch (error) {
     throw systemRefusal('it cannot be removed', error);
   }
