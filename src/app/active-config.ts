@@ -130,10 +130,10 @@ export class ActiveConfig {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval, results, child } = server;
+    const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, child } = server;
     return {
       prefix,
-      limits: this.sharingOf(server).isSerial === true ? { ...calls, concurrency: 1 } : calls,
+      limits: this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server,
       policy: createToolPolicy(tools),
       answers: createToolPolicy({ allow: methods, deny: [] }),
       isTrusted: trusted,

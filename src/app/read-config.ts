@@ -53,7 +53,7 @@ async function resolved(file: string, checked: CheckedFile, origin: Origin | und
 async function readSecretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {
   const { tracing, cluster } = checked.gateway;
   const names = secretNamesIn([
-    ...checked.servers.flatMap(({ entry }) => textsOf(entry)),
+    ...checked.servers.flatMap(textsOf),
     ...[tracing, cluster].flatMap((settings) => (settings === undefined ? [] : [JSON.stringify(settings)])),
   ]);
   if (names.length === 0) return undefined;

@@ -180,7 +180,9 @@ export class SupervisedBackends {
     });
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
-      ...{ server, origin, backend, profile, log, forgetSecrets, ...server.frames },
+      ...{ server, origin, backend, profile, log, forgetSecrets },
+      maxFrameBytes: server.maxFrameBytes,
+      maxUnwrittenBytes: server.maxUnwrittenBytes,
       era: new ServerEra(server.era, this.#cachedEraOf(server)),
       limits: () => instance.server.limits,
       cacheEntry: () => undefined,

@@ -120,7 +120,7 @@ describe('the commands of docs/http.md for a container', () => {
     ]);
     const { servers, gateway } = checkFile(readFileSync(join(from, 'trunkline.yaml'), 'utf8'), 'trunkline.yaml');
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'deploy/servers/package.json'), 'utf8'));
-    expect(servers.map(({ entry }) => entry.package)).toEqual(
+    expect(servers.map(({ package: used }) => used)).toEqual(
       Object.entries(dependencies)
         .filter(([name]) => name.endsWith('everything'))
         .map(([name, version]) => `${name}@${version}`),

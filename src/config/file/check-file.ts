@@ -29,7 +29,7 @@ import { parseYaml, type YamlSource } from './yaml-source.js';
  */
 export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
-  readonly servers: readonly CheckedServer[];
+  readonly servers: readonly WrittenServer[];
   /** The keys of the servers that are `disabled`. */
   readonly disabled: readonly string[];
   /** The names in `defaults.env`. */
@@ -41,19 +41,18 @@ export interface CheckedFile {
   readonly warnings: readonly ConfigProblem[];
 }
 
-export interface CheckedServer {
+/**
+ * A server as the file has it, with its settings completed. Includes the variables of `defaults.env` if the server has a program,
+ * and `defaults.envFile` unless the entry has its own `envFile`.
+ */
+export interface WrittenServer extends Omit<ServerEntry, 'settings'> {
   readonly key: string;
-  /** Includes the variables of `defaults.env` if the server has a program, and `defaults.envFile` unless the entry has its own `envFile`. */
-  readonly entry: CheckedEntry;
   readonly settings: ServerSettings;
-  /** The reason why the server cannot run on any machine; set for remote servers. */
+  /** The reason why the server cannot run on any machine; set for remote servers below `mcpServers`. */
   readonly problem?: ServerProblem;
   /** The position of the entry, then those of the values that are resolved later. */
   readonly positions: readonly PathPosition[];
 }
-
-/** The entry of a server without its settings. */
-export type CheckedEntry = Omit<ServerEntry, 'settings'>;
 
 /** The settings of a server, completed from `defaults:` and from the built-in defaults. */
 export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
@@ -165,10 +164,10 @@ function checkText(text: string, file: string): CheckedFile {
   if (first !== undefined) throw new ConfigError('config-invalid', file, [first, ...rest]);
 
   const inert = inertKeys(source.value, root);
-  const servers = entries.map(([key, own]): CheckedServer => {
+  const servers = entries.map(([key, own]) => {
     const positions = positionsIn(own, { env: shared, ...(envFile !== undefined && { envFile }) }, [root, key], source);
-    const problem: ServerProblem | undefined = inert.has(key) ? locateFault(inertFault(), positions) : undefined;
-    return { ...toCheckedServer(key, own, data), positions, ...(problem && { problem }) };
+    const problem = inert.has(key) && { problem: locateFault(inertFault(), positions) };
+    return { ...toWrittenServer(key, own, data), positions, ...problem };
   });
   const gateway = toCheckedGateway(data);
   return {
@@ -185,20 +184,17 @@ function checkText(text: string, file: string): CheckedFile {
   };
 }
 
-/** One server of the file, without its positions. */
-function toCheckedServer(
+function toWrittenServer(
   key: string,
-  { settings: own, ...entry }: ServerEntry,
+  entry: ServerEntry,
   { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
-): Omit<CheckedServer, 'positions'> {
-  const settings = settingsOf(SERVER_SETTINGS, shared, own);
+): Omit<WrittenServer, 'positions'> {
+  const settings = settingsOf(SERVER_SETTINGS, shared, entry.settings);
   return {
+    ...(envFile !== undefined && { envFile }),
+    ...entry,
     key,
-    entry: {
-      ...(envFile !== undefined && { envFile }),
-      ...entry,
-      env: { ...(entry.url === undefined && env), ...entry.env },
-    },
+    env: { ...(entry.url === undefined && env), ...entry.env },
     settings: settings.placement === 'one' ? { ...settings, sharing: 'all' } : settings,
   };
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { CallLimits, ToolShapes } from '../../spec/server-rules.js';
+import type { ToolShapes } from '../../spec/server-rules.js';
 import type { PackageRequest, ServerSpec } from '../../spec/server-spec.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
@@ -33,12 +33,8 @@ export interface Origin extends Owner {
   readonly user?: string | undefined;
 }
 
-/** One server: its resolved entry, and the settings that need no resolution. */
-export interface ServerConfig
-  extends Pick<
-    ServerSettings,
-    'sharing' | 'start' | 'idleStopMs' | 'era' | 'approval' | 'trusted' | 'limits' | 'results'
-  > {
+/** A server as it was resolved on this machine, with its settings. */
+export interface ServerConfig extends ServerSettings {
   readonly key: string;
   /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
   readonly prefix: string;
@@ -52,8 +48,6 @@ export interface ServerConfig
   readonly shapes?: ToolShapes;
   /** Globs over methods outside of MCP that this server answers. */
   readonly methods: readonly string[];
-  readonly calls: CallLimits;
-  readonly frames: Pick<ServerSettings, 'maxFrameBytes' | 'maxUnwrittenBytes'>;
   /** The names of the variables `${NAME}` in the entry, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
   /** The values of all variables in the entry, including those of its `envFile`. Secrets among them are removed from logs. */
@@ -173,26 +167,22 @@ export function changeOf(before: ServerConfig | undefined, after: ServerConfig):
 }
 
 /** The settings that need a new process when they change. */
-function ofProcess({ child, problem, sharing, era, frames }: ServerConfig) {
+function ofProcess({ child, problem, sharing, era, maxFrameBytes, maxUnwrittenBytes }: ServerConfig) {
   const { timeouts: _, restart: __, ...run } = child ?? {};
   // A problem that only moved to another line is the same problem.
-  return {
-    run,
-    sharing,
-    era,
-    frames,
-    message: problem?.message,
-    hint: problem?.hint,
-  };
+  return { run, sharing, era, maxFrameBytes, maxUnwrittenBytes, message: problem?.message, hint: problem?.hint };
 }
 
-/** The settings that apply to a running process at once. */
-function ofTrunkline(server: ServerConfig) {
-  const { child, prefix, tools, shapes, methods, trusted, calls, start, idleStopMs, approval, limits, variables } =
-    server;
-  const { timeouts, restart } = child ?? {};
-  const ofTools = { prefix, tools, shapes, methods, trusted, approval, results: server.results };
-  return { timeouts, restart, ...ofTools, calls, start, idleStopMs, limits, variables };
+/** All others, which apply to a running process at once. */
+function ofTrunkline({
+  child: _,
+  problem: __,
+  package: ___,
+  references: ____,
+  secrets: _____,
+  ...others
+}: ServerConfig) {
+  return others;
 }
 
 /** Whether the two configurations differ. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { type ReadRules, readRegularFileSync } from '../../host/files/whole-file.js';
-import type { CheckedEntry } from '../file/check-file.js';
+import type { WrittenServer } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
 import { expandHome, namesIn, textsOf, type Variables, variableIn } from './references.js';
 
@@ -35,7 +35,7 @@ export class EnvFiles {
    * The variables of the references in an entry. A value in the environment file overrides the environment, so that a server
    * does not depend on the program that starts Trunkline. The file is read only if the entry has a reference.
    */
-  variablesOf(entry: CheckedEntry, environment: Variables, home: string): ReferredVariables {
+  variablesOf(entry: WrittenServer, environment: Variables, home: string): ReferredVariables {
     const { envFile } = entry;
     const names = namesIn(textsOf(entry));
     const isNeeded = envFile !== undefined && names.length > 0;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { ToolShapes } from '../../spec/server-rules.js';
 import { printable, quotedPath } from '../../wire/json/printable.js';
-import type { CheckedEntry } from '../file/check-file.js';
+import type { WrittenServer } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
@@ -124,7 +124,7 @@ export function textsOf({
   caFile = '',
   oauth = {},
   tools,
-}: CheckedEntry): string[] {
+}: WrittenServer): string[] {
   const ofRemote = [url, ...Object.values(headers), proxy, caFile, ...texts(oauth)];
   const ofProgram = [command, used, cwd, ...args];
   return [...ofProgram, ...Object.values(env), ...ofRemote, ...textsIn(tools)];
@@ -135,7 +135,7 @@ export function textsOf({
  * variables in parameters.
  */
 export function secretValuesOf(
-  entry: CheckedEntry,
+  entry: WrittenServer,
   environment: Variables,
   secrets: ReadonlyMap<string, Secret> = new Map(),
 ): Record<string, string> {

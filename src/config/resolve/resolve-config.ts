@@ -1,21 +1,11 @@
 import { availableParallelism, homedir } from 'node:os';
-import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { readJsonFile, readTextFile, realPath, statOf } from '../../host/files/whole-file.js';
+import { dirname, resolve } from 'node:path';
+import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isLoopback } from '../../host/http/addresses.js';
 import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
-import { isRecord } from '../../wire/json/json-value.js';
-import type {
-  AuthConfig,
-  CheckedEntry,
-  CheckedFile,
-  CheckedServer,
-  ServerSettings,
-  TracingConfig,
-  WrittenCluster,
-} from '../file/check-file.js';
-import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
-import { candidateFiles } from '../file/find-config.js';
+import type { AuthConfig, CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
+import { faultsAt, formatProblem, locateFault, type Path, ServerFault } from '../file/config-error.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
   DEMAND_EVERY_MS,
@@ -27,6 +17,7 @@ import {
 } from '../schema/settings.js';
 import type { Config, Origin, ServerConfig } from './config.js';
 import { EnvFiles } from './env-file.js';
+import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import {
   commandLine,
@@ -75,7 +66,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const home = env.HOME || env.USERPROFILE || homedir();
   const envFiles = new EnvFiles(folder);
   const { sharedVariables } = checked;
-  const resolveFor = (of: Origin, server: CheckedServer) =>
+  const resolveFor = (of: Origin, server: WrittenServer) =>
     resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
   const { startLimit, record, sealKeyFile, secretFolder, tracing, cluster, metrics, http, ...gateway } =
     checked.gateway;
@@ -181,45 +172,48 @@ export function currentFolder(): string {
 }
 
 /** Resolves one server of the file. The result has a `problem` and no `child` if the server cannot run. */
-function resolveServer(server: CheckedServer, surroundings: Surroundings): ServerConfig {
-  const { key, entry, settings } = server;
+function resolveServer(server: WrittenServer, surroundings: Surroundings): ServerConfig {
+  const { key, settings, prefix = key, methods = [], tools: { allow, deny = [] } = {} } = server;
   const { origin, home, envFiles } = surroundings;
-  const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
+  const { variables, references, fault } = envFiles.variablesOf(server, origin.environment, home);
   const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets), origin);
-  const secrets = secretValuesOf(entry, references, surroundings.secrets);
-  const { sharing, start, idleStopMs, era, approval, trusted, limits, results } = settings;
-  const { maxFrameBytes, maxUnwrittenBytes } = settings;
-  const { timeoutMs, maxTimeoutMs, listTimeoutMs, concurrency, maxQueued, maxWaitMs } = settings;
+  const secrets = secretValuesOf(server, references, surroundings.secrets);
+  const run = (): Resolved => {
+    if (settings.placement === 'one' && variables.some((name) => userVariable(name) !== undefined))
+      throw new ServerFault(
+        'a server with `placement: one` runs once for all users, and cannot have variables of users',
+        `remove \`placement\`, or every \${user:NAME}`,
+      );
+    if (fault !== undefined) throw fault;
+    const resolved =
+      server.url === undefined
+        ? childAndPackage(server, expand, surroundings)
+        : { child: remoteSpec(server, expand, surroundings) };
+    const shapes = resolveShapes(server.tools, expand);
+    return { ...resolved, ...(shapes && { shapes }) };
+  };
+  return {
+    ...settings,
+    ...{ key, prefix, methods, tools: { ...(allow && { allow }), deny }, variables, references },
+    ...withProblem(server, run),
+    ...(Object.keys(secrets).length > 0 && { secrets }),
+    ...(settings.sharing === 'folder' && { folder: origin.folder }),
+  };
+}
+
+/** The parts of the resolved entry that programs and remote servers have in common. */
+function commonSpec({ key, settings: { startTimeoutMs, stopGraceMs, restart } }: WrittenServer) {
   return {
     key,
-    prefix: entry.prefix ?? key,
-    ...withProblem(server, () => {
-      if (settings.placement === 'one' && variables.some((name) => userVariable(name) !== undefined))
-        throw new ServerFault(
-          'a server with `placement: one` runs once for all users, and cannot have variables of users',
-          `remove \`placement\`, or every \${user:NAME}`,
-        );
-      if (fault !== undefined) throw fault;
-      return server.entry.url === undefined
-        ? childAndPackage(server, expand, surroundings)
-        : { child: remoteSpec(server, expand, surroundings), ...shapesOf(server, expand) };
-    }),
-    ...{ sharing, start, idleStopMs, era, approval, trusted, limits, results },
-    methods: entry.methods ?? [],
-    tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
-    calls: { timeoutMs, maxTimeoutMs, listTimeoutMs, concurrency, maxQueued, maxWaitMs },
-    variables,
-    references,
-    ...(Object.keys(secrets).length > 0 && { secrets }),
-    ...(sharing === 'folder' && { folder: origin.folder }),
-    frames: { maxFrameBytes, maxUnwrittenBytes },
+    timeouts: { startMs: startTimeoutMs, stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
+    restart: { ...restart, demandEveryMs: DEMAND_EVERY_MS },
   };
 }
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
 /** Returns the result of `resolveIt`, or the problem if it throws a `ServerFault`. */
-function withProblem({ problem, positions }: CheckedServer, resolveIt: () => Resolved): Resolved {
+function withProblem({ problem, positions }: WrittenServer, resolveIt: () => Resolved): Resolved {
   if (problem !== undefined) return { child: undefined, problem };
   try {
     return resolveIt();
@@ -231,47 +225,44 @@ function withProblem({ problem, positions }: CheckedServer, resolveIt: () => Res
 
 type Expand = (text: string) => string;
 
-function childAndPackage(
-  { key, entry, settings }: CheckedServer,
-  expandAny: Expand,
-  surroundings: Surroundings,
-): Resolved {
+function childAndPackage(server: WrittenServer, expandAny: Expand, surroundings: Surroundings): Resolved {
   const expand = (text: string) => refuseNul(expandAny(text));
   const { env, sharedVariables, file, home } = surroundings;
-  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
-  const variables = Object.entries(entry.env ?? {}).map(
-    ([name, value]) => [name, faultsAt(['env', name], () => expand(value))] as const,
-  );
-  const forNpm = Object.fromEntries(variables.filter(([name]) => sharedVariables.includes(name)));
-  const { package: used, ...toRun } = program(entry, { args, forNpm, settings, expand }, surroundings);
+  const { key, settings } = server;
+  const args = (server.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
+  const variables = expandedMap(['env'], server.env, expand);
+  const forNpm = Object.fromEntries(Object.entries(variables).filter(([name]) => sharedVariables.includes(name)));
+  const { package: used, ...toRun } = program(server, { args, forNpm, expand }, surroundings);
   const child = {
-    key,
+    ...commonSpec(server),
     ...toRun,
-    cwd: faultsAt(['cwd'], () => workingFolder(entry, settings, expand, surroundings)),
-    env: Object.fromEntries(variables),
-    timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
-    restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
+    cwd: faultsAt(['cwd'], () => workingFolder(server, expand, surroundings)),
+    env: variables,
     leaveRunning: settings.leaveRunning,
     ...(settings.placement === 'one' && { soleKey: key }),
-    ...sandboxOf(key, entry, settings, surroundings),
+    ...sandboxOf(server, surroundings),
   };
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
-  const whole = { ...child, env: { ...child.env, ...nesting } };
-  return { child: whole, ...(used && { package: used }), ...shapesOf({ entry }, expandAny) };
+  return { child: { ...child, env: { ...child.env, ...nesting } }, ...(used && { package: used }) };
+}
+
+/** A map with expanded values. `path` is its place in the entry, for faults. */
+function expandedMap(path: Path, map: Readonly<Record<string, string>> = {}, expand: Expand): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(map).map(([name, value]) => [name, faultsAt([...path, name], () => expand(value))]),
+  );
 }
 
 /** The openings of a confined server. None for a server that runs unconfined. */
 function sandboxOf(
-  server: string,
-  entry: CheckedEntry,
-  { sandbox, sharing }: ServerSettings,
+  { key: server, cwd, settings: { sandbox, sharing } }: WrittenServer,
   { folder, home, origin }: Surroundings,
 ): { readonly sandbox?: SandboxSpec } {
   if (sandbox === false) return {};
   const { read = [], write = [], network = [], unixSockets = false } = sandbox === true ? {} : sandbox;
   const pathsOf = (paths: readonly string[]) =>
     faultsAt(['sandbox'], () => paths.map((path) => openable(path, folder, home)));
-  const opensFolder = entry.cwd !== undefined || sharing === 'folder';
+  const opensFolder = cwd !== undefined || sharing === 'folder';
   const user = origin.user === undefined ? {} : { user: origin.user };
   return {
     sandbox: { server, ...user, read: pathsOf(read), write: pathsOf(write), network, unixSockets, opensFolder },
@@ -296,45 +287,23 @@ function refuseNul(value: string): string {
   );
 }
 
-function shapesOf({ entry }: Pick<CheckedServer, 'entry'>, expand: Expand): Pick<ServerConfig, 'shapes'> {
-  const shapes = resolveShapes(entry.tools, expand);
-  return shapes === undefined ? {} : { shapes };
-}
-
-function remoteSpec(
-  { key, entry, settings }: CheckedServer,
-  expand: Expand,
-  { file, folder, home }: Surroundings,
-): RemoteSpec {
-  const {
-    url = '',
-    transport,
-    type,
-    headers = {},
-    headersCommand,
-    env = {},
-    oauth = {},
-    proxy,
-    caFile,
-    insecure,
-  } = entry;
-  const resolved = Object.entries(headers).map(
+function remoteSpec(server: WrittenServer, expand: Expand, { file, folder, home }: Surroundings): RemoteSpec {
+  const { key, url = '', transport, type, headersCommand, env, oauth = {}, proxy, caFile, insecure } = server;
+  const headers = Object.entries(server.headers ?? {}).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
   );
-  const isLogin = headersCommand === undefined && !resolved.some(([name]) => name === 'authorization');
+  const isLogin = headersCommand === undefined && !headers.some(([name]) => name === 'authorization');
   return {
     kind: 'remote',
-    key,
+    ...commonSpec(server),
     url: faultsAt(['url'], () => remoteUrl(expand(url), insecure)),
     ...(insecure === true && { isInsecure: true }),
     transport: transport ?? (type === 'sse' ? 'sse' : type === undefined ? 'auto' : 'http'),
-    headers: Object.fromEntries(resolved),
+    headers: Object.fromEntries(headers),
     ...(headersCommand !== undefined && {
       headersCommand: {
         line: faultsAt(['headersCommand'], () => commandLine(headersCommand)),
-        env: Object.fromEntries(
-          Object.entries(env).map(([name, value]) => [name, faultsAt(['env', name], () => expand(value))]),
-        ),
+        env: expandedMap(['env'], env, expand),
       },
     }),
     ...(proxy !== undefined && { proxy: faultsAt(['proxy'], () => proxyUrl(expand(proxy))) }),
@@ -342,8 +311,6 @@ function remoteSpec(
       ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(expand(caFile), home)))),
     }),
     ...(isLogin && { login: loginSettings(key, oauth, expand, { file, folder, home }) }),
-    timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
-    restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
   };
 }
 
@@ -352,7 +319,7 @@ const SECRET_KEYS: ReadonlySet<string> = new Set(['clientSecret', 'privateKeyFil
 
 function loginSettings(
   server: string,
-  oauth: NonNullable<CheckedEntry['oauth']>,
+  oauth: NonNullable<WrittenServer['oauth']>,
   expand: Expand,
   { file, folder, home }: Pick<Surroundings, 'file' | 'folder' | 'home'>,
 ): LoginSettings {
@@ -372,15 +339,9 @@ function loginSettings(
   const confidential = Object.entries(oauth)
     .filter(([name, value]) => SECRET_KEYS.has(name) || JSON.stringify(value).includes('${secret:'))
     .map(([name]) => name);
-  const expanded = Object.entries(texts).map(
-    ([name, value]) => [name, faultsAt(['oauth', name], () => expand(value))] as const,
+  const maps = Object.entries({ authorizationParams, tokenParams, headers }).flatMap(([name, map]) =>
+    map === undefined ? [] : [[name, expandedMap(['oauth', name], map, expand)] as const],
   );
-  const expandedMap = (name: string, map: Readonly<Record<string, string>> | undefined) =>
-    map && {
-      [name]: Object.fromEntries(
-        Object.entries(map).map(([key, value]) => [key, faultsAt(['oauth', name, key], () => expand(value))]),
-      ),
-    };
   const keyOf = (path: string) => {
     const text = readTextFile(resolve(folder, expandHome(expand(path), home)));
     if (text !== undefined) return text;
@@ -392,15 +353,13 @@ function loginSettings(
   return {
     ...{ server, configFile: file, grant },
     ...(confidential.length > 0 && { confidential }),
-    ...Object.fromEntries(expanded),
-    ...(scopes && { scopes: faultsAt(['oauth', 'scopes'], () => scopes.map((scope) => expand(scope))) }),
+    ...expandedMap(['oauth'], texts, expand),
+    ...(scopes && { scopes: faultsAt(['oauth', 'scopes'], () => scopes.map(expand)) }),
     ...(resource !== undefined && {
       resource: resource === false ? false : faultsAt(['oauth', 'resource'], () => expand(resource)),
     }),
     ...(callbackPort !== undefined && { callbackPort }),
-    ...expandedMap('authorizationParams', authorizationParams),
-    ...expandedMap('tokenParams', tokenParams),
-    ...expandedMap('headers', headers),
+    ...Object.fromEntries(maps),
     ...(metadata && { metadata }),
     ...(redirectUri !== undefined && {
       redirectUri: faultsAt(['oauth', 'redirectUri'], () => redirectUriOf(expand(redirectUri))),
@@ -463,13 +422,12 @@ function certificates(file: string): string {
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
 function program(
-  { package: shown, bin, command = '' }: CheckedEntry,
+  { package: shown, bin, command = '', settings }: WrittenServer,
   {
-    settings,
     args,
     forNpm,
     expand,
-  }: Pick<CheckedServer, 'settings'> & {
+  }: {
     readonly args: readonly string[];
     readonly forNpm: PackageRequest['env'];
     readonly expand: Expand;
@@ -514,8 +472,7 @@ function commandPath(command: string, folder: string, home: string): string {
 }
 
 function workingFolder(
-  { cwd }: CheckedEntry,
-  { sharing }: ServerSettings,
+  { cwd, settings: { sharing } }: WrittenServer,
   expand: Expand,
   { folder, home, origin }: Surroundings,
 ): string {
@@ -582,102 +539,4 @@ export function emptyConfig(file: string | undefined): Config {
     envFiles: [],
     serverFor: () => undefined,
   };
-}
-
-export interface NestingOptions {
-  /** The configuration file that has the server. */
-  readonly file: string;
-  /** The variables of this process. */
-  readonly env: Variables;
-  readonly home: string;
-  /** Name of the package that the server runs, if it runs one. */
-  readonly packageName: string | undefined;
-}
-
-/** Lists the configuration files of the Trunklines above this one, the outermost first. */
-const PARENTS = 'TRUNKLINE_PARENTS';
-
-/**
- * Refuses a server that is Trunkline itself with the configuration file of this Trunkline or of one above it, because each
- * Trunkline would start another one, without end. Throws a `ServerFault` then. With another file, returns the variables that
- * tell the nested Trunkline the files above it. For any other program, returns no variables.
- */
-function checkNesting(
-  child: Pick<ChildSpec, 'command' | 'args' | 'cwd' | 'env'>,
-  { file, env, home, packageName }: NestingOptions,
-): Readonly<Record<string, string>> {
-  const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
-  const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
-  // With `--as-server`, Trunkline replays a recording and reads no configuration.
-  if (args === undefined || args.some((arg) => /^--as-server(?:=|$)/.test(arg))) return {};
-  const own = realPath(file) ?? file;
-  const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
-  const nested = realPath(configOf(args, child, env.HOME ?? env.USERPROFILE ?? home));
-  if (nested !== undefined && parents.includes(nested)) {
-    throw new ServerFault(
-      nested === own
-        ? 'this server is Trunkline itself with the same configuration file, so it would start itself without end'
-        : 'this server is Trunkline itself with a configuration file that has started this one, so they would start each other without end',
-      'remove this server, or give it another configuration file with `--config`',
-    );
-  }
-  return { [PARENTS]: parents.join(delimiter) };
-}
-
-/** The arguments for Trunkline in a command line; `undefined` if the command line runs another program. */
-function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0], path: string) {
-  const name = basename(command).replace(/\.(?:exe|cmd)$/i, '');
-  if (name === 'trunkline') return args;
-  if (/^(?:node|nodejs|bun)$/.test(name) && args[0] !== 'x') {
-    const script = firstPositional(args, /^(?:-r|--require|--import|--loader|--experimental-loader|--env-file)$/);
-    const isOwn = script >= 0 && isOwnProgram(resolve(cwd, args[script] ?? ''));
-    return isOwn ? args.slice(script + 1) : undefined;
-  }
-  const launched = launchedBy(command, args);
-  if (launched !== undefined) return launched.name === 'trunkline' ? launched.rest : undefined;
-  return isOwnProgram(locate(command, cwd, path)) ? args : undefined;
-}
-
-/** The npm package that a launcher such as `npx` runs, and its arguments. `undefined` for another command. */
-export function launchedBy(command: string, args: readonly string[]) {
-  if (!/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(basename(command).replace(/\.(?:exe|cmd)$/i, ''))) return undefined;
-  const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
-  const program = firstPositional(words, /^(?:-p|--package|-c|--call)$/);
-  return { name: (words[program] ?? '').replace(/(?<=.)@[^@/]*$/, ''), rest: words.slice(program + 1) };
-}
-
-/** Index of the first argument that is neither an option nor the value of one of these options; -1 if there is none. */
-function firstPositional(args: readonly string[], withValue: RegExp): number {
-  return args.findIndex((arg, at) => !arg.startsWith('-') && !withValue.test(args[at - 1] ?? ''));
-}
-
-function locate(command: string, cwd: string, path: string): string {
-  if (/[\\/]/.test(command)) return resolve(cwd, command);
-  const folders = path.split(delimiter).filter(Boolean);
-  return folders.map((folder) => join(folder, command)).find(isFile) ?? '';
-}
-
-/** Whether a file is the program of an installed Trunkline, also through symbolic links. */
-function isOwnProgram(file: string): boolean {
-  const program = realPath(file);
-  if (program === undefined || basename(program) !== 'cli.js') return false;
-  const value = readJsonFile(join(dirname(program), '..', 'package.json'));
-  return isRecord(value) && value.name === 'trunkline';
-}
-
-/** The configuration file that a Trunkline with these arguments reads; '' if it finds none. */
-function configOf(args: readonly string[], { cwd, env }: Parameters<typeof checkNesting>[0], home: string): string {
-  const at = args.findIndex((arg) => /^(?:--config(?:=|$)|-c)/.test(arg));
-  const option = args[at] ?? '';
-  const attached = option.replace(/^(?:--config=?|-c)/, '');
-  const named = (attached === '' ? args[at + 1] : attached) ?? '';
-  if (at >= 0) return named === '' ? '' : resolve(cwd, named);
-  if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
-  // The current folder counts, because older versions search it. Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
-  const { platform } = process;
-  return candidateFiles({ cwd, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
-}
-
-function isFile(path: string): boolean {
-  return statOf(path)?.isFile() === true;
 }

@@ -1,5 +1,5 @@
 import type { ServerConfig } from './config.js';
-import { launchedBy } from './resolve-config.js';
+import { launchedBy } from './nesting.js';
 
 /**
  * Which clients share a process of a server. `auto` becomes `profile` when the server runs and speaks a revision without

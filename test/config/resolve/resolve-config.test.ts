@@ -2,6 +2,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { SERVER_SETTINGS, settingsOf } from '../../../src/config/schema/settings.js';
 import type { ProgramServer } from '../../support/load-config.js';
 import { loadConfig } from '../../support/load-config.js';
 import { folderWith } from '../files.js';
@@ -14,13 +15,7 @@ describe('a server of the file', () => {
       {
         key: 'own',
         prefix: 'own',
-        sharing: 'auto',
-        start: 'eager',
-        idleStopMs: 0,
-        era: 'auto',
-        approval: 'off',
         methods: [],
-        trusted: false,
         child: {
           key: 'own',
           command: 'node',
@@ -41,31 +36,21 @@ describe('a server of the file', () => {
           leaveRunning: false,
         },
         tools: { deny: [] },
-        calls: {
-          timeoutMs: 60_000,
-          maxTimeoutMs: 600_000,
-          listTimeoutMs: 30_000,
-          concurrency: 64,
-          maxQueued: 64,
-          maxWaitMs: 10_000,
-        },
         variables: [],
         references: {},
-        frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
-        limits: {},
-        results: { maxBytes: 0, maxBinaryBytes: 0 },
+        ...settingsOf(SERVER_SETTINGS),
       },
     ]);
     expect(config.warnings).toStrictEqual([]);
   });
 
   test('prefers its own settings to `defaults`, and those to the built-in ones, also within `restart`', () => {
-    const { calls, child } = loadServer(`
+    const { child, ...server } = loadServer(`
 defaults: { timeout: 10s, concurrency: 2, restart: { budget: 9, firstDelay: 1s } }
 servers:
   own: { command: node, timeout: 20s, restart: { budget: 3 } }
 `);
-    expect(calls).toMatchObject({ timeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
+    expect(server).toMatchObject({ timeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
     expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
   });
 

@@ -164,7 +164,7 @@ function placeOf(setting: 'tokens' | 'variables', settings: GlobalOptions) {
   const { gateway, servers } = checkFile(readConfigText(file), file);
   const near = (path: string) => resolve(dirname(file), expandHome(path, homedir()));
   const { [setting]: named, tokens } = gateway.http.auth ?? {};
-  const texts = servers.flatMap(({ entry }) => textsOf(entry));
+  const texts = servers.flatMap(textsOf);
   const names = (areNeeded?: boolean) => namesIn(texts, areNeeded).flatMap((name) => userVariable(name) ?? []);
   if (named !== undefined) return { path: near(named), tokens: tokens === undefined ? tokens : near(tokens), names };
   const path = setting === 'tokens' ? 'machines' : 'variables';

@@ -1,0 +1,105 @@
+import { basename, delimiter, dirname, join, resolve } from 'node:path';
+import { readJsonFile, realPath, statOf } from '../../host/files/whole-file.js';
+import type { ChildSpec } from '../../spec/server-spec.js';
+import { isRecord } from '../../wire/json/json-value.js';
+import { ServerFault } from '../file/config-error.js';
+import { candidateFiles } from '../file/find-config.js';
+import type { Variables } from './references.js';
+
+interface NestingOptions {
+  /** The configuration file that has the server. */
+  readonly file: string;
+  /** The variables of this process. */
+  readonly env: Variables;
+  readonly home: string;
+  /** Name of the package that the server runs, if it runs one. */
+  readonly packageName: string | undefined;
+}
+
+/** Lists the configuration files of the Trunklines above this one, the outermost first. */
+const PARENTS = 'TRUNKLINE_PARENTS';
+
+/**
+ * Refuses a server that is Trunkline itself with the configuration file of this Trunkline or of one above it, because each
+ * Trunkline would start another one, without end. Throws a `ServerFault` then. With another file, returns the variables that
+ * tell the nested Trunkline the files above it. For any other program, returns no variables.
+ */
+export function checkNesting(
+  child: Pick<ChildSpec, 'command' | 'args' | 'cwd' | 'env'>,
+  { file, env, home, packageName }: NestingOptions,
+): Readonly<Record<string, string>> {
+  const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
+  const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
+  // With `--as-server`, Trunkline replays a recording and reads no configuration.
+  if (args === undefined || args.some((arg) => /^--as-server(?:=|$)/.test(arg))) return {};
+  const own = realPath(file) ?? file;
+  const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
+  const nested = realPath(configOf(args, child, env.HOME ?? env.USERPROFILE ?? home));
+  if (nested !== undefined && parents.includes(nested)) {
+    throw new ServerFault(
+      nested === own
+        ? 'this server is Trunkline itself with the same configuration file, so it would start itself without end'
+        : 'this server is Trunkline itself with a configuration file that has started this one, so they would start each other without end',
+      'remove this server, or give it another configuration file with `--config`',
+    );
+  }
+  return { [PARENTS]: parents.join(delimiter) };
+}
+
+/** The arguments for Trunkline in a command line; `undefined` if the command line runs another program. */
+function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0], path: string) {
+  const name = basename(command).replace(/\.(?:exe|cmd)$/i, '');
+  if (name === 'trunkline') return args;
+  if (/^(?:node|nodejs|bun)$/.test(name) && args[0] !== 'x') {
+    const script = firstPositional(args, /^(?:-r|--require|--import|--loader|--experimental-loader|--env-file)$/);
+    const isOwn = script >= 0 && isOwnProgram(resolve(cwd, args[script] ?? ''));
+    return isOwn ? args.slice(script + 1) : undefined;
+  }
+  const launched = launchedBy(command, args);
+  if (launched !== undefined) return launched.name === 'trunkline' ? launched.rest : undefined;
+  return isOwnProgram(locate(command, cwd, path)) ? args : undefined;
+}
+
+/** The npm package that a launcher such as `npx` runs, and its arguments. `undefined` for another command. */
+export function launchedBy(command: string, args: readonly string[]) {
+  if (!/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(basename(command).replace(/\.(?:exe|cmd)$/i, ''))) return undefined;
+  const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
+  const program = firstPositional(words, /^(?:-p|--package|-c|--call)$/);
+  return { name: (words[program] ?? '').replace(/(?<=.)@[^@/]*$/, ''), rest: words.slice(program + 1) };
+}
+
+/** Index of the first argument that is neither an option nor the value of one of these options; -1 if there is none. */
+function firstPositional(args: readonly string[], withValue: RegExp): number {
+  return args.findIndex((arg, at) => !arg.startsWith('-') && !withValue.test(args[at - 1] ?? ''));
+}
+
+function locate(command: string, cwd: string, path: string): string {
+  if (/[\\/]/.test(command)) return resolve(cwd, command);
+  const folders = path.split(delimiter).filter(Boolean);
+  return folders.map((folder) => join(folder, command)).find(isFile) ?? '';
+}
+
+/** Whether a file is the program of an installed Trunkline, also through symbolic links. */
+function isOwnProgram(file: string): boolean {
+  const program = realPath(file);
+  if (program === undefined || basename(program) !== 'cli.js') return false;
+  const value = readJsonFile(join(dirname(program), '..', 'package.json'));
+  return isRecord(value) && value.name === 'trunkline';
+}
+
+/** The configuration file that a Trunkline with these arguments reads; '' if it finds none. */
+function configOf(args: readonly string[], { cwd, env }: Parameters<typeof checkNesting>[0], home: string): string {
+  const at = args.findIndex((arg) => /^(?:--config(?:=|$)|-c)/.test(arg));
+  const option = args[at] ?? '';
+  const attached = option.replace(/^(?:--config=?|-c)/, '');
+  const named = (attached === '' ? args[at + 1] : attached) ?? '';
+  if (at >= 0) return named === '' ? '' : resolve(cwd, named);
+  if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
+  // The current folder counts, because older versions search it. Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
+  const { platform } = process;
+  return candidateFiles({ cwd, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
+}
+
+function isFile(path: string): boolean {
+  return statOf(path)?.isFile() === true;
+}
