@@ -31,14 +31,16 @@ export interface LoggerOptions {
 export function createLogger({ verbosity, file, redact, recent }: LoggerOptions): Logger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
   const stream = file === undefined ? toStderr() : toFile(file);
-  const timestamp = () => `,"time":"${new Date().toISOString()}"`;
-  const options = { level, base: null, timestamp };
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    hooks: { streamWrite: (line: string) => `${escapeUnsafe(cleanStrings(line.trimEnd(), redact))}\n` },
+  };
   return pino(options, {
     write: (line) => {
-      const record = cleanRecord(line, redact);
-      const json = escapeUnsafe(JSON.stringify(record));
-      recent?.add(json);
-      stream.write(stream.isTerminal === true ? toText(record) : `${json}\n`);
+      recent?.add(line.trimEnd());
+      stream.write(stream.isTerminal === true ? toText(JSON.parse(line)) : line);
     },
   });
 }
@@ -50,9 +52,17 @@ interface Destination extends DestinationStream {
   readonly isTerminal?: boolean;
 }
 
-/** One record without secrets. `line` is JSON. */
-function cleanRecord(line: string, redact: Redact): Record<string, unknown> {
-  return JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
+/** A string of JSON, with the colon behind it if it is the name of a member. */
+const STRING = /"([^"\\]*(?:\\.[^"\\]*)*)"(:?)/g;
+
+/** Removes secrets from the strings in a line of JSON, except for the names of members. */
+function cleanStrings(line: string, redact: Redact): string {
+  return line.replace(STRING, (literal: string, content: string, colon: string) => {
+    if (colon !== '') return literal;
+    const text: string = content.includes('\\') ? JSON.parse(literal) : content;
+    const clean = redact(text);
+    return clean === text ? literal : JSON.stringify(clean);
+  });
 }
 
 /** Limit for records that the host has not read yet; further records are dropped. */
