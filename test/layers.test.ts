@@ -62,7 +62,7 @@ const PLAN = FLOORS.flatMap((rooms) => {
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   chokidar: ['host/files'],
   'cross-spawn': ['servers/process'],
-  execa: ['host/process', 'servers/process', 'cli'],
+  execa: ['host/process', 'config/resolve', 'servers/process', 'cli'],
   fastify: ['downstream/http'],
   'https-proxy-agent': ['host/http'],
   jose: ['downstream/users'],

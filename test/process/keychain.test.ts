@@ -86,6 +86,14 @@ describe.runIf(process.platform !== 'win32')('the keychain of the system', () =>
     expect(calls).not.toMatch(/canary|lines|63616e617279/);
   });
 
+  it('of darwin refuses a value that `security` would cut, and stores nothing', async () => {
+    const keychain = install('darwin');
+    expect(await keychain.store('TOKEN', 'x'.repeat(2_000))).toBeUndefined();
+    const fault = 'it is too long for `security`, which cuts a line after 4095 bytes';
+    expect(await keychain.store('TOKEN', 'y'.repeat(2_100))).toBe(fault);
+    expect(await keychain.read('TOKEN')).toEqual({ value: 'x'.repeat(2_000) });
+  });
+
   it('says that its program is not installed', async () => {
     const fault = '`secret-tool` is not installed';
     expect(await open('linux').read('TOKEN')).toEqual({ fault });

@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, it } from 'vitest';
-import { hostIdentity, identify } from '../../src/host/process/processes.js';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { hostIdentity, identify, identifyByPs } from '../../src/host/process/processes.js';
+import { folderWith } from '../config/files.js';
 import { spawnFixture } from './spawned.js';
 
 describe('the identity of a process', () => {
@@ -32,6 +35,22 @@ describe('the identity of a process', () => {
     expect((await identify(zombie))?.startTime).toBe(before?.startTime);
     negligent.kill('SIGKILL');
     await once(negligent, 'exit');
+  });
+
+  it('is the same in all time zones on systems where `ps` tells the start time', async () => {
+    // As `ps` of macOS, which prints the start in the time zone of its environment.
+    const folder = folderWith();
+    const script = `console.log('S   ', new Date(1e12).toLocaleString('en-US', { timeZone: process.env.TZ?.replace('UTC0', 'UTC') }))`;
+    writeFileSync(join(folder, 'ps'), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
+    vi.stubEnv('PATH', folder);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const seen = [];
+    for (const zone of ['Asia/Tokyo', 'America/New_York']) {
+      vi.stubEnv('TZ', zone);
+      seen.push(await identifyByPs(1));
+    }
+    expect(seen[0]?.startTime).toMatch(/2001/);
+    expect(seen[1]).toEqual(seen[0]);
   });
 
   it('is compared on the same host only, which stays the same', () => {

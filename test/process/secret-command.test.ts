@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Secret } from '../../src/config/resolve/references.js';
 import { readSecrets, writeSecretFile } from '../../src/config/resolve/secrets.js';
@@ -42,7 +42,7 @@ describe('a secret with a command', () => {
         B: program('process.stdout.write(process.env.TELL + "\\n\\n")'),
         C: program('process.stdout.write(require("path").basename(process.cwd()))'),
       }),
-    ).toEqual({ A: { value: 'one two' }, B: { value: 'env\n' }, C: { value: folder.split('/').at(-1) } });
+    ).toEqual({ A: { value: 'one two' }, B: { value: 'env\n' }, C: { value: basename(folder) } });
   });
 
   test('is printed once, and only if something refers to it', async () => {
@@ -55,6 +55,13 @@ describe('a secret with a command', () => {
   test('does not pass through a shell, and gets nothing on stdin', async () => {
     const code = 'process.stdin.on("data", () => {}).on("end", () => console.log(process.argv[1]))';
     expect(await read(['A'], { A: [...program(code), '$HOME; echo x'] })).toEqual({ A: { value: '$HOME; echo x' } });
+  });
+
+  test('may be a script, which is a .cmd on Windows', async () => {
+    const isWindows = process.platform === 'win32';
+    const script = join(folder, isWindows ? 'tell.cmd' : 'tell');
+    writeFileSync(script, isWindows ? '@echo told' : '#!/bin/sh\necho told', { mode: 0o755 });
+    expect(await read(['A'], { A: [script] })).toEqual({ A: { value: 'told' } });
   });
 
   const fault = (name: string, reason: string): Secret => ({
@@ -71,6 +78,11 @@ describe('a secret with a command', () => {
     ['prints nothing', program(''), 'it printed nothing'],
     ['prints too much', program('process.stdout.write("x".repeat(70000))'), 'it printed more than 64 KiB'],
     ['does not exist', ['./nowhere-to-be-found'], 'its program was not found'],
+    [
+      'is a path that leads through a file',
+      [join(NODE, 'x')],
+      process.platform === 'win32' ? 'its program was not found' : 'it could not be started (ENOTDIR)',
+    ],
     [
       'is killed',
       program('process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000)'),

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { privateFile, readRegularFile, replaceFile } from '../../host/files/whole-file.js';
@@ -104,31 +103,31 @@ async function runSecretCommand(
   { cwd, env, timeoutMs = SECRET_TIMEOUT_MS, input = '' }: SecretCommandOptions,
 ): Promise<SecretOutcome> {
   const file = expandHome(program, homedir());
-  const limits = { timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL', windowsHide: true } as const;
-  return await new Promise((resolve) => {
-    const child = execFile(file, args, { cwd, env, ...limits }, (error, stdout) => {
-      const value = stdout.replace(/\r?\n$/, '');
-      if (error !== null) resolve({ fault: faultOf(error, timeoutMs) });
-      else resolve(value === '' ? { fault: PRINTED_NOTHING } : { value });
-    });
-    // The command gets a stdin of its own, because the stdin of Trunkline belongs to the client.
-    child.stdin?.on('error', () => {});
-    child.stdin?.end(input);
+  const { execa } = await import('execa');
+  // Not `execFile`, which throws some faults, and runs no `.cmd` on Windows. The command gets a stdin of its own, because the stdin of
+  // Trunkline belongs to the client.
+  const { stdout, failed, ...result } = await execa(file, args, {
+    ...{ cwd, env, input, extendEnv: false, reject: false, stderr: 'ignore', windowsHide: true },
+    ...{ timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' },
   });
+  if (failed) return { fault: faultOf(result, timeoutMs) };
+  return stdout === '' ? { fault: PRINTED_NOTHING } : { value: stdout };
 }
 
-type ExecFault = Pick<Error, 'message'> & {
-  readonly code?: string | number | null | undefined;
-  readonly signal?: string | null | undefined;
-  readonly killed?: boolean | undefined;
-};
+interface CommandFault {
+  readonly code?: string | undefined;
+  readonly exitCode?: number | undefined;
+  readonly signal?: string | undefined;
+  readonly isMaxBuffer: boolean;
+  readonly timedOut: boolean;
+}
 
 /** Describes a failure without the message of the error, which quotes command line and output and so may contain secrets. */
-function faultOf({ code, signal, killed }: ExecFault, timeoutMs: number): string {
-  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${MAX_OUTPUT_BYTES / 1024} KiB`;
-  if (killed === true) return `it took longer than ${timeoutMs / 1000} s`;
-  if (typeof code === 'number') return `it ended with exit code ${code}`;
-  if (signal !== null && signal !== undefined) return `it was ended by ${signal}`;
+function faultOf({ code, exitCode, signal, isMaxBuffer, timedOut }: CommandFault, timeoutMs: number): string {
+  if (isMaxBuffer) return `it printed more than ${MAX_OUTPUT_BYTES / 1024} KiB`;
+  if (timedOut) return `it took longer than ${timeoutMs / 1000} s`;
+  if (exitCode !== undefined) return `it ended with exit code ${exitCode}`;
+  if (signal !== undefined) return `it was ended by ${signal}`;
   return code === 'ENOENT' ? PROGRAM_NOT_FOUND : `it could not be started (${code ?? 'unknown'})`;
 }
 
@@ -165,6 +164,9 @@ class SystemKeychain {
   /** Stores a secret. Returns the reason of a failure, or `undefined` on success. */
   async store(name: string, value: string): Promise<string | undefined> {
     const { words, input } = this.#commands.store(name, encoded(value));
+    const { maxLineBytes = Number.POSITIVE_INFINITY } = this.#commands;
+    if (Buffer.byteLength(input) > maxLineBytes)
+      return `it is too long for \`${words[0]}\`, which cuts a line after ${maxLineBytes} bytes`;
     const stored = await this.#run(words, input);
     // Read back, because both programs print nothing on success, and `security -i` ends with 0 even on failure.
     const after = await this.read(name);
@@ -191,6 +193,8 @@ interface Commands {
   readonly read: (name: string) => readonly string[];
   readonly remove: (name: string) => readonly string[];
   readonly store: (name: string, value: string) => { readonly words: readonly string[]; readonly input: string };
+  /** Longest input of `store`, in bytes. The program would store the beginning of a longer one. */
+  readonly maxLineBytes?: number;
 }
 
 const SERVICE = 'trunkline';
@@ -209,6 +213,7 @@ const COMMANDS: Readonly<Record<string, Commands>> = {
   // `security -i` reads whole commands from stdin. The value is hexadecimal, so that it needs no quotes.
   darwin: {
     title: 'keychain of macOS',
+    maxLineBytes: 4_095,
     read: (name) => ['security', 'find-generic-password', '-s', SERVICE, '-a', name, '-w'],
     remove: (name) => ['security', 'delete-generic-password', '-s', SERVICE, '-a', name],
     store: (name, value) => ({

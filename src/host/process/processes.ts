@@ -17,7 +17,7 @@ interface ProcessIdentity {
  */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
   if (process.platform === 'win32') return undefined;
-  if (process.platform !== 'linux') return await askPs(pid);
+  if (process.platform !== 'linux') return await identifyByPs(pid);
   const fields = statFields(String(pid));
   const [state] = fields;
   // Field 22 of /proc/PID/stat: ticks between the boot and the start of the process.
@@ -67,17 +67,21 @@ export function hasEnded(error: unknown): boolean {
   return ['ENOENT', 'ESRCH'].includes(errorCode(error) ?? '');
 }
 
-async function askPs(pid: number): Promise<ProcessIdentity | undefined> {
+/** `identify` on systems without /proc. */
+export async function identifyByPs(pid: number): Promise<ProcessIdentity | undefined> {
   const stdout = await runPs('-o', 'stat=,lstart=', '-p', String(pid)).catch(() => '');
   const [, state, startTime] = /^\s*(\S+)\s+(\S.*?)\s*$/.exec(stdout) ?? [];
   if (state === undefined || startTime === undefined) return undefined;
   return { startTime, isZombie: state.startsWith('Z') };
 }
 
-/** Returns the output of `ps`. Rejects if it finds no process, or cannot run. */
+/**
+ * Returns the output of `ps`. Rejects if it finds no process, or cannot run. Start times are in UTC, because `ps` would give them in
+ * the time zone of its environment, and another Trunkline may have another one.
+ */
 export async function runPs(...args: readonly string[]): Promise<string> {
   const { execa } = await import('execa');
-  const options = { env: { LC_ALL: 'C' }, stderr: 'ignore', maxBuffer: Number.MAX_SAFE_INTEGER } as const;
+  const options = { env: { LC_ALL: 'C', TZ: 'UTC0' }, stderr: 'ignore', maxBuffer: Number.MAX_SAFE_INTEGER } as const;
   const { stdout } = await execa('ps', args, options);
   return stdout;
 }

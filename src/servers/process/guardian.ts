@@ -322,7 +322,7 @@ has_mark() {
   ps -E -ww -o command= -p "$1" | grep -qF $marks
 }
 describe() {
-  set -- $(LC_ALL=C ps -o stat= -o pgid= -o lstart= -p "$1")
+  set -- $(LC_ALL=C TZ=UTC0 ps -o stat= -o pgid= -o lstart= -p "$1")
   state=$1
   pgrp=$2
   start="$3-$4-$5-$6-$7"
