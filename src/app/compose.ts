@@ -8,9 +8,9 @@ import {
   isInView,
   variantOf,
 } from '../config/resolve/config.js';
-import type { ClusterFacts } from '../downstream/http/placement.js';
 import type { SoleServers } from '../extras/cluster/sole-servers.js';
 import type { ClusterStore } from '../extras/cluster/store.js';
+import type { ClusterFacts } from '../extras/metrics/exposition.js';
 import { Metrics } from '../extras/metrics/metrics.js';
 import type { Tracing } from '../extras/tracing/tracing.js';
 import { CallFeed } from '../gateway/call-feed.js';

@@ -7,11 +7,11 @@ import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { FIXED_LIMITS } from '../downstream/http/limits.js';
-import type { LocalClients, Placement } from '../downstream/http/placement.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
-import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
+import { type Decorate, type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { User } from '../downstream/port.js';
+import type { ClusterEndpoint } from '../extras/cluster/cluster-endpoint.js';
 import type { ClusterStore } from '../extras/cluster/store.js';
 import { CODES } from '../host/errors/codes.js';
 import { errorCode } from '../host/errors/error-text.js';
@@ -50,8 +50,10 @@ export interface ServeHttpOptions {
 }
 
 /** The open listener. */
-export interface ServedHttp extends Pick<HttpTransport, 'url' | 'cluster' | 'drain' | 'close'> {
+export interface ServedHttp extends Pick<HttpTransport, 'url' | 'drain' | 'close'> {
   readonly refusedNames: readonly CountedName[];
+  /** The facts about the cluster, for the metrics. `undefined` if this gateway serves alone. */
+  readonly cluster: ClusterEndpoint['cluster']['facts'] | undefined;
 }
 
 /** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
@@ -59,21 +61,33 @@ export async function serveHttp(options: ServeHttpOptions): Promise<ServedHttp> 
   const { clock, events } = options.composition.platform;
   const names = new RefusedNames();
   events.subscribe('http.refused', ({ named }) => named && names.count(named, clock.now()));
-  const transport = await listen(options);
+  const { cluster } = options;
+  let joined: ClusterEndpoint | undefined;
+  const transport = await listen(
+    options,
+    cluster &&
+      (async (endpoint, route) => {
+        joined = await joinCluster(cluster, options, [endpoint, route]);
+        return joined;
+      }),
+  );
   return {
     url: transport.url,
     get refusedNames() {
       return names.all;
     },
     get cluster() {
-      return transport.cluster;
+      return joined?.cluster.facts;
     },
     drain: (ms) => transport.drain(ms),
     close: () => transport.close(),
   };
 }
 
-async function listen({ settings, http, composition, logger, cluster }: ServeHttpOptions): Promise<HttpTransport> {
+async function listen(
+  { settings, http, composition, logger, cluster }: ServeHttpOptions,
+  decorate: Decorate | undefined,
+): Promise<HttpTransport> {
   const { platform, gateway, seals } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   const { auth, publicUrl } = http;
@@ -114,7 +128,7 @@ async function listen({ settings, http, composition, logger, cluster }: ServeHtt
       }),
       records: cluster && (await openRecords(cluster.store, http, composition)),
       events: platform.events,
-      joinCluster: cluster && ((clients) => joinCluster(cluster, clients, { http, composition, logger })),
+      decorate,
       readMetrics: () => composition.readMetrics(),
     });
     const withToken = noAuth ? '' : '; `trunkline token` shows the token';
@@ -135,26 +149,27 @@ async function openRecords(store: ClusterStore, limits: HttpConfig, { seals }: C
 /** Joins the cluster, and logs what happens to it. */
 async function joinCluster(
   { config, store }: NonNullable<ServeHttpOptions['cluster']>,
-  clients: LocalClients,
-  { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>,
-): Promise<Placement> {
+  { http, composition, logger }: ServeHttpOptions,
+  decorated: Parameters<Decorate>,
+): Promise<ClusterEndpoint> {
   const { seals, platform } = composition;
-  const { Cluster } = await import('../extras/cluster/cluster.js');
+  const { ClusterEndpoint } = await import('../extras/cluster/cluster-endpoint.js');
   reportClusterEvents(composition, logger);
   const { advertise, listen: address } = config;
   const { instance } = seals;
   try {
-    const joined = await Cluster.join(
+    const joined = await ClusterEndpoint.join(
       {
+        hasUsers: http.auth !== undefined,
         ...{ store, instance, advertise, listen: address, version: VERSION },
         servers: () => digestOfServers(composition.config),
         ...{ keys: seals.keysFor('hops'), limits: { ...FIXED_LIMITS, ...http } },
         // Leases end while the machine sleeps, too.
         ...{ clock: systemClock, events: platform.events },
       },
-      clients,
+      ...decorated,
     );
-    composition.placeSoleServers(joined.soleServers);
+    composition.placeSoleServers(joined.cluster.soleServers);
     return joined;
   } catch (error) {
     const reason = LISTEN_FAULTS.get(errorCode(error) ?? '');

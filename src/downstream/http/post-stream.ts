@@ -210,4 +210,4 @@ export function refuse(response: ServerResponse, refusal: HttpRefusal, headers: 
 
 type Headers = Readonly<Record<string, string>>;
 
-export const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' };
+const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' };

@@ -83,12 +83,6 @@ export const MOVED: HttpRefusal = {
   message: 'Another gateway serves this now; try again',
   headers: retryAfter(1_000),
 };
-/** For a gateway that has sent a request to this one. */
-export const NOT_SIGNED: HttpRefusal = { status: 401, message: 'The body is not the one that was signed' };
-export const OTHER_USERS: HttpRefusal = {
-  status: 401,
-  message: 'Another gateway of the cluster has another `gateway.http.auth`, so this one serves none of its clients',
-};
 export const SHUTTING_DOWN: HttpRefusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 
 /** The reason for which another process has lost a request. */

@@ -1,5 +1,5 @@
-import { METHODS, type Server } from 'node:http';
-import { type FastifyInstance, fastify } from 'fastify';
+import type { RequestListener, Server } from 'node:http';
+import type { FastifyInstance } from 'fastify';
 import { isLocalhost } from '../../host/http/addresses.js';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { FairMemory } from '../../wire/io/shared-limit.js';
@@ -7,16 +7,16 @@ import type { ScanEnvelope } from '../../wire/mcp/envelope.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines } from '../../wire/timing/deadlines.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
-import { type HttpUsers, METADATA_PATH } from './caller.js';
+import type { HttpUsers } from './caller.js';
 import { Drain } from './drain.js';
-import { Endpoint } from './endpoint.js';
+import { Endpoint, type HttpEndpoint } from './endpoint.js';
 import type { Timed } from './event-stream.js';
 import { BearerCheck } from './guards.js';
 import type { HttpSessionPort } from './http-client.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
-import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
-import { type ClusterFacts, type JoinCluster, type LocalClients, type Placement, userOf } from './placement.js';
+import { Listener, listenAlso, portOf } from './listener.js';
 import { RequestRates } from './rate-limit.js';
+import { createRoutes } from './routes.js';
 import type { SealedIds } from './sealed-ids.js';
 import type { SessionRecords } from './session-records.js';
 import { SessionlessClients, Sessions } from './sessions.js';
@@ -33,11 +33,11 @@ export interface HttpTransportOptions {
   /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
   readonly requestBodies: FairMemory;
   readonly ids: SealedIds;
-  /** The records of sessions that the gateways of a cluster share. Absent without a cluster. */
+  /** The records of sessions that several processes share. Absent if this one serves alone. */
   readonly records?: SessionRecords | undefined;
   readonly events: EventSink;
-  /** Absent if this gateway serves alone. */
-  readonly joinCluster?: JoinCluster | undefined;
+  /** Puts another endpoint around that of this process, before the first request is served. */
+  readonly decorate?: Decorate | undefined;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
@@ -47,13 +47,14 @@ export interface HttpTransport {
   readonly url: string;
   readonly port: number;
   readonly sessions: number;
-  /** `undefined` if this gateway serves alone. */
-  readonly cluster: ClusterFacts | undefined;
   /** Finishes what is in flight, and accepts no more. Resolves after `ms` at the latest. Called once, before `close`. */
   drain(ms: number): Promise<void>;
   /** Ends every session and connection. May be called twice. */
   close(): Promise<void>;
 }
+
+/** Returns an endpoint that serves some requests itself. `route` serves requests that came to another port. */
+export type Decorate = (endpoint: Endpoint, route: RequestListener) => Promise<HttpEndpoint>;
 
 /** Time that clients have to read their last bytes when the transport closes. */
 const CLOSE_GRACE_MS = 500;
@@ -78,65 +79,42 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   });
   const callers = users ?? new BearerCheck({ ...limits, tokens: bind.noAuth ? [] : bind.tokens });
   let names: ReturnType<typeof allowedNames> | undefined;
-  const endpoint = new Endpoint({
-    core,
-    clock,
-    scan,
-    limits,
-    requestBodies,
-    callers,
-    hasUsers: users !== undefined,
-    placement: () => placement,
-    rates: new RequestRates(limits),
-    ids,
-    sessions,
-    sessionless,
-    onAuthenticated: (socket) => listener.authenticated(socket),
-    onRequest: () => draining?.requested(),
-    names: () => {
-      names ??= allowedNames(bind, portOf(app.server));
-      return names;
-    },
-    events,
-  });
-  let draining: Drain | undefined;
-  const app = createApp(listener, endpoint, options, () => draining !== undefined);
-  const clients: LocalClients = {
-    homes: () => {
-      const homes = new Map<string, boolean>();
-      for (const some of [sessions, sessionless]) some.addHomes(homes);
-      return homes;
-    },
-    principals: () => core.principals(),
-    end: (keys) => {
-      const moved = [...sessions.endMoved(keys), ...sessionless.endMoved(keys)];
-      const users = [...keys].flatMap((key) => userOf(key) ?? []);
-      for (const principal of new Set([...users, ...moved.map(({ owner }) => owner.principal)]))
-        core.endKept(principal);
-      return moved.length;
-    },
-    serve: (request, response) => app.routing(request, response),
+  const namesNow = () => {
+    names ??= allowedNames(bind, portOf(app.server));
+    return names;
   };
-  let placement: Placement | undefined;
+  const own = new Endpoint({
+    ...{ core, clock, scan, limits, requestBodies, callers, ids, sessions, sessionless, events },
+    rates: new RequestRates(limits),
+    onAuthenticated: (socket) => listener.authenticated(socket),
+    names: namesNow,
+  });
+  let endpoint: HttpEndpoint = own;
+  let draining: Drain | undefined;
+  const app = createRoutes({
+    ...{ listener, users, events, names: namesNow, readMetrics: options.readMetrics },
+    endpoint: () => endpoint,
+    read: (request) => own.read(request),
+    state: () => (draining !== undefined ? 'draining' : core.isReady() ? 'ready' : 'not ready'),
+    onRequest: () => draining?.requested(),
+  });
 
   let closing: Promise<void> | undefined;
   const close = async () => {
     draining?.cancel();
-    // First, so that the others serve the users whose sessions end here.
-    if (placement !== undefined) await placement.leave();
-    sessions.close();
-    sessionless.close();
+    await endpoint.endClients();
     timers.close();
     const cancel = clock.schedule(CLOSE_GRACE_MS, () => listener.destroy());
     await listener.end();
     cancel();
-    await placement?.close();
+    await endpoint.close();
     await app.close();
   };
 
   try {
     await app.ready();
-    placement = await options.joinCluster?.(clients);
+    const route: RequestListener = (request, response) => app.routing(request, response);
+    endpoint = (await options.decorate?.(own, route)) ?? own;
     await listen(app, listener, bind);
   } catch (error) {
     await close();
@@ -151,22 +129,17 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     get sessions() {
       return sessions.size;
     },
-    get cluster() {
-      return placement?.facts;
-    },
     drain: (ms) => {
       events.emit({ kind: 'http.draining', ms });
       listener.closeAfterResponses();
-      placement?.drain();
+      endpoint.drain();
       draining = new Drain({
         ...{ clock, ms },
-        isBusy: () => sessions.hasCalls || sessionless.hasCalls || placement?.hasCalls === true,
-        connections: () => listener.connections + (placement?.connections ?? 0),
+        isBusy: () => endpoint.hasCalls,
+        connections: () => listener.connections + endpoint.otherConnections,
         stopAccepting: async () => {
           await listener.stopListeningWhenIdle();
-          sessions.endListening();
-          placement?.endStanding();
-          core.endSubscriptions();
+          endpoint.endStreams();
         },
       });
       return draining.over;
@@ -177,93 +150,6 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     },
   };
 }
-
-function createApp(
-  listener: Listener,
-  endpoint: Endpoint,
-  { core, events, readMetrics, users }: HttpTransportOptions,
-  isDraining: () => boolean,
-): FastifyInstance {
-  const app = fastify({
-    serverFactory: (handler) => listener.create(handler),
-    clientErrorHandler: (error, socket) => {
-      events.emit({ kind: 'http.connection-failed', code: error.code, address: addressOf(socket) });
-      endBrokenConnection(error, socket);
-    },
-    frameworkErrors: (_error, request, reply) => endpoint.refuse(request, reply, NOT_FOUND),
-    exposeHeadRoutes: false,
-    routerOptions: { ignoreTrailingSlash: true },
-  });
-  // Removes the parsers, because the endpoint reads the bodies itself to relay them unchanged.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.setNotFoundHandler((request, reply) => endpoint.refuse(request, reply, NOT_FOUND));
-  // OAuth clients that got 401 come here next. They show what has the form of OAuth, and "invalid response" for anything else.
-  if (users === undefined)
-    for (const url of ['/register', '/token']) app.post(url, (_request, reply) => reply.code(404).send(NO_LOGINS));
-  app.setErrorHandler((error, request, reply) => {
-    events.emit({ kind: 'internal.error', error });
-    return endpoint.refuse(request, reply, FAILED);
-  });
-  app.decorateRequest('caller', null);
-  app.decorateRequest('endpoint', null);
-  app.decorateRequest('home', undefined);
-  app.addHook('onRequest', endpoint.checkMessage);
-
-  // Adds the less common methods, which fastify would answer with 404. The endpoint answers them with 405.
-  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-  for (const url of ['/mcp', '/mcp/:key', '/mcp/v/:view']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
-  if (readMetrics !== undefined)
-    app.get('/metrics', { onRequest: endpoint.admitReader }, async (_request, reply) =>
-      reply
-        .type('text/plain; version=0.0.4; charset=utf-8')
-        .header('cache-control', 'no-store')
-        .send(await readMetrics()),
-    );
-  if (users !== undefined) addMetadata(app, users, endpoint);
-  // Routes for process monitors. They need no token and no allowed `Host`, and reveal only the state.
-  for (const path of ['/livez', '/healthz']) app.get(path, (_request, reply) => reply.send('ok'));
-  app.get('/readyz', (_request, reply) => {
-    const state = isDraining() ? 'draining' : core.isReady() ? 'ready' : 'not ready';
-    return reply.code(state === 'ready' ? 200 : 503).send(state);
-  });
-  return app;
-}
-
-/**
- * Tells clients where their users log in, without a token, and also pages of every origin, because clients may run in a
- * browser. It says nothing about servers and views, so it does not matter whether they exist.
- */
-function addMetadata(app: FastifyInstance, users: HttpUsers, endpoint: Endpoint): void {
-  const open = { 'access-control-allow-origin': '*' };
-  for (const path of [undefined, '/mcp', '/mcp/:key', '/mcp/v/:view']) {
-    const url = `${METADATA_PATH}${path ?? ''}`;
-    app.options(url, (_request, reply) =>
-      reply
-        .code(204)
-        .headers({ ...open, 'access-control-allow-methods': 'GET', 'access-control-allow-headers': '*' })
-        .send(),
-    );
-    app.get(url, (request, reply) => {
-      const params = Object.entries(request.params as Readonly<Record<string, string>>);
-      const own = params.reduce(
-        (all, [name, value]) => all.replace(`:${name}`, () => encodeURIComponent(value)),
-        path ?? '',
-      );
-      const metadata = users.metadata(path === undefined ? undefined : own);
-      if (metadata === undefined) return endpoint.refuse(request, reply, NOT_FOUND);
-      return reply.headers({ ...open, 'cache-control': 'max-age=300' }).send(metadata);
-    });
-  }
-}
-
-const NOT_FOUND = { status: 404, message: 'Not found' };
-const NO_LOGINS = {
-  error: 'access_denied',
-  error_description:
-    'This gateway has no logins. Configure one of its bearer tokens as the Authorization header of the client',
-};
-const FAILED = { status: 500, message: 'Internal error' };
 
 async function listen(app: FastifyInstance, listener: Listener, { host, port }: HttpBind): Promise<void> {
   if (!isLocalhost(host)) {

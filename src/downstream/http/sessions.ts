@@ -19,7 +19,6 @@ import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
 import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
 import type { Caller, HttpClientSession, HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
-import { homeKey } from './placement.js';
 import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
 import {
   FULL,
@@ -48,7 +47,7 @@ interface PostingClientOptions {
 type PostForm = Pick<PostStreamOptions, 'openStream' | 'statusOf' | 'isAbandonedByClosing' | 'onOver'>;
 
 /** A client of the HTTP transport: its POSTs in flight and its open streams. */
-abstract class PostingClient implements Due {
+export abstract class PostingClient implements Due {
   dueAt = 0;
   protected readonly client: HttpClientSession;
   protected readonly posts = new Set<PostStream>();
@@ -63,10 +62,9 @@ abstract class PostingClient implements Due {
   }
 
   abstract readonly id: string;
+  /** The id of the session that the client has. */
+  abstract readonly sessionId: string | undefined;
   abstract readonly owner: Caller;
-
-  /** The user or the session that has its home where this client is served. */
-  abstract readonly homeKey: string | undefined;
 
   /** Ends all streams of the client, and refuses its requests in flight. */
   abstract close(refusal: HttpRefusal): void;
@@ -170,6 +168,10 @@ abstract class PostingClients<C extends PostingClient> {
     return false;
   }
 
+  get all(): Iterable<C> {
+    return this.clients.values();
+  }
+
   add(client: C): void {
     this.clients.set(client.id, client);
     this.#idle.watch(client);
@@ -183,21 +185,9 @@ abstract class PostingClients<C extends PostingClient> {
     return true;
   }
 
-  /** Adds the users and sessions that have their homes here, each with whether a call of theirs is in flight. */
-  addHomes(homes: Map<string, boolean>): void {
-    for (const { homeKey: key, hasCalls } of this.clients.values())
-      if (key !== undefined) homes.set(key, hasCalls || homes.get(key) === true);
-  }
-
-  /**
-   * Ends the clients that are served elsewhere now, and returns them. The next renewal of the homes ends those in the middle of
-   * their handshake, because most clients do not repeat a handshake that was refused.
-   */
-  endMoved(keys: ReadonlySet<string>): readonly PostingClient[] {
-    const isMoved = ({ homeKey: key, isBeginning }: C) => key !== undefined && keys.has(key) && !isBeginning;
-    const moved = [...this.clients.values()].filter(isMoved);
-    for (const client of moved) this.end(client, 'moved');
-    return moved;
+  /** Ends those of the clients that are here, because another process serves them now. */
+  endMoved(moved: ReadonlySet<PostingClient>): void {
+    for (const client of [...this.clients.values()]) if (moved.has(client)) this.end(client, 'moved');
   }
 
   close(): void {
@@ -415,7 +405,6 @@ export class Session extends PostingClient {
   #nextStream = UNSOLICITED + 1;
   #state = new FollowedState();
   #recordedAt = 0;
-  #homeKey: string | undefined;
   #isRestoring = false;
   #isClosed = false;
 
@@ -441,9 +430,8 @@ export class Session extends PostingClient {
     return this.#isRestoring || super.hasCalls;
   }
 
-  get homeKey(): string | undefined {
-    this.#homeKey ??= homeKey(this.owner, this.id);
-    return this.#homeKey;
+  get sessionId(): string {
+    return this.id;
   }
 
   /** Repeats the handshake of the client, and what it has set since. Resolves with whether the handshake succeeded. */
@@ -636,13 +624,12 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
 export class SessionlessClient extends PostingClient {
   readonly id: string;
   readonly owner: Caller;
-  readonly homeKey: string | undefined;
+  readonly sessionId = undefined;
 
   constructor(id: string, caller: Caller, options: PostingClientOptions) {
     super(options);
     this.id = id;
     this.owner = caller;
-    this.homeKey = homeKey(caller, undefined);
   }
 
   get isOutdated(): boolean {

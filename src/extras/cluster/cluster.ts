@@ -1,22 +1,13 @@
 import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../../downstream/http/http-client.js';
 import type { HttpLimits } from '../../downstream/http/limits.js';
-import { clientOf } from '../../downstream/http/listener.js';
-import {
-  type ClusterFacts,
-  GATEWAY,
-  homeKey,
-  type LocalClients,
-  type Passed,
-  type PassedRequest,
-  type PlacedRequest,
-  type Placement,
-} from '../../downstream/http/placement.js';
+import { type ClientAddress, clientOf } from '../../downstream/http/listener.js';
 import { instanceOfSession } from '../../downstream/http/sealed-ids.js';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { Keys } from '../../host/sealed-bytes.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { Homes, RENEW_MS } from './homes.js';
-import { Hops } from './hop.js';
+import { GATEWAY, Homes, homeKey, type LocalClients, type PlacedRequest, RENEW_MS } from './homes.js';
+import { Hops, type PassedRequest } from './hop.js';
 import { type MemberFacts, Members } from './members.js';
 import { PeerListener } from './peer-listener.js';
 import { RequestSigner, RequestVerifier } from './signed-request.js';
@@ -50,8 +41,30 @@ const LATE_MS = 4_000;
 /** How often a draining gateway gives away idle users and sessions, in milliseconds. */
 const RELEASE_MS = 200;
 
-/** One gateway among those that serve the same clients. Has its own homes, and the way to the others. */
-export class Cluster implements Placement {
+/** A request of a client that another gateway has authenticated and passed on. */
+export interface ReceivedRequest {
+  readonly caller: Caller;
+  readonly endpoint: string | undefined;
+  readonly client: ClientAddress;
+  /** Where the server runs that another gateway uses here. `undefined` for a request of a client. */
+  readonly server: 'here' | 'moving' | 'elsewhere' | undefined;
+  /** Whether these are the bytes that the other gateway has passed on. */
+  isBody(body: Uint8Array): boolean;
+}
+
+export type Passed =
+  /** The client has its answer, or has left. */
+  | { readonly kind: 'answered' }
+  /** The request was not served there. `home` is another gateway that serves it, `undefined` this one. */
+  | { readonly kind: 'moved'; readonly home: string | undefined }
+  /** The other gateway ended, or the connection broke, before the answer began. The request may have taken effect. */
+  | { readonly kind: 'lost' };
+
+/**
+ * One gateway among those that serve the same clients. Has its own homes, and the way to the others. Gateways have the names of
+ * their instances.
+ */
+export class Cluster {
   readonly #options: ClusterOptions;
   readonly #signer: RequestSigner;
   readonly #members: Members;
@@ -128,11 +141,13 @@ export class Cluster implements Placement {
     return cluster;
   }
 
+  /** Number of the gateways in the cluster. */
   get size(): number {
     return this.#members.size;
   }
 
-  get facts(): ClusterFacts {
+  /** The facts for the metrics. */
+  get facts() {
     const members: Record<string, number> = { ready: 0, draining: 0, unreachable: 0 };
     for (const { state } of this.#members.status) members[state] = (members[state] ?? 0) + 1;
     const { counts: hops } = this.#hops;
@@ -140,15 +155,18 @@ export class Cluster implements Placement {
     return { members, homes: this.#homes.size, isStoreUp: this.#options.store.isUp, hops, received };
   }
 
+  /** Number of the connections of other gateways. */
   get connections(): number {
     return this.#listener.connections;
   }
 
+  /** Whether a request other than a standing one is passed on at the moment, or a server is to be given away. */
   get hasCalls(): boolean {
     return this.#hops.hasCalls || this.soleServers.isMoving;
   }
 
-  received(request: IncomingMessage) {
+  /** Returns the request of another gateway; `undefined` for a request of a client. */
+  received(request: IncomingMessage): ReceivedRequest | undefined {
     const { caller, client, endpoint, isBody } = this.#listener.received(request) ?? {};
     if (caller === undefined || client === undefined || isBody === undefined) return undefined;
     const isOfGateway = caller.principal.startsWith(GATEWAY);
@@ -156,6 +174,7 @@ export class Cluster implements Placement {
     return { caller, client, endpoint, isBody, server };
   }
 
+  /** Returns the gateway that serves the request; `undefined` for this one. Answers at once in the usual case. */
   homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined> {
     const fence = this.#pauseNoticed();
     if (fence !== undefined) return fence.then(() => this.homeOf(placed));
@@ -170,6 +189,7 @@ export class Cluster implements Placement {
     return this.#homes.of(key, instanceOfSession(session.id));
   }
 
+  /** Returns the gateway that serves a request of another gateway; `undefined` for this one, where it came. */
   homeOfReceived(request: IncomingMessage, placed: PlacedRequest): string | undefined | Promise<string | undefined> {
     const fence = this.#pauseNoticed();
     if (fence !== undefined) return fence.then(() => this.homeOfReceived(request, placed));
@@ -179,10 +199,7 @@ export class Cluster implements Placement {
     return this.#homes.ofReceived(key);
   }
 
-  opened(key: string): void {
-    this.#homes.opened(key);
-  }
-
+  /** Returns the name if this is another gateway that can be reached. */
   reachable(instance: string | undefined): string | undefined {
     return instance !== undefined && this.#members.isReachable(instance) ? instance : undefined;
   }
@@ -210,6 +227,7 @@ export class Cluster implements Placement {
     return { kind: 'moved', home: next };
   }
 
+  /** Gives away what this gateway has, each user and session as soon as no call is in flight. */
   drain(): void {
     this.#state = 'draining';
     this.#inBackground(this.#members.beat());
@@ -217,10 +235,12 @@ export class Cluster implements Placement {
     this.soleServers.drain();
   }
 
+  /** Ends the standing requests that are passed on. */
   endStanding(): void {
     this.#hops.endStanding();
   }
 
+  /** Leaves the cluster, so that the others serve its users. */
   async leave(): Promise<void> {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
@@ -230,6 +250,7 @@ export class Cluster implements Placement {
     await this.#members.leave();
   }
 
+  /** Accepts no more requests of other gateways. */
   async close(): Promise<void> {
     await this.leave();
     this.#hops.close();

@@ -1,9 +1,55 @@
 import { createHash } from 'node:crypto';
-import { type LocalClients, userOf } from '../../downstream/http/placement.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from '../../downstream/http/http-client.js';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Members } from './members.js';
 import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
+
+/** The facts about a request that decide where it is served. */
+export interface PlacedRequest {
+  readonly caller: Caller;
+  /** The session that the request names. */
+  readonly session?: {
+    readonly id: string;
+    /** Whether this gateway has the session. */
+    isOpen(): boolean;
+    /** Whether any gateway made the id for this caller. Other ids have no home. */
+    isSound(): boolean;
+  };
+}
+
+/** The clients of this gateway. The keys are those of `homeKey`. */
+export interface LocalClients {
+  /** The users and sessions that have clients here, each with whether a call of theirs is in flight. */
+  homes(): ReadonlyMap<string, boolean>;
+  /** The principals with processes here, which may be kept for the next client. */
+  principals(): ReadonlySet<string>;
+  /** Ends the clients of these users and sessions, and the processes of the users. Returns the number of clients. */
+  end(keys: ReadonlySet<string>): number;
+  /** Serves a request of another gateway. */
+  serve(request: IncomingMessage, response: ServerResponse): void;
+}
+
+/** Beginning of the principals of gateways, which use servers that run on another one. No principal of a client has a colon. */
+export const GATEWAY = 'gateway:';
+
+const USER = 'user:';
+
+/** The principal of the user with this key; `undefined` for the key of a session. */
+export function userOf(key: string): string | undefined {
+  return key.startsWith(USER) ? key.slice(USER.length) : undefined;
+}
+
+/**
+ * Returns the key under which a request has a home: of all clients of a user together, because they share the user's processes;
+ * of one session, for holders of a token that many share. `undefined` for their requests without a session.
+ */
+export function homeKey({ principal, user }: Caller, sessionId: string | undefined): string | undefined {
+  if (principal.startsWith(GATEWAY)) return undefined;
+  if (user?.kind === 'user') return `${USER}${principal}`;
+  return sessionId === undefined ? undefined : `session:${createHash('sha256').update(sessionId).digest('base64url')}`;
+}
 
 export interface HomesOptions {
   readonly store: ClusterStore;
@@ -74,11 +120,6 @@ export class Homes {
   /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */
   ofReceived(key: string): string | undefined | Promise<string | undefined> {
     return this.#own.has(key) ? undefined : this.#claim(key, this.#here());
-  }
-
-  /** A session was opened here. The next renewal claims it. */
-  opened(key: string): void {
-    this.#own.set(key, this.#options.clock.now());
   }
 
   /** Another gateway has said where the home is. Returns the home; `undefined` if it is here. */

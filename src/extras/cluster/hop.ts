@@ -1,10 +1,10 @@
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import type { Socket } from 'node:net';
 import { hostAndPort } from '../../config/schema/cluster-address.js';
-import { HOME_HEADER, type PassedRequest } from '../../downstream/http/placement.js';
 import { closedSocketsNoticed } from '../../host/http/send-request.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Clock } from '../../wire/timing/clock.js';
+import type { PlacedRequest } from './homes.js';
 import { type MemberFacts, NoAnswer } from './members.js';
 import {
   HOMES_PATH,
@@ -14,6 +14,22 @@ import {
   SIGNATURE_HEADER,
   type ToSign,
 } from './signed-request.js';
+
+/** Header with which a gateway names the one that serves a request, with status 421. */
+export const HOME_HEADER = 'trunkline-home';
+
+/** A request to pass on, and the response to its client. */
+export interface PassedRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Path of the endpoint. */
+  readonly url: string;
+  readonly body?: Uint8Array | undefined;
+  readonly placed: PlacedRequest;
+  readonly endpoint: string | undefined;
+  /** Whether the request stays open, such as a GET stream or a subscription, and so delays no end of the gateway. */
+  readonly isStanding: boolean;
+}
 
 /** Status with which a gateway names the gateway that serves the request. */
 const MISDIRECTED = 421;

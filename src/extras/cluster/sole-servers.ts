@@ -1,6 +1,5 @@
 import { Agent } from 'node:http';
 import { hostAndPort } from '../../config/schema/cluster-address.js';
-import { GATEWAY } from '../../downstream/http/placement.js';
 import { OWN_HEADERS, RequestError } from '../../host/http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../../spec/server-spec.js';
 import type { RemoteAccess } from '../../upstream/http/access.js';
@@ -14,6 +13,7 @@ import type {
   UpstreamListener,
 } from '../../upstream/port.js';
 import { ServerEra } from '../../upstream/server-era.js';
+import { GATEWAY } from './homes.js';
 import { IDLE_MS } from './hop.js';
 import { Leases, type LeasesOptions } from './leases.js';
 import type { RequestSigner } from './signed-request.js';

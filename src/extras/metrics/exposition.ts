@@ -1,4 +1,3 @@
-import type { ClusterFacts } from '../../downstream/http/placement.js';
 import type { DownstreamClient } from '../../downstream/port.js';
 import { serverStateOf } from '../../status/status.js';
 import type { ServerFacts, StatusFacts } from '../../status/status-facts.js';
@@ -8,12 +7,25 @@ import { type Counter, Exposition, type Metrics, OUTCOMES, type Series } from '.
 /** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
+/** The facts about the cluster of this gateway. */
+export interface ClusterFacts {
+  /** Numbers of the gateways by state, with this one. */
+  readonly members: Readonly<Record<string, number>>;
+  /** Number of the users and sessions that have their homes here. */
+  readonly homes: number;
+  readonly isStoreUp: boolean;
+  /** Requests that were passed to other gateways, by how that ended. */
+  readonly hops: Readonly<Record<string, number>>;
+  /** Requests of other gateways that were accepted, and that were refused because nothing proved where they came from. */
+  readonly received: { readonly accepted: number; readonly refused: number };
+}
+
 /** The parts of a running gateway that are read at a scrape. */
 export interface MeasuredGateway {
   readonly metrics: Metrics;
   readonly gateway: { readonly clients: Iterable<DownstreamClient> };
   status(): StatusFacts;
-  /** `undefined` if the gateway serves alone. */
+  /** The cluster of this gateway; `undefined` if the gateway serves alone. */
   cluster(): ClusterFacts | undefined;
   /** Reads memory, processor time and processes of all servers, by the pid of their group. */
   readAllUsage(): Promise<ReadonlyMap<number, { memoryBytes: number; processes: number; cpuMs: number }>>;

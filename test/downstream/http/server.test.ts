@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import * as tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { allowedNames, checkBind, type HttpBind, HttpBindError } from '../../../src/downstream/http/bind.js';
-import type { Placement, ReceivedRequest } from '../../../src/downstream/http/placement.js';
 import { createCertificate } from '../../support/certificate.js';
 import { json } from './scripted-core.js';
 import {
@@ -91,34 +90,6 @@ describe('the HTTP transport', () => {
     expect(await readToEnd(await http.connect())).toBe('');
     socket.write('garbage\r\n\r\n');
     expect(await readToEnd(socket)).toMatch(/^HTTP\/1\.1 400 /);
-  });
-
-  it.each([
-    ['is about to leave', 'moving', 503],
-    ['has left', 'elsewhere', 404],
-  ] as const)('passes no call of another gateway to a server that %s while the body comes', async (_, then, status) => {
-    let [server, asked]: [ReceivedRequest['server'], number] = ['here', 0];
-    const caller = { principal: 'gateway:bbbbbbbbbb' };
-    const placement: Placement = {
-      received: () => {
-        asked += 1;
-        return { caller, endpoint: 'files', client: { address: '127.0.0.1', port: 1 }, server, isBody: () => true };
-      },
-      ...{ size: 2, connections: 0, hasCalls: false, homeOf: () => undefined, homeOfReceived: () => undefined },
-      facts: { members: {}, homes: 0, isStoreUp: true, hops: {}, received: { accepted: 0, refused: 0 } },
-      ...{ opened: () => {}, reachable: () => undefined, pass: async () => ({ kind: 'lost' }) },
-      ...{ drain: () => {}, endStanding: () => {}, leave: async () => {}, close: async () => {} },
-    };
-    const { http, session } = await inSession(undefined, { joinCluster: async () => placement });
-    const body = JSON.stringify(request(1));
-    const socket = await http.connect();
-    asked = 0;
-    socket.write(http.head('POST', { ...session, 'content-length': String(body.length) }));
-    await expect.poll(() => asked).toBe(1);
-    server = then;
-    socket.write(body);
-    expect(String(await once(socket, 'data'))).toMatch(`HTTP/1.1 ${status} `);
-    expect(http.core.last.bodies).toHaveLength(1);
   });
 
   it('ends what is open when it closes, and is gone', async () => {

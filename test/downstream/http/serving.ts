@@ -6,9 +6,8 @@ import { HTTP_SETTINGS, settingsOf } from '../../../src/config/schema/settings.j
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
-import type { JoinCluster } from '../../../src/downstream/http/placement.js';
 import { SealedIds } from '../../../src/downstream/http/sealed-ids.js';
-import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
+import { type Decorate, type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { SessionRecords, SessionState } from '../../../src/downstream/http/session-records.js';
 import type { GatewayEvent } from '../../../src/host/observe/events/events.js';
 import { FairMemory } from '../../../src/wire/io/shared-limit.js';
@@ -71,7 +70,7 @@ export async function serving({
   core = new ScriptedCore(),
   records,
   readMetrics,
-  joinCluster,
+  decorate,
 }: {
   limits?: Partial<HttpLimits>;
   bind?: Partial<HttpBind>;
@@ -82,7 +81,7 @@ export async function serving({
   core?: ScriptedCore;
   records?: SessionRecords;
   readMetrics?: () => Promise<string>;
-  joinCluster?: JoinCluster;
+  decorate?: Decorate;
 } = {}): Promise<Serving> {
   const events: GatewayEvent[] = [];
   const front = await openHttpTransport({
@@ -104,7 +103,7 @@ export async function serving({
     records,
     users,
     readMetrics,
-    joinCluster,
+    decorate,
     events: { wants: () => true, emit: (event) => events.push(event) },
   });
   const served = new Serving({ front, core, clock, events, ids });

@@ -3,7 +3,8 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { HttpLimits } from '../../../src/downstream/http/limits.js';
-import { Cluster } from '../../../src/extras/cluster/cluster.js';
+import type { Cluster } from '../../../src/extras/cluster/cluster.js';
+import { ClusterEndpoint } from '../../../src/extras/cluster/cluster-endpoint.js';
 import { openRedisStore } from '../../../src/extras/cluster/redis-store.js';
 import type { ClusterStore } from '../../../src/extras/cluster/store.js';
 import type { GatewayEvent } from '../../../src/host/observe/events/events.js';
@@ -60,7 +61,7 @@ export async function startGateway({ redis, name, ...more }: GatewayOptions): Pr
   const events: GatewayEvent[] = [];
   const clock = new PausingClock();
   const core = new ScriptedCore();
-  let joined: Cluster | undefined;
+  let joined: ClusterEndpoint | undefined;
   const { hasUsers = true, limits = {} } = more;
   const users = new ScriptedUsers();
   if (more.groups !== undefined) users.groups.set('ann', more.groups);
@@ -69,22 +70,22 @@ export async function startGateway({ redis, name, ...more }: GatewayOptions): Pr
     limits,
     ids: idsOf(name),
     ...(hasUsers && { users, bind: { tokens: [] } }),
-    joinCluster: async (clients) => {
-      joined = await Cluster.join(
+    decorate: async (...decorated) => {
+      joined = await ClusterEndpoint.join(
         {
           ...{ store, keys: more.keys ?? KEYS, instance: name, clock, version: '1.0.0', limits: DEFAULT_LIMITS },
-          servers: () => '',
+          ...{ hasUsers, servers: () => '' },
           advertise: more.advertise ?? `127.0.0.1:${peerPort}`,
           listen: { host: '127.0.0.1', port: peerPort },
           events: { wants: () => true, emit: (event) => events.push(event) },
         },
-        clients,
+        ...decorated,
       );
       return joined;
     },
   });
   if (joined === undefined) throw new Error('The gateway has not joined');
-  return { http, core, users, cluster: joined, store, name, peerPort, clock, events };
+  return { http, core, users, cluster: joined.cluster, store, name, peerPort, clock, events };
 }
 
 /** A connection between gateways that can be cut, as a network is. */
