@@ -8,9 +8,7 @@ import {
   variantOf,
 } from '../config/resolve/config.js';
 import { type SharingRule, sharingOf } from '../config/resolve/sharing.js';
-import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
-import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
-import type { BackendRules } from '../gateway/registry/backend.js';
+import { type BackendRules, toBackendRules } from '../gateway/registry/backend.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { SecretSource } from '../host/observe/redact.js';
 import type { RemoteSpec } from '../spec/server-spec.js';
@@ -131,18 +129,13 @@ export class ActiveConfig {
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
     const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, child } = server;
-    return {
-      prefix,
-      limits: this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server,
-      policy: createToolPolicy(tools),
-      answers: createToolPolicy({ allow: methods, deny: [] }),
-      isTrusted: trusted,
-      isRemote: child?.kind === 'remote',
-      idleStopMs,
-      results,
-      shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
-      approvals: approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file),
-    };
+    const limits = this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server;
+    const approvals = approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file);
+    const isRemote = child?.kind === 'remote';
+    return toBackendRules(
+      { prefix, limits, tools, methods, shapes, isTrusted: trusted, isRemote, idleStopMs, results, approvals },
+      (warnings) => this.#warn(key, warnings),
+    );
   }
 
   #warn(server: string, warnings: readonly string[]): void {

@@ -14,13 +14,11 @@ import type { ClusterFacts } from '../extras/metrics/exposition.js';
 import { Metrics } from '../extras/metrics/metrics.js';
 import type { Tracing } from '../extras/tracing/tracing.js';
 import { CallFeed } from '../gateway/call-feed.js';
-import { NamedViews } from '../gateway/catalog/tool-policy.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { LargeResults } from '../gateway/large-results.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import type { OwnTool, VisibleBackends } from '../gateway/routing/own-tool.js';
-import { createSearchTools } from '../gateway/search/search-tools.js';
 import { type EventSource, HELD_MS } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import { KnownSecrets } from '../host/observe/redact.js';
@@ -218,7 +216,7 @@ export function compose(options: ComposeOptions): Composition {
   const tracingOf = ({ Tracing }: OptionalCode = {}) =>
     Tracing && new Tracing({ calls, secrets, logger, env: environment, now: () => clock.now(), scan: platform.scan });
   let tracing = tracingOf(options.code);
-  const makeViews = ({ views, clientViews }: Config['gateway']) => new NamedViews({ views, clients: clientViews });
+  const makeViews = ({ views, clientViews }: Config['gateway']) => ({ views, clients: clientViews });
   let views = makeViews(config.gateway);
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
     servers: activeConfig.config.servers.map((server) => ({
@@ -250,7 +248,6 @@ export function compose(options: ComposeOptions): Composition {
     onInternalError: internalErrors.onInternalError,
     events,
     calls,
-    searchTools: createSearchTools(),
   });
   const metrics = new Metrics(gateway, events);
   metrics.hasTools = config.gateway.metrics.tools;

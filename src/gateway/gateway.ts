@@ -20,7 +20,7 @@ import type { Hmac } from '../wire/mcp/task-id.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
-import { type NamedView, NamedViews } from './catalog/tool-policy.js';
+import { type NamedView, NamedViews, type NamedViewsOptions } from './catalog/tool-policy.js';
 import { type ClientView, ClientViews } from './client-view.js';
 import { describeServers, onlyHandshake } from './instructions.js';
 import type { LargeResults } from './large-results.js';
@@ -39,6 +39,7 @@ import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
 import { type OwnTool, offeredOf } from './routing/own-tool.js';
 import { ListModes, mayGetSearch } from './search/list-modes.js';
+import { createSearchTools } from './search/search-tools.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
@@ -62,8 +63,6 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   readonly onInternalError?: OnInternalError;
   readonly events?: EventSink;
   readonly calls?: CallFeed;
-  /** The tools of the gateway itself that only clients in search mode see. */
-  readonly searchTools?: readonly OwnTool[];
 }
 
 /** Settings that a new configuration may change. */
@@ -76,7 +75,7 @@ export interface GatewaySettings {
   /** Text for the instructions of every client, for example that the configuration cannot be used. */
   readonly notice?: string | undefined;
   /** Views of the configuration. The object stays the same as long as the views do. */
-  readonly views?: NamedViews | undefined;
+  readonly views?: NamedViewsOptions | undefined;
   /** How clients see the tools, unless their view says otherwise. */
   readonly mode?: ListMode | undefined;
   /** Size limit of the instructions for a client that sees all servers, in bytes. 0 leaves out the texts of servers. */
@@ -101,6 +100,9 @@ export class Gateway implements GatewayPort {
   readonly seals: GatewaySeals;
   readonly #options: GatewayOptions;
   #settings: GatewaySettings;
+  #namedViews: NamedViews;
+  /** The tools of the gateway itself that only clients in search mode see. */
+  readonly #searchTools = createSearchTools();
   readonly #events: EventSink;
   readonly #pool: BackendPool;
   readonly #subscriptions: Subscriptions;
@@ -117,7 +119,8 @@ export class Gateway implements GatewayPort {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
-    const { seal, runSeal, instance, onInternalError, events = NO_EVENTS, searchTools = [] } = options;
+    this.#namedViews = new NamedViews(options.views);
+    const { seal, runSeal, instance, onInternalError, events = NO_EVENTS } = options;
     this.seals = { lasting: seal, run: runSeal, instance };
     this.#events = events;
     this.#draining = new Draining(options.clock);
@@ -135,7 +138,7 @@ export class Gateway implements GatewayPort {
       ...options,
       settings: () => this.#settings,
       getsAll: (client) => this.#clients.get(client)?.facts.view === '',
-      searchTools,
+      searchTools: this.#searchTools,
       modes: this.#modes,
       subscriptions: this.#subscriptions,
       logs: this.#logs,
@@ -170,10 +173,18 @@ export class Gateway implements GatewayPort {
 
   /** The same lists as clients of this view see them. */
   catalogsIn(named: NamedView | undefined): Catalogs {
-    const [{ hmac, searchTools }, { ownTools }] = [this.#options, this.#settings];
+    const { hmac } = this.#options;
+    const { ownTools } = this.#settings;
     const servers = this.#pool.oldest.filter(({ key }) => named?.showsServer(key) ?? true);
     const own = offeredOf(ownTools, servers, named);
-    return mergeCatalogs({ servers, ownTools: own, searchTools, naming: 'exposed', view: named, paging: { hmac } });
+    return mergeCatalogs({
+      servers,
+      ownTools: own,
+      searchTools: this.#searchTools,
+      naming: 'exposed',
+      view: named,
+      paging: { hmac },
+    });
   }
 
   /** Whether the first start of every server has ended or waits for a client. Stays true after that. */
@@ -251,12 +262,12 @@ export class Gateway implements GatewayPort {
   /** Name of the view of a client with these facts; `undefined` if it sees everything. */
   viewNameFor({ server, view, profile }: Pick<ClientFacts, 'server' | 'view' | 'profile'>): string | undefined {
     if (server !== undefined || view === '') return undefined;
-    return view ?? this.#settings.views?.nameFor(profile.clientInfo.name);
+    return view ?? this.#namedViews.nameFor(profile.clientInfo.name);
   }
 
   /** The view with this name; `undefined` without a name. */
   named(viewName: string | undefined): NamedView | undefined {
-    return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
+    return viewName === undefined ? undefined : this.#namedViews.of(viewName);
   }
 
   /** Name under which a tool is listed; `undefined` for every other name. Without `server`: a tool of Trunkline's own. */
@@ -271,6 +282,7 @@ export class Gateway implements GatewayPort {
   /** Applies a new configuration. Clients stay connected. Calls in flight on removed or replaced backends may end. */
   change(servers: PoolChange, settings: GatewaySettings): void {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
+    if (settings.views !== this.#settings.views) this.#namedViews = new NamedViews(settings.views);
     this.#settings = settings;
     const { retired, deferred } = this.#pool.change(servers);
     const before = this.#views.takeAll();
@@ -299,7 +311,7 @@ export class Gateway implements GatewayPort {
   }
 
   get #ownTools(): readonly OwnTool[] {
-    return [...this.#settings.ownTools, ...(this.#options.searchTools ?? [])];
+    return [...this.#settings.ownTools, ...this.#searchTools];
   }
 
   #listenerFor(backend: Backend): BackendListener {
@@ -397,7 +409,7 @@ export class Gateway implements GatewayPort {
 
   /** Whether all clients see the same list. With `auto`, the name of a client decides. */
   #showsSame(kind: ListKind): boolean {
-    return this.#settings.views?.areNone !== false && (kind !== 'tools' || this.#settings.mode !== 'auto');
+    return this.#namedViews.areNone && (kind !== 'tools' || this.#settings.mode !== 'auto');
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {
@@ -463,5 +475,3 @@ export class Gateway implements GatewayPort {
 function isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
   return (key) => (server === undefined ? named?.showsServer(key) !== false : key === server);
 }
-
-const NO_VIEWS = new NamedViews({ views: [], clients: [] });

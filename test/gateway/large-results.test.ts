@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../src/gateway/catalog/tool-policy.js';
+import type { NamedViewsOptions } from '../../src/gateway/catalog/tool-policy.js';
 import { LargeResults } from '../../src/gateway/large-results.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { hmac } from '../support/hmac.js';
@@ -17,7 +17,7 @@ async function cutting({
   limits,
 }: {
   readonly servers?: Readonly<Record<string, ServerScript>>;
-  readonly views?: NamedViews;
+  readonly views?: NamedViewsOptions;
   readonly limits?: ConstructorParameters<typeof LargeResults>[2];
 } = {}) {
   const clock = new FakeClock();
@@ -284,7 +284,7 @@ describe('a kept result', () => {
 
 describe('the tool for parts of results', () => {
   it('is listed for clients whose results are cut, and for no others', async () => {
-    const views = new NamedViews({
+    const views = {
       views: [
         { name: 'some', servers: ['b'] },
         { name: 'cut', servers: ['b'], results: { maxBytes: 500 } },
@@ -292,7 +292,7 @@ describe('the tool for parts of results', () => {
         { name: 'whole', results: { maxBytes: 0 } },
       ],
       clients: [],
-    });
+    };
     const { connect } = await cutting({ servers: { a: LIMITED, b: { tools: ['t'] } }, views });
     const has = async (who: Who) => (await connect(who).tools()).includes('trunkline__read_result');
     expect(await has({})).toBe(true);

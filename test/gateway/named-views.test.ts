@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews, type NamedViewsOptions } from '../../src/gateway/catalog/tool-policy.js';
+import type { NamedViewsOptions } from '../../src/gateway/catalog/tool-policy.js';
 import { offering, type ServerScript, scriptGateway, startGateway, type Who } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 
@@ -27,7 +27,7 @@ const SERVERS = { a: everything('a'), b: everything('b'), c: everything('c') };
 
 /** A client of a gateway with views, and its requests. */
 async function viewing(who: Who, { name = 't', servers = SERVERS as Readonly<Record<string, ServerScript>> } = {}) {
-  const world = await startGateway({ servers, views: new NamedViews(VIEWS) });
+  const world = await startGateway({ servers, views: VIEWS });
   const client = world.connect(who);
   const hello = client.initialize('2025-11-25', {}, name);
   let id = 0;
@@ -146,7 +146,7 @@ describe('the view of a client', () => {
   });
 
   it('is told with the events, so that the log has it', async () => {
-    const world = scriptGateway({ servers: SERVERS, views: new NamedViews(VIEWS) });
+    const world = scriptGateway({ servers: SERVERS, views: VIEWS });
     const told: unknown[] = [];
     world.events.subscribe('client.connected', ({ view, fault }) => told.push([view, fault !== undefined]));
     world.connect({ view: 'work' }).initialize();
@@ -164,7 +164,7 @@ describe('the view of a client', () => {
     await tools();
     await ask('resources/subscribe', { uri: 'a://1' });
     client.received.take();
-    change(SERVERS, [], { views: new NamedViews({ ...VIEWS, views: [{ name: 'work', servers: ['b'] }] }) });
+    change(SERVERS, [], { views: { ...VIEWS, views: [{ name: 'work', servers: ['b'] }] } });
     expect(await tools()).toEqual(OF('b'));
     expect([...server('a').backend.clients, ...server('c').backend.clients]).toEqual([]);
     clock.advance(1_000);
@@ -176,7 +176,7 @@ describe('the view of a client', () => {
     const servers = { ...SERVERS, a: { ...SERVERS.a, sharing: 'isolated' as const } };
     const { change, server, client } = await viewing({ view: 'work' }, { servers });
     client.call('c', 'a__read');
-    change(servers, [], { views: new NamedViews({ ...VIEWS, views: [{ name: 'work', servers: ['b'] }] }) });
+    change(servers, [], { views: { ...VIEWS, views: [{ name: 'work', servers: ['b'] }] } });
     await flush();
     expect(server('a').isEnded).toBe(false);
     server('a').child.answer(0);
@@ -187,13 +187,13 @@ describe('the view of a client', () => {
 
   it('F130: shows nothing any more when it leaves the configuration, and its session ends', async () => {
     const { change, tools, client } = await viewing({ view: 'work' });
-    change(SERVERS, [], { views: new NamedViews({ views: [], clients: [] }) });
+    change(SERVERS, [], { views: { views: [], clients: [] } });
     expect(await tools()).toEqual([]);
     expect(client.isGone).toBe(true);
   });
 
   it('announces nothing when another setting changes', async () => {
-    const views = new NamedViews(VIEWS);
+    const views = { ...VIEWS };
     const { change, tools, client, clock } = await viewing({ view: 'work' });
     change(SERVERS, [], { views });
     await tools();

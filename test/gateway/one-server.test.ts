@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../src/gateway/catalog/tool-policy.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import { createOwnTool, textResult } from '../../src/gateway/routing/own-tool.js';
 import { type ServerScript, scriptGateway, startGateway, toolOf } from '../support/scripted-gateway.js';
@@ -100,7 +99,7 @@ describe('a client that wants to see one server as it is', () => {
   ])(
     'sends no %s with %j, because the policy cannot judge it, and neither does any other endpoint',
     async (method, params) => {
-      const views = new NamedViews({ views: [{ name: 'v', servers: ['a'] }], clients: [] });
+      const views = { views: [{ name: 'v', servers: ['a'] }], clients: [] };
       const world = await startGateway({
         servers: { a: { tools: ['x', 'hidden'], filter: { deny: ['hidden'] } } },
         views,

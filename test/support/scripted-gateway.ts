@@ -11,7 +11,7 @@ import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import {
   createToolPolicy,
-  type NamedViews,
+  type NamedViewsOptions,
   type ResultLimits,
   type ToolPolicyRules,
 } from '../../src/gateway/catalog/tool-policy.js';
@@ -21,7 +21,6 @@ import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
-import { createSearchTools } from '../../src/gateway/search/search-tools.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
 import type { ToolApprovals } from '../../src/spec/approvals.js';
 import type { ListMode } from '../../src/spec/list-modes.js';
@@ -92,7 +91,7 @@ export interface GatewayScript {
   readonly results?: LargeResults;
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
-  readonly views?: NamedViews;
+  readonly views?: NamedViewsOptions;
   readonly mode?: ListMode;
   readonly calls?: CallFeed;
   /** The name of the process. */
@@ -365,7 +364,6 @@ export function scriptGateway({
     maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
     views,
     mode,
-    searchTools: createSearchTools(),
     calls,
     seal: sha256,
     hmac,

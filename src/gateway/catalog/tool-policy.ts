@@ -104,7 +104,7 @@ export class NamedViews {
   readonly #views: ReadonlyMap<string, NamedView>;
   readonly #clients: readonly { readonly matches: (client: string) => boolean; readonly view: string }[];
 
-  constructor({ views, clients }: NamedViewsOptions) {
+  constructor({ views, clients }: NamedViewsOptions = { views: [], clients: [] }) {
     this.#views = new Map(views.map((rules) => [rules.name, toView(rules)]));
     this.#clients = clients.map(({ client, view }) => ({
       matches: createToolPolicy({ allow: [client], deny: [] }),
@@ -115,10 +115,6 @@ export class NamedViews {
   /** Whether the configuration has no views, so that all clients see the same. */
   get areNone(): boolean {
     return this.#views.size === 0;
-  }
-
-  has(name: string): boolean {
-    return this.#views.has(name);
   }
 
   /** The view of this name. If the configuration has none, the view shows nothing. */

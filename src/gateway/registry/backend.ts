@@ -1,6 +1,7 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { ApprovalFacts } from '../../spec/approvals.js';
+import type { ToolShapes } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
@@ -18,7 +19,8 @@ import {
   OfferedLists,
   type ServerLists,
 } from '../catalog/offered-lists.js';
-import type { ResultLimits } from '../catalog/tool-policy.js';
+import { createToolPolicy, type ResultLimits, type ToolPolicyRules } from '../catalog/tool-policy.js';
+import { ToolShaping } from '../catalog/tool-shaping.js';
 import { startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
@@ -373,6 +375,26 @@ export interface BackendRules
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
   readonly results?: ResultLimits;
+}
+
+interface WrittenRules extends Omit<BackendRules, 'policy' | 'answers' | 'shaping'> {
+  readonly tools: ToolPolicyRules;
+  /** Globs for the methods that MCP does not define and this server answers. */
+  readonly methods: readonly string[];
+  readonly shapes: ToolShapes | undefined;
+}
+
+/** Prepares the rules as the configuration has them. See `ToolShaping` for `onWarnings`. */
+export function toBackendRules(
+  { tools, methods, shapes, ...others }: WrittenRules,
+  onWarnings: (warnings: readonly string[]) => void,
+): BackendRules {
+  return {
+    ...others,
+    policy: createToolPolicy(tools),
+    answers: createToolPolicy({ allow: methods, deny: [] }),
+    shaping: shapes && new ToolShaping(shapes, onWarnings),
+  };
 }
 
 /** Whether the rules, or the headers of calls over HTTP, need the server's list of tools. */

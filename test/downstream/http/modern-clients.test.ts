@@ -1,6 +1,5 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { splice } from '../../../src/wire/json/splice.js';
 import { until } from '../../support/processes.js';
 import { toolOf } from '../../support/scripted-gateway.js';
@@ -64,7 +63,7 @@ describe('the official client of revision 2026-07-28', () => {
   });
 
   it('sees one server at its endpoint, and a view at its own', async () => {
-    const views = new NamedViews({ views: [{ name: 'work', servers: ['mail'] }], clients: [] });
+    const views = { views: [{ name: 'work', servers: ['mail'] }], clients: [] };
     const front = await serveGateway({ servers: SERVERS, views });
     expect(await toolNames((await connect(front, 'modern', '/mcp/v/work')).client)).toEqual(['mail__send']);
     const alone = await connect(front, 'modern', '/mcp/mail');

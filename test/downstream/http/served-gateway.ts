@@ -35,7 +35,7 @@ export async function serveGateway(
       ...platform,
       chooseEra: createEraChooser(platform, gateway, { name: 'trunkline', version: '1' }),
       hasServer: (key) => gateway.pool.has(key),
-      hasView: (name) => script.views?.has(name) ?? false,
+      hasView: (name) => script.views?.views.some((view) => view.name === name) ?? false,
       isReady: () => true,
       endSubscriptions: () => gateway.endSubscriptions(),
       principals: () => gateway.pool.principals,

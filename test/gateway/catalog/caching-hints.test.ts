@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
+import type { NamedViewsOptions } from '../../../src/gateway/catalog/tool-policy.js';
 import { type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
@@ -17,7 +17,7 @@ function tools(hint: Message = {}, list: readonly unknown[] = [TOOL]): Message {
 }
 
 /** A running gateway, and a client without a handshake that requests the tools. */
-async function serving(servers: Readonly<Record<string, ServerScript>>, views?: NamedViews) {
+async function serving(servers: Readonly<Record<string, ServerScript>>, views?: NamedViewsOptions) {
   const world = await startGateway({ servers, ...(views && { views }) });
   const client = world.connect();
   let id = 0;
@@ -74,7 +74,7 @@ describe('a merged list', () => {
   });
 
   it('is private if views of the configuration may show other clients another one', async () => {
-    const views = new NamedViews({ views: [{ name: 'few', servers: ['a'] }], clients: [] });
+    const views = { views: [{ name: 'few', servers: ['a'] }], clients: [] };
     const { hint } = await serving({ a: serverOf(tools(PUBLIC_MINUTE)) }, views);
     expect(await hint()).toEqual([MINUTE_MS, 'private']);
   });

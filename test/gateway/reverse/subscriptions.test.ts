@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { offering, type ScriptedClient, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const URI = 'x://a/1';
 const OTHER = 'x://a/2';
 const MIB = 1024 * 1024;
-const WORK = new NamedViews({ views: [{ name: 'work', servers: ['a', 'b'] }], clients: [] });
+const WORK = { views: [{ name: 'work', servers: ['a', 'b'] }], clients: [] };
 
 async function subscribing() {
   const a = {
@@ -260,7 +259,7 @@ describe('a new process', () => {
     const { connect, change, servers, reply, heard, update } = await subscribing();
     const client = connect({ view: 'work' });
     client.request(1, 'resources/subscribe', { uri: URI });
-    change(servers, [], { views: new NamedViews({ views: [{ name: 'work', servers: [] }], clients: [] }) });
+    change(servers, [], { views: { views: [{ name: 'work', servers: [] }], clients: [] } });
     await reply('subscribe');
     expect(heard()).toEqual([`subscribe ${URI}`, `unsubscribe ${URI}`]);
     update(URI);

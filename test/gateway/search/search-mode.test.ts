@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
-import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
+import type { NamedViewsOptions } from '../../../src/gateway/catalog/tool-policy.js';
 import type { ApprovalVerdict } from '../../../src/spec/approvals.js';
 import {
   type GatewayScript,
@@ -257,7 +257,7 @@ describe('a client in direct mode', () => {
 
 describe('the mode', () => {
   it('of a view replaces that of the gateway', async () => {
-    const views = new NamedViews({ views: [{ name: 'v', mode: 'direct' }, { name: 'w' }], clients: [] });
+    const views: NamedViewsOptions = { views: [{ name: 'v', mode: 'direct' }, { name: 'w' }], clients: [] };
     expect(await (await searching({ views }, { view: 'v' })).listed()).toHaveLength(5);
     expect(await (await searching({ views }, { view: 'w' })).listed()).toEqual(OWN);
   });
@@ -293,7 +293,7 @@ describe('the search', () => {
       b: { tools: ['denied_one', 'ok_two', '{"name":"broken_one","inputSchema":5}'], filter: { deny: ['denied*'] } },
       c: { tools: ['hidden_one', toolOf('app_one', { _meta: { ui: { visibility: ['app'] } } })] },
     };
-    const views = new NamedViews({ views: [{ name: 'v', tools: { deny: ['c__hidden*'] } }], clients: [] });
+    const views = { views: [{ name: 'v', tools: { deny: ['c__hidden*'] } }], clients: [] };
     const { found } = await searching({ servers, views }, { view: 'v' });
     expect((await found('ok one two new denied broken hidden app')).sort()).toEqual(['a__ok_one', 'b__ok_two']);
   });
@@ -320,13 +320,13 @@ describe('the search', () => {
         });
         const servers = { a: script(one), b: script(other) };
         const tools = { ...(allow && { allow }), deny };
-        const views = new NamedViews({
+        const views: NamedViewsOptions = {
           views: [
             { name: 'direct', mode: 'direct', tools },
             { name: 'search', mode: 'search', tools },
           ],
           clients: [],
-        });
+        };
         const search = await searching({ servers, views }, { view: 'search' });
         for (const [key, { isDown }] of [
           ['a', one],

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../../src/downstream/modern/modern-session.js';
 import { eraChooser } from '../../../src/downstream/transport.js';
-import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { memoryPair } from '../../../src/hub/attach/attach.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { HubClients } from '../../../src/hub/server/hub-clients.js';
@@ -15,7 +14,7 @@ import { flush, lineOf, type Message, scan } from '../../support/wire.js';
 async function hub(maxClients = 8) {
   const { clock, gateway, server, startAll } = scriptGateway({
     servers: { a: { tools: ['x'] } },
-    views: new NamedViews({ views: [{ name: 'none', servers: [] }], clients: [] }),
+    views: { views: [{ name: 'none', servers: [] }], clients: [] },
   });
   await startAll();
   const serverInfo = { name: 'trunkline', version: '1' };
