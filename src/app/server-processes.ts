@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { SoleServers } from '../extras/cluster/sole-servers.js';
-import type { ListFailure } from '../gateway/catalog/offered-lists.js';
-import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
 import type { Logger } from '../host/observe/logger.js';
@@ -103,7 +101,7 @@ export class ServerProcesses {
   }
 
   /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
-  async beginLogin(spec: RemoteSpec): Promise<OfferedLogin> {
+  async beginLogin(spec: RemoteSpec): ReturnType<Logins['begin']> {
     return await this.#remote.beginLogin(spec);
   }
 
@@ -148,7 +146,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
     };
   }
 
-  async beginLogin(spec: RemoteSpec): Promise<OfferedLogin> {
+  async beginLogin(spec: RemoteSpec): ReturnType<Logins['begin']> {
     await this.#load();
     if (this.#logins === undefined) throw new Error('The logins are not loaded');
     return await this.#logins.begin(spec);
@@ -250,7 +248,7 @@ async function attach(
   { connection }: Dialed,
   { backend, era }: LaunchTarget,
   events: LaunchEvents,
-  report: (unread: readonly ListFailure[]) => void,
+  report: (unread: Backend['listFailures']) => void,
 ): Promise<void> {
   const outcome = await connection;
   if (outcome.kind === 'failed') {

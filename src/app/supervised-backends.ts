@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { type Config, isPerUser, type Origin, type ServerConfig } from '../config/resolve/config.js';
-import type { LoginOffer } from '../gateway/dispatch/login-offer.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import { withErrorBoundary } from '../host/errors/internal-error.js';
@@ -12,7 +11,7 @@ import type { PackageInstaller } from '../servers/packages/package-installer.js'
 import type { PackagePaths } from '../servers/packages/package-store.js';
 import { Supervisor } from '../servers/supervision/supervisor.js';
 import type { StopLadder } from '../spec/launch.js';
-import { programOf, type ServerSpec } from '../spec/server-spec.js';
+import { programOf, type RemoteSpec, type ServerSpec } from '../spec/server-spec.js';
 import type { CatalogueCacheEntry, CatalogueServer, CatalogueStore } from '../state/catalogue-cache.js';
 import type { ServerFacts } from '../status/status-facts.js';
 import { ServerEra } from '../upstream/server-era.js';
@@ -342,7 +341,7 @@ export class SupervisedBackends {
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
-      offerLogin: this.#offerLogin(key, child),
+      beginLogin: this.#offersLogin(child) ? () => this.#running.beginLogin(child) : undefined,
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => {
         if (server.problem !== undefined) return { because: `${server.problem.message}; ${server.problem.hint}` };
@@ -352,17 +351,9 @@ export class SupervisedBackends {
     });
   }
 
-  /** Over HTTP, a caller may be another person than the one whose login this would be. Loaded with the first offer. */
-  #offerLogin(key: string, child: ServerSpec | undefined): LoginOffer['make'] | undefined {
-    if (child?.kind !== 'remote' || child.login?.grant !== 'authorization_code') return undefined;
-    if (this.#options.servesHttp) return undefined;
-    let loading: Promise<LoginOffer> | undefined;
-    return (...call) => {
-      loading ??= import('../gateway/dispatch/login-offer.js').then(
-        (loaded) => new loaded.LoginOffer(key, () => this.#running.beginLogin(child)),
-      );
-      void loading.then((offer) => offer.make(...call));
-    };
+  /** Whether clients are offered the login. Over HTTP, a caller may be another person than the one whose login this would be. */
+  #offersLogin(child: ServerSpec | undefined): child is RemoteSpec {
+    return !this.#options.servesHttp && child?.kind === 'remote' && child.login?.grant === 'authorization_code';
   }
 
   /** Describes the failure of a server. `undefined` for a server that cannot run. */

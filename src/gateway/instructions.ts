@@ -4,12 +4,9 @@ import { clipText, utf8Length, withoutHiddenCharacters } from '../wire/json/prin
 import type { ServerDescription } from '../wire/mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
 import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
+import { ABOUT } from './pending-gateway.js';
 import type { Backend } from './registry/backend.js';
 import type { Teller } from './registry/backend-pool.js';
-
-/** Trunkline's own instructions for a model. All others come from servers. */
-export const ABOUT =
-  'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status, which shows the state of each server and what to do.';
 
 /** The instruction for a model whose list may not have all tools. */
 const ABOUT_SEARCH =

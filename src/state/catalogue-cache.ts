@@ -1,12 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import {
-  type CachedCatalogue,
-  type CatalogueContent,
-  readCatalogue,
-  serializeCatalogue,
-} from '../gateway/catalog/cached-catalogue.js';
+import type { CachedCatalogue, CatalogueContent } from '../gateway/registry/backend.js';
 import { readRegularFileSync } from '../host/files/whole-file.js';
 import type { ServerSpec } from '../spec/server-spec.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
@@ -15,6 +10,7 @@ import type { ScanEnvelope } from '../wire/mcp/envelope.js';
 import { type ClientProfile, profileKey } from '../wire/mcp/handshake.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { CacheFolder } from './cache-folder.js';
+import { readCatalogue, serializeCatalogue } from './catalogue-file.js';
 import { catalogueFolder } from './user-files.js';
 
 interface CatalogueCacheOptions {

@@ -3,8 +3,7 @@ import { type ConfigLocation, checksumOf, readConfigText, stateOf } from '../con
 import type { Config } from '../config/resolve/config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
-import { ABOUT } from '../gateway/instructions.js';
-import type { PendingGateway } from '../gateway/pending-gateway.js';
+import { ABOUT, type PendingGateway } from '../gateway/pending-gateway.js';
 import { privateFile, readRegularFileSync } from '../host/files/whole-file.js';
 import type { EventBus } from '../host/observe/events/events.js';
 import { VERSION } from '../version.js';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type CachedCatalogue, readCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
+import type { CachedCatalogue } from '../../src/gateway/registry/backend.js';
+import { readCatalogue, serializeCatalogue } from '../../src/state/catalogue-file.js';
 import { createStatusTool } from '../../src/status/status-tools.js';
 import { factsOf, given, READY } from '../status/reporting.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';

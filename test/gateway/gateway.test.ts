@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ABOUT } from '../../src/gateway/instructions.js';
+import { ABOUT } from '../../src/gateway/pending-gateway.js';
 import { createOwnTool, textResult } from '../../src/gateway/routing/own-tool.js';
 import { printable } from '../../src/wire/json/printable.js';
 import { InMemoryClient } from '../support/in-memory-client.js';

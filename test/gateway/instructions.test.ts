@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ABOUT, composeInstructions, type InstructingServer } from '../../src/gateway/instructions.js';
+import { composeInstructions, type InstructingServer } from '../../src/gateway/instructions.js';
+import { ABOUT } from '../../src/gateway/pending-gateway.js';
 
 const bytes = (text: string) => Buffer.byteLength(text);
 

@@ -8,7 +8,6 @@ import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
 import { eraChooser } from '../../src/downstream/transport.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
-import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import {
   createToolPolicy,
   type NamedViewsOptions,
@@ -18,7 +17,7 @@ import {
 import { ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { LargeResults } from '../../src/gateway/large-results.js';
-import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
+import { Backend, type CatalogueContent, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';

@@ -1,6 +1,6 @@
 import type { Exchange } from '../../downstream/port.js';
 import { stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
-import { createScan } from '../../wire/mcp/envelope.js';
+import { scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
 
@@ -11,8 +11,6 @@ export interface OfferedLogin {
   /** Resolves when calls can be served, and rejects if the login failed. */
   readonly finished: Promise<void>;
 }
-
-const scanOwn = createScan(() => true);
 
 /** Offers the login at one server to the clients that call it, one at a time. */
 export class LoginOffer {

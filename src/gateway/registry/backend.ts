@@ -9,7 +9,6 @@ import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/method
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import { hasHandshake } from '../../wire/mcp/revisions.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ListedServer } from '../catalog/catalog.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
 import {
@@ -19,15 +18,28 @@ import {
   OfferedLists,
   type ServerLists,
 } from '../catalog/offered-lists.js';
+import type { RawEntry } from '../catalog/pagination.js';
 import { createToolPolicy, type ResultLimits, type ToolPolicyRules } from '../catalog/tool-policy.js';
 import { ToolShaping } from '../catalog/tool-shaping.js';
 import { startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
-import type { LoginOffer } from '../dispatch/login-offer.js';
+import type { LoginOffer, OfferedLogin } from '../dispatch/login-offer.js';
 
 /** Content of an initialize result. */
 type Handshake = Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'>;
+
+/** Initialize result and lists of one server, byte for byte as the server sent them. */
+export interface CatalogueContent {
+  readonly initializeResult: Uint8Array;
+  readonly lists: ReadonlyMap<ListKind, readonly RawEntry[]>;
+}
+
+/** Catalogue of an earlier run, with the interface of a connection, so that its lists pass the same checks. */
+export type CachedCatalogue = Pick<
+  UpstreamConnection,
+  'revision' | 'capabilities' | 'instructions' | 'serverInfo' | 'request' | 'offers'
+>;
 
 export type ListenerFor = (backend: Backend) => BackendListener;
 
@@ -45,6 +57,7 @@ export class Backend implements ListedServer {
   /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
   #lastHandshake: Handshake | undefined;
+  #loginOffer: Promise<LoginOffer> | undefined;
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;
@@ -283,12 +296,22 @@ export class Backend implements ListedServer {
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
     const reason = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
-    const { offerLogin } = this.#options;
     const serve = () => this.dispatcher.serve(exchange, handling);
     const refuse = () => reason && this.dispatcher.refuse(exchange, reason);
     if (reason === undefined) serve();
-    else if (reason === 'login_required' && offerLogin !== undefined) offerLogin(exchange, serve, refuse);
-    else refuse();
+    else if (reason !== 'login_required' || !this.#offersLogin(exchange, serve, refuse)) refuse();
+  }
+
+  /** Offers the login at the server to the client of a call. Returns false if no client can be offered one. */
+  #offersLogin(...call: Parameters<LoginOffer['make']>): boolean {
+    const { beginLogin } = this.#options;
+    if (beginLogin === undefined) return false;
+    // Loaded with the first offer, because few servers need a login.
+    this.#loginOffer ??= import('../dispatch/login-offer.js').then(
+      (loaded) => new loaded.LoginOffer(this.key, beginLogin),
+    );
+    void this.#loginOffer.then((offer) => offer.make(...call));
+    return true;
   }
 
   serverRequest(request: ServerRequest): void {
@@ -359,8 +382,8 @@ interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules 
   readonly onListsRead?: (content: CatalogueContent) => void;
   /** Called at most once: when the start has failed or is slow, and the last run has cached no catalogue. */
   readonly onStartMissed?: () => void;
-  /** Offers the login at the server to the client of a call. Absent if no client of this server can be offered one. */
-  readonly offerLogin?: LoginOffer['make'] | undefined;
+  /** Begins a login at the server. Absent if no client of this server can be offered one. */
+  readonly beginLogin?: (() => Promise<OfferedLogin>) | undefined;
 }
 
 /** Rules of the configuration for one server. They may change while its process runs. */

@@ -2,14 +2,12 @@ import { editMembers } from '../../wire/json/edit-members.js';
 import { isObject, isString, readString, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
-import { createScan } from '../../wire/mcp/envelope.js';
+import { scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
 
 /** The tool that calls another one. */
 export const CALL_TOOL = 'trunkline__call_tool';
-
-const scanOwn = createScan(() => true);
 
 /**
  * Returns the request that calls a tool by its own name, for a request that calls it through `trunkline__call_tool`. Everything

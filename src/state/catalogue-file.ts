@@ -1,19 +1,12 @@
-import type { UpstreamConnection } from '../../upstream/port.js';
-import { toBytes } from '../../wire/json/json-text.js';
-import { join, jsonArray } from '../../wire/jsonrpc/message.js';
-import type { ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
-import { declares, readInitializeResult } from '../../wire/mcp/handshake.js';
-import { LIST_KINDS, LISTS, type ListKind } from '../../wire/mcp/methods.js';
-import type { RawEntry } from './pagination.js';
+import type { CachedCatalogue, CatalogueContent } from '../gateway/registry/backend.js';
+import { toBytes } from '../wire/json/json-text.js';
+import { join, jsonArray } from '../wire/jsonrpc/message.js';
+import type { ResponseEnvelope, ScanEnvelope } from '../wire/mcp/envelope.js';
+import { declares, readInitializeResult } from '../wire/mcp/handshake.js';
+import { LIST_KINDS, LISTS, type ListKind } from '../wire/mcp/methods.js';
 
 /** Version of the file format. Increase it when the meaning of the lines changes. */
 const FORMAT = 1;
-
-/** Initialize result and lists of one server, byte for byte as the server sent them. */
-export interface CatalogueContent {
-  readonly initializeResult: Uint8Array;
-  readonly lists: ReadonlyMap<ListKind, readonly RawEntry[]>;
-}
 
 /**
  * Serializes a catalogue for the cache. The first line names the format and the kinds of lists. The next lines are
@@ -32,12 +25,6 @@ export function serializeCatalogue({ initializeResult, lists }: CatalogueContent
 function answer(result: readonly Uint8Array[]): Uint8Array {
   return join([toBytes('{"jsonrpc":"2.0","id":0,"result":'), ...result, toBytes('}\n')]);
 }
-
-/** Catalogue of an earlier run, with the interface of a connection, so that its lists pass the same checks. */
-export type CachedCatalogue = Pick<
-  UpstreamConnection,
-  'revision' | 'capabilities' | 'instructions' | 'serverInfo' | 'request' | 'offers'
->;
 
 /** Reads what `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
 export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): CachedCatalogue | string {

@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type CachedCatalogue,
-  readCatalogue,
-  serializeCatalogue,
-} from '../../../src/gateway/catalog/cached-catalogue.js';
-import { listAllPages } from '../../../src/gateway/catalog/pagination.js';
-import { LISTS, type ListKind } from '../../../src/wire/mcp/methods.js';
-import { bytesOf, scan } from '../../support/wire.js';
+import { listAllPages } from '../../src/gateway/catalog/pagination.js';
+import type { CachedCatalogue } from '../../src/gateway/registry/backend.js';
+import { readCatalogue, serializeCatalogue } from '../../src/state/catalogue-file.js';
+import { LISTS, type ListKind } from '../../src/wire/mcp/methods.js';
+import { bytesOf, scan } from '../support/wire.js';
 
 const TIMEOUTS = { idleMs: 1, maxMs: 1 };
 const INITIALIZE_RESULT =
