@@ -1,7 +1,7 @@
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
-import { isLoopback } from '../../host/http/addresses.js';
+import { isProtected } from '../../host/http/addresses.js';
 import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
 import type { AuthConfig, CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
@@ -380,8 +380,7 @@ export function remoteUrl(text: string, isInsecure = false): string {
   const url = new URL(text);
   if (url.username !== '' || url.password !== '')
     throw new ServerFault('the URL has a user name or a password', 'use `headers` with `Authorization` instead');
-  if (url.protocol === 'https:' || (url.protocol === 'http:' && (isInsecure || isLoopback(url.hostname))))
-    return url.href;
+  if (isProtected(url) || (url.protocol === 'http:' && isInsecure)) return url.href;
   throw new ServerFault(
     url.protocol === 'http:'
       ? 'the URL is not encrypted, and its host is not this machine'

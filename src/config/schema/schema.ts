@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { isLoopback } from '../../host/http/addresses.js';
+import { isProtected } from '../../host/http/addresses.js';
 import { AddressFault, hostAndPort, reachableAddress, storeLocation } from './cluster-address.js';
 import {
   SERVER_KEY_MAX_LENGTH,
@@ -520,9 +520,8 @@ function secureUrl(description: string, expected = HTTPS_URL, allows: (url: URL)
 
 function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, hostname, username, password, hash } = new URL(text);
-  if (username !== '' || password !== '' || hash !== '') return false;
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+  const url = new URL(text);
+  return isProtected(url) && url.username === '' && url.password === '' && url.hash === '';
 }
 
 /** Signatures that anyone can check and only the issuer can make. A shared key (HS256) is not among them. */

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../../host/errors/error-text.js';
-import { whenFree } from '../../host/files/held-files.js';
+import { isSameFile, shiftFiles } from '../../host/files/log-lines.js';
 import { removeFile } from '../../host/files/whole-file.js';
 import type { LineSink } from './line-queue.js';
 
@@ -45,7 +45,7 @@ export class RotatedFile implements LineSink {
   static async open(options: RotatedFileOptions): Promise<RotatedFile> {
     const { file, isShared } = options;
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    if (!isShared) await shift(options);
+    if (!isShared) shiftFiles(options.file, options.maxFiles);
     const opened = new RotatedFile(options, await openAt(options));
     try {
       opened.#length = (await opened.#handle.stat()).size;
@@ -75,7 +75,7 @@ export class RotatedFile implements LineSink {
   async #follow(): Promise<void> {
     this.#lookedAt = Date.now();
     const now = await statOf(this.#options.file);
-    if (now !== undefined && isSame(now, await this.#handle.stat())) this.#length = now.size;
+    if (now !== undefined && isSameFile(now, await this.#handle.stat())) this.#length = now.size;
     else await this.#reopen();
   }
 
@@ -116,8 +116,8 @@ export class RotatedFile implements LineSink {
     const lock = isShared ? `${file}.lock` : undefined;
     if (lock !== undefined && !(await hasTaken(lock))) return false;
     try {
-      const isOurs = isSame(await statOf(file), await this.#handle.stat());
-      if (isOurs) await shift(this.#options);
+      const isOurs = isSameFile(await statOf(file), await this.#handle.stat());
+      if (isOurs) shiftFiles(file, this.#options.maxFiles);
       else if (!isShared) throw new Error(`another process writes to ${file}`);
     } finally {
       if (lock !== undefined) await removeFile(lock);
@@ -134,14 +134,6 @@ export class RotatedFile implements LineSink {
     this.#isTorn = false;
     this.#part += 1;
     await this.#begin();
-  }
-}
-
-/** Renames each file to the next number. The oldest one is overwritten. */
-async function shift({ file, maxFiles }: RotatedFileOptions): Promise<void> {
-  for (let number = maxFiles - 1; number >= 1; number -= 1) {
-    const younger = number === 1 ? file : `${file}.${number - 1}`;
-    if ((await statOf(younger)) !== undefined) await whenFree(() => rename(younger, `${file}.${number}`));
   }
 }
 
@@ -170,15 +162,6 @@ async function hasTaken(lock: string): Promise<boolean> {
   }
 }
 
-interface FileIdentity {
-  readonly ino: number;
-  readonly dev: number;
-}
-
-async function statOf(file: string): Promise<(FileIdentity & { size: number; mtimeMs: number }) | undefined> {
+async function statOf(file: string) {
   return await stat(file).catch(() => undefined);
-}
-
-function isSame(one: FileIdentity | undefined, other: FileIdentity): boolean {
-  return one?.ino === other.ino && one.dev === other.dev;
 }

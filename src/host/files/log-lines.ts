@@ -1,5 +1,8 @@
+import { renameSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
+import { whenFreeSync } from './held-files.js';
+import { statOf } from './whole-file.js';
 
 export interface LogLinesOptions {
   /** The newest file. `FILE.1` is the one before it, and so on. */
@@ -45,11 +48,33 @@ export async function* logLines(options: LogLinesOptions): AsyncGenerator<string
   }
 }
 
+/** Renames `FILE` to `FILE.1`, `FILE.1` to `FILE.2`, and so on. The oldest file is overwritten. */
+export function shiftFiles(file: string, maxFiles: number): void {
+  for (let at = maxFiles - 1; at >= 1; at -= 1) {
+    const younger = nameOf(file, at - 1);
+    if (statOf(younger) !== undefined) whenFreeSync(() => renameSync(younger, nameOf(file, at)));
+  }
+}
+
+interface FileIdentity {
+  readonly ino: number;
+  readonly dev: number;
+}
+
+/** Whether a name still leads to an open file, which another process may have rotated. */
+export function isSameFile(named: FileIdentity | undefined, opened: FileIdentity): boolean {
+  return named?.ino === opened.ino && named.dev === opened.dev;
+}
+
+function nameOf(file: string, number: number): string {
+  return number === 0 ? file : `${file}.${number}`;
+}
+
 /** Opens the files, the oldest first. The id of a file stays the same when the file is renamed. */
 async function openAll({ file, maxFiles }: LogLinesOptions): Promise<{ id: string; handle: FileHandle }[]> {
   const files = new Map<string, FileHandle>();
   for (let at = maxFiles - 1; at >= 0; at -= 1) {
-    const handle = await open(at === 0 ? file : `${file}.${at}`, 'r').catch(() => undefined);
+    const handle = await open(nameOf(file, at), 'r').catch(() => undefined);
     if (handle === undefined) continue;
     const { dev, ino } = await handle.stat();
     const id = `${dev} ${ino}`;

@@ -33,6 +33,11 @@ export function isLoopback(host: string): boolean {
   return isLocalhost(host) || LOOPBACK.has(bare(host));
 }
 
+/** Whether nobody between can read or change what a URL leads to: it is encrypted, or leads to this machine. */
+export function isProtected({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+}
+
 /** Whether a host is the name of both loopback addresses, of IPv4 and of IPv6. */
 export function isLocalhost(host: string): boolean {
   return /^localhost\.?$/i.test(host);

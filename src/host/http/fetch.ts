@@ -1,7 +1,7 @@
 import { type LookupAddress, type LookupOptions, lookup as lookUp } from 'node:dns';
 import { isIP } from 'node:net';
 import type { Clock } from '../../wire/timing/clock.js';
-import { bare, isInside, isLinkLocal, isLoopback } from './addresses.js';
+import { bare, isInside, isLinkLocal, isLoopback, isProtected } from './addresses.js';
 import { type AgentOptions, createAgent, proxyOf } from './agents.js';
 import { RequestError, sendRequest } from './send-request.js';
 
@@ -93,8 +93,8 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
 
 function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): string | undefined {
   const isLocal = isLoopback(url.hostname);
-  const mayBePlain = isLocal || (isInsecure && url.hostname === server.hostname);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && mayBePlain)) return 'its URL is not encrypted';
+  const mayBePlain = isInsecure && url.protocol === 'http:' && url.hostname === server.hostname;
+  if (!isProtected(url) && !mayBePlain) return 'its URL is not encrypted';
   return isLocal && !isLoopback(server.hostname) ? 'it is this machine, and the server is not' : undefined;
 }
 

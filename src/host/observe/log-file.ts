@@ -1,17 +1,7 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  type Stats,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, mkdirSync, openSync, realpathSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { whenFreeSync } from '../files/held-files.js';
+import { isSameFile, shiftFiles } from '../files/log-lines.js';
+import { statOf } from '../files/whole-file.js';
 
 /** Five files of this size at most, the current one included. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -82,12 +72,7 @@ export class LogFile {
 
   #rotate(file: string): void {
     // Another process with the same log may have rotated it already.
-    if (isSame(statOf(file), fstatSync(this.#descriptor))) {
-      for (let number = this.#maxFiles - 1; number >= 1; number -= 1) {
-        const younger = number === 1 ? file : `${file}.${number - 1}`;
-        if (statOf(younger) !== undefined) whenFreeSync(() => renameSync(younger, `${file}.${number}`));
-      }
-    }
+    if (isSameFile(statOf(file), fstatSync(this.#descriptor))) shiftFiles(file, this.#maxFiles);
     const descriptor = open(file);
     closeSync(this.#descriptor);
     this.#descriptor = descriptor;
@@ -100,12 +85,4 @@ const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;
 /** Opens the log without blocking, so that a pipe without a reader, or a full one, is an error and does not block Trunkline. */
 function open(file: string): number {
   return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
-}
-
-function statOf(file: string): Stats | undefined {
-  return statSync(file, { throwIfNoEntry: false });
-}
-
-function isSame(one: Stats | undefined, other: Stats): boolean {
-  return one?.ino === other.ino && one.dev === other.dev;
 }

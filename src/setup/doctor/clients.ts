@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { dirname, isAbsolute, join, resolve, win32 } from 'node:path';
 import type { ServerConfig } from '../../config/resolve/config.js';
 import { readJsonFile, realPath } from '../../host/files/whole-file.js';
-import { isLoopback } from '../../host/http/addresses.js';
+import { bare, isLoopback } from '../../host/http/addresses.js';
 import { programOf } from '../../spec/server-spec.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { FoundCommand, FoundRemote, FoundServer, FoundServers } from '../clients/files/found-server.js';
@@ -134,7 +134,7 @@ async function checkAddress(run: FoundRemote, title: string, file: string): Prom
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
   const address = `${hostname}:${number}`;
   const evidence = [file];
-  if (!(await listens(hostname.replace(/^\[|\]$/g, ''), number)))
+  if (!(await listens(bare(hostname), number)))
     return [finding('TL-CLIENT-UNREACHED', `${title} uses ${address}, where nothing listens`, evidence)];
   switch (await whoAnswers(run)) {
     case 'trunkline':

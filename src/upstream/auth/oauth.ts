@@ -12,7 +12,7 @@ import {
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
 import { errorMessage } from '../../host/errors/error-text.js';
-import { isLoopback } from '../../host/http/addresses.js';
+import { isProtected } from '../../host/http/addresses.js';
 import { RequestError } from '../../host/http/send-request.js';
 import { describeRefusal } from '../../host/http/words.js';
 import type { LoginSettings } from '../../spec/server-spec.js';
@@ -389,8 +389,8 @@ export async function authorizationUrl(
 /** The URL of a page for the browser, as ASCII. `undefined` for a file or a script, and for a page that others on the way can change. */
 function pageUrl(text: unknown): string | undefined {
   if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
-  const { protocol, hostname, href } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)) ? href : undefined;
+  const url = new URL(text);
+  return isProtected(url) ? url.href : undefined;
 }
 
 /** Checks that the answer in the browser is from this authorization server (RFC 9207). Throws a `LoginError`. */

@@ -51,7 +51,7 @@ describe('a file that several processes write', () => {
       }),
     );
     const names = readdirSync(folder);
-    expect(names.length).toBeGreaterThan(10);
+    expect(names.length).toBeGreaterThan(3);
     expect(names.flatMap(linesOf).sort()).toEqual(lines.flat().sort());
   });
 
