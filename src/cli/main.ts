@@ -16,7 +16,7 @@ import { type HttpValues, readServing, readTransports } from './commands/serve/s
 export async function main(): Promise<never> {
   // In a desktop program, `process.execPath` may be Electron. Our own processes run as Node with this; servers do not get it.
   if (process.versions.electron !== undefined) process.env.ELECTRON_RUN_AS_NODE = '1';
-  cacheCompiledCode(codeCacheFolder(), VERSION);
+  cacheCompiledCode(codeCacheFolder, VERSION);
   try {
     return await endProcess(await run(process.argv.slice(2)));
   } catch (error) {
@@ -65,20 +65,21 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
 
 /**
  * Lets Node cache the compiled code of the modules that are loaded from now on, so that the next start need not compile them.
- * `folder` belongs to the user alone, because others could put code into the system's folder for temporary files, which is
- * Node's default.
+ * `findFolder` returns a folder of the user alone, because others could put code into the system's folder for temporary files, which
+ * is Node's default. It throws for a user without a home folder.
  */
-export function cacheCompiledCode(folder: string, version: string, enable = enableCompileCache()): void {
+export function cacheCompiledCode(findFolder: () => string, version: string, enable = enableCompileCache()): void {
   if (enable === undefined) return;
-  const ownFolder = join(folder, version);
   try {
+    const folder = findFolder();
+    const ownFolder = join(folder, version);
     const isNew = mkdirSync(ownFolder, { recursive: true, mode: 0o700 }) !== undefined;
     // The code of another version of Trunkline takes nearly a megabyte.
     const others = isNew ? readdirSync(folder).filter((name) => name !== version) : [];
     for (const name of others) rmSync(join(folder, name), { recursive: true, force: true });
     enable(ownFolder);
   } catch {
-    // Where the folder cannot be written, each start compiles the code.
+    // Without a folder that can be written, each start compiles the code.
   }
 }
 

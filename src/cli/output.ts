@@ -134,6 +134,10 @@ export async function reportFault(error: unknown): Promise<number> {
     tell(`trunkline: ${explain(error)}`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
+  if ((error as NodeJS.ErrnoException | undefined)?.syscall === 'uv_os_homedir') {
+    const reason = 'this user has no home folder: HOME is not set, and the system has no account for the user';
+    return await reportFault(new UsageError(reason, 'set HOME to a folder that only this user can write'));
+  }
   // The message or the stack can contain secrets. The redactor is in the file of all that serves, which commands do without.
   const { createRedactor } = await import('../host/observe/redact.js');
   const text = error instanceof Error ? error.stack : String(error);
