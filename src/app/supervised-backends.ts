@@ -306,7 +306,8 @@ export class SupervisedBackends {
 
   /** The server for the cache, with the version of a package that was installed after the configuration was read. */
   #cachedAs({ key, package: used }: ServerConfig): CatalogueServer {
-    return { key, version: this.#installer.versionOf(used) };
+    const configFile = this.#options.activeConfig.config.file;
+    return { key, configFile, version: this.#installer.versionOf(used) };
   }
 
   async #end(id: string): Promise<void> {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { CachedCatalogue, CatalogueContent } from '../gateway/registry/backend.js';
-import { readRegularFileSync } from '../host/files/whole-file.js';
+import { readRegularFileSync, realPath } from '../host/files/whole-file.js';
 import type { ServerSpec } from '../spec/server-spec.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
 import { isRecord, parseJson } from '../wire/json/json-value.js';
@@ -26,6 +26,8 @@ interface CatalogueCacheOptions {
 /** A server whose catalogue is cached. */
 export interface CatalogueServer {
   readonly key: string;
+  /** The configuration that has it. Absolute. */
+  readonly configFile: string;
   /** The exact version of its package. Absent for a server without one, and if it is not installed. */
   readonly version?: string | undefined;
 }
@@ -174,14 +176,26 @@ function programOf(server: CatalogueServer, child: ServerSpec): readonly unknown
 }
 
 /** The name of the cache file for `what` about a server. It contains an HMAC, because `what` may contain secrets. */
-function fileNameOf({ key }: CatalogueServer, kind: 'catalogue' | 'era', what: unknown, secret: string): string {
-  const fingerprint = createHmac('sha256', secret)
-    .update(`trunkline ${kind}\0${JSON.stringify(what)}`)
-    .digest('hex');
-  return `${key}-${fingerprint.slice(0, FINGERPRINT_LENGTH)}${kind === 'era' ? '-era' : ''}`;
+function fileNameOf(
+  { key, configFile }: CatalogueServer,
+  kind: 'catalogue' | 'era',
+  what: unknown,
+  secret: string,
+): string {
+  const fingerprint = hmacOf(`trunkline ${kind}\0${JSON.stringify(what)}`, secret).slice(0, FINGERPRINT_LENGTH);
+  return `${key}-${configurationMark(configFile, secret)}${fingerprint}${kind === 'era' ? '-era' : ''}`;
 }
 
-const FINGERPRINT_LENGTH = 32;
+/** The part of the names of cache files that all servers of a configuration share. */
+export function configurationMark(configFile: string, secret: string): string {
+  return hmacOf(`trunkline configuration\0${realPath(configFile) ?? configFile}`, secret).slice(0, 8);
+}
+
+function hmacOf(text: string, secret: string): string {
+  return createHmac('sha256', secret).update(text).digest('hex');
+}
+
+const FINGERPRINT_LENGTH = 24;
 
 /** Extensions of programs. A first argument with another extension may be data of the server. */
 const PROGRAM = /\.(?:[cm]?[jt]s|py|rb|sh|jar)$/;
@@ -247,11 +261,11 @@ const FINGERPRINT = /^-[0-9a-f]{32}$/;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * The names of the tools in the newest catalogue of a server with this key that is cached and can be read; `undefined` if there is none. They are good
- * for suggestions only, because the catalogue may be from another configuration or for another client.
+ * The names of the tools in the newest catalogue of a server with this key that is cached and can be read; `undefined` if there is none.
+ * The catalogue may be for any client, and without the `mark` of a configuration from any configuration.
  */
-export function cachedToolNames(folder: string, key: string): readonly string[] | undefined {
-  const newestFirst = catalogueFilesOf(folder, key).sort((a, b) => b.modifiedAt - a.modifiedAt);
+export function cachedToolNames(folder: string, key: string, mark = ''): readonly string[] | undefined {
+  const newestFirst = catalogueFilesOf(folder, key, mark).sort((a, b) => b.modifiedAt - a.modifiedAt);
   const texts = newestFirst.map(({ file }) => {
     const found = readRegularFileSync(file, { maxBytes: MAX_BYTES });
     return found.kind === 'read' ? new TextDecoder().decode(found.bytes) : undefined;
@@ -262,10 +276,14 @@ export function cachedToolNames(folder: string, key: string): readonly string[] 
   return tools.flatMap((tool) => (isRecord(tool) && typeof tool.name === 'string' ? [tool.name] : []));
 }
 
-function catalogueFilesOf(folder: string, key: string): { readonly file: string; readonly modifiedAt: number }[] {
+function catalogueFilesOf(
+  folder: string,
+  key: string,
+  mark: string,
+): { readonly file: string; readonly modifiedAt: number }[] {
   try {
     return readdirSync(folder)
-      .filter((name) => name.startsWith(key) && FINGERPRINT.test(name.slice(key.length)))
+      .filter((name) => name.startsWith(`${key}-${mark}`) && FINGERPRINT.test(name.slice(key.length)))
       .map((name) => join(folder, name))
       .map((file) => ({ file, modifiedAt: statSync(file).mtimeMs }));
   } catch {

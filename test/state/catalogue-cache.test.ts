@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { ServerConfig } from '../../src/config/resolve/config.js';
 import type { ChildSpec } from '../../src/spec/server-spec.js';
 import { CacheFolder } from '../../src/state/cache-folder.js';
-import { CatalogueCache, cachedVerdicts } from '../../src/state/catalogue-cache.js';
+import { CatalogueCache, cachedToolNames, cachedVerdicts, configurationMark } from '../../src/state/catalogue-cache.js';
 import type { ClientProfile } from '../../src/wire/mcp/handshake.js';
 import { folderWith } from '../config/files.js';
 import { load, loadServer } from '../config/loading.js';
@@ -41,8 +41,10 @@ function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue'), 
   return { folder, files, catalogues, ignored };
 }
 
-function own(): { server: ServerConfig; child: ChildSpec } {
-  const server = loadServer(ENTRY);
+const CONFIG = '/home/ada/trunkline.yaml';
+
+function own(): { server: ServerConfig & { configFile: string }; child: ChildSpec } {
+  const server = { ...loadServer(ENTRY), configFile: CONFIG };
   if (server.child === undefined) throw new Error('no child');
   return { server, child: server.child };
 }
@@ -59,6 +61,16 @@ describe('the catalogue of the last run', () => {
       expect(name).toMatch(/^own-[0-9a-f]{32}$/);
       expect(readFileSync(join(folder, name), 'utf8')).not.toContain('canary');
     }
+  });
+
+  it('is told apart from that of a server with the same key in another configuration', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).put(OFFERED);
+    await catalogues.settled();
+    const names = (file: string) => cachedToolNames(folder, 'own', configurationMark(file, 'secret'));
+    expect([names(CONFIG), names('/home/ada/other.yaml')]).toEqual([['x'], undefined]);
+    expect(catalogues.of({ ...server, configFile: '/home/ada/other.yaml' }, child, PROFILE).find()).toBeUndefined();
   });
 
   it('is what it was when it was put, although it is written later', async () => {
@@ -92,7 +104,7 @@ describe('the catalogue of the last run', () => {
     const entryOf = (PART: string, of = catalogues) => {
       const server = config.serverFor('own', { environment: { PART }, folder: '/' });
       if (server?.child === undefined) throw new Error('no child');
-      return of.of(server, server.child, PROFILE);
+      return of.of({ ...server, configFile: CONFIG }, server.child, PROFILE);
     };
     entryOf('one').putMissed();
     await catalogues.settled();

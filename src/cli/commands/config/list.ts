@@ -4,7 +4,8 @@ import { ConfigError } from '../../../config/file/config-error.js';
 import { readConfigText } from '../../../config/file/find-config.js';
 import { type Config, isPerUser, type ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
-import { cachedToolNames } from '../../../state/catalogue-cache.js';
+import { cachedToolNames, configurationMark } from '../../../state/catalogue-cache.js';
+import { readSealSecret } from '../../../state/seal.js';
 import { catalogueFolder } from '../../../state/user-files.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import type { ConfiguredServer } from '../../../web/server/contract.js';
@@ -12,6 +13,7 @@ import { isRecord } from '../../../wire/json/json-value.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
+import { openQuietLog } from '../calls/run-once.js';
 import { describeHub, reachGateway } from '../hub/hub-access.js';
 import { nameOf, type RunningGateway } from '../hub/running.js';
 
@@ -42,7 +44,9 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
   const named = settings.gateway === undefined ? settings.config : gateway?.configFile;
   const config = await readConfig({ ...settings, config: named ?? settings.config });
   const { file } = config;
-  const rows = serversIn(file).map((entry) => listed(entry, config, report));
+  const { secret } = await readSealSecret(openQuietLog(settings).logger);
+  const mark = configurationMark(file, secret);
+  const rows = serversIn(file).map((entry) => listed(entry, config, report, mark));
   if (isJson) {
     const { kind, pid = null, url = null } = gateway ?? {};
     await printJson({ configFile: file, gateway: kind === undefined ? null : { kind, pid, url }, servers: rows });
@@ -72,15 +76,17 @@ async function askGateway(
   }
 }
 
+/** `mark` is the mark of the configuration in the names of cached catalogues. */
 function listed(
   { server, runs, isDisabled }: ConfiguredServer,
   whole: Config,
   report: StatusReport | undefined,
+  mark: string,
 ): ListedServer {
   const own = report?.servers.find((each) => each.server === server);
   const config = whole.servers.find(({ key }) => key === server);
   const isOfUsers = config !== undefined && isPerUser(whole, config);
-  const cached = cachedToolNames(catalogueFolder(), server)?.length;
+  const cached = cachedToolNames(catalogueFolder(), server, mark)?.length;
   const tools = isKnown(own) ? own.tools.exposed.length : cached;
   return {
     server,
