@@ -100,6 +100,16 @@ async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'
       'users have no variables, because `gateway.http.auth.variables` is not set',
       `set it to a folder with the files \`${kind}s/${name}/NAME\`, or leave \`--user\` out`,
     );
+  const { knownUsers } = await import('../serve/users.js');
+  const known = knownUsers(folder, config.gateway.http.auth?.tokens);
+  const namesakes = known.filter((each) => each.name === name);
+  if (namesakes.every((each) => each.kind !== kind)) {
+    const names = known.flatMap((each) => (each.kind === kind ? [each.name] : []));
+    const hint = hintFor(name, names, '`trunkline user list` shows all');
+    const other =
+      kind === 'user' ? 'a machine has this name: add `--machine`' : 'a user has this name: leave `--machine` out';
+    tell(`The ${kind} ${name} is unknown, so without variables; ${namesakes.length > 0 ? other : hint}.`);
+  }
   const { UserVariables } = await import('../../../downstream/users/user-variables.js');
   const variables = new UserVariables({
     ...{ folder, environment: process.env, workingFolder: currentFolder(), now: () => performance.now() },
