@@ -247,8 +247,14 @@ describe('update', () => {
 
   it('reports which tools were added, removed and changed, and locks the new version', async () => {
     const reordered = { inputSchema: { type: 'object' }, name: 'greet' };
+    const gateway = place.start(['--no-hub']);
+    await expect.poll(() => place.run(['restart', 'a'])).toMatchObject({ code: 0, stdout: '' });
     registry.publish('tool', { version: '1.1.0', tools: [reordered, definition('Edits at once'), 'stay'] });
     const { code, stdout, stderr } = await place.run(['update']);
+    // A restart alone keeps the version that the gateway has read.
+    expect((await place.run(['restart', 'a'])).stderr).toContain('It runs version 1.0.0 again, although 1.1.0 is');
+    gateway.process.stdin.end();
+    await gateway.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(USED_WHEN) });
     expect(stdout).toBe(
       [

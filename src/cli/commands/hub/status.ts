@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
@@ -192,11 +193,29 @@ export async function hubStatus({ settings, isJson }: Invocation): Promise<numbe
 
 /** `trunkline restart SERVER`: restarts a server of the running gateway. */
 export async function restartServer({ settings, words: [server = ''], isJson }: Invocation): Promise<number> {
-  return await withGateway(settings, async ({ control }) => {
+  return await withGateway(settings, async ({ control, gateway }) => {
     await control.request('restart', { server });
     const text = `Server "${server}" is being restarted. Its calls in flight fail.`;
     if (isJson) await printJson({ server, restarting: true });
     else note(`${text} \`trunkline status\` shows when it is ready.`);
+    const { servers } = (await control.request('report', { server })) as StatusReport;
+    const used = servers[0]?.packageVersion ?? undefined;
+    const installed = await installedVersion({ ...settings, config: gateway.configFile }, server);
+    if (used !== undefined && installed !== undefined && used !== installed)
+      tell(oldVersionText(gateway, used, installed));
     return EXIT.ok;
   });
+}
+
+/** The version that a server of the configuration would run if a gateway read the file now; `undefined` if it runs no package. */
+async function installedVersion(settings: GlobalOptions, server: string): Promise<string | undefined> {
+  const { readConfig } = await import('../../../app/read-config.js');
+  const config = await readConfig(settings).catch(() => undefined);
+  return config?.servers.find(({ key }) => key === server)?.package?.found?.version;
+}
+
+/** Says that a restart does not take the version of `trunkline update`. */
+export function oldVersionText({ kind, configFile }: RunningGateway, used: string, installed: string): string {
+  const restart = kind === 'hub' ? ', or with `trunkline hub restart`' : ', or when the gateway is restarted';
+  return `It runs version ${used} again, although ${installed} is installed: the gateway takes that when ${configFile} is saved${restart}.`;
 }
