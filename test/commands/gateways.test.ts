@@ -81,7 +81,11 @@ describe('a gateway over HTTP', () => {
     const { tools } = JSON.parse((await run('tools', '--json', '--config', file)).stdout);
     expect(tools.map(({ name }: { name: string }) => name)).toContain('one__echo');
     // A server that the doctor has started is "ready after 100 ms".
-    expect((await run('doctor', '--config', file)).stdout).toContain('server `one`: ready, ');
+    for (const named of [
+      ['--config', file],
+      ['--gateway', origin(running)],
+    ])
+      expect((await run('doctor', ...named)).stdout).toContain('server `one`: ready, ');
     const alone = await run('call', 'one.echo', 'marker=m', '--alone', '--config', file);
     expect(alone.code).toBe(0);
     const hub = async () => JSON.parse((await run('ps', '--json', '--config', file)).stdout).hub;

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import type { HubFacts } from '../../../setup/doctor/hub.js';
@@ -26,15 +27,20 @@ export interface DoctorHub extends HubFacts {
 /** Time limit for answers of the hub. A hub that is starting may need longer, but the doctor does not wait for it. */
 const ANSWER_WITHIN_MS = 2_500;
 
-/** Finds the hub of this configuration, and connects to it if it runs. */
-export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
+/**
+ * Finds the hub of this configuration, and connects to it if it runs. `named` is the value of `--gateway`: only that gateway is
+ * asked about servers and tools.
+ */
+export async function openDoctorHub(configFile: string, named?: string): Promise<DoctorHub> {
+  const settings = { config: configFile, gateway: named, verbosity: 0, logFile: undefined };
   const site = { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
   const { folder, faults } =
     process.env.TRUNKLINE_HUB === 'off' ? { folder: undefined, faults: [] } : inspectHubFolder(site);
-  const tools = async () => await listTools(configFile);
+  const tools = async () => await listTools(settings);
+  const ofAnother = async () => await reportOfAnother(settings);
   const absent: DoctorHub = {
     ...{ folder, faults, state: { kind: 'not running' }, isAlive: async () => false, close: () => {} },
-    ...{ logFile: undefined, servers: async () => await reportOfOther(configFile), tools },
+    ...{ logFile: undefined, servers: ofAnother, tools },
   };
   if (folder === undefined) return absent;
   const control = await reachSoon(folder);
@@ -50,27 +56,23 @@ export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
     ...known,
     state: { kind: 'running', hub },
     logFile: hub.logFile ?? undefined,
-    servers: async () => (hub.hasStarted ? await report() : undefined),
+    servers: named !== undefined ? ofAnother : async () => (hub.hasStarted ? await report() : undefined),
     close: () => control.close(),
   };
 }
 
-/** The reports of a gateway that is no hub, and serves the configuration. */
-async function reportOfOther(configFile: string): ReturnType<DoctorHub['servers']> {
-  const reached = await reachGateway(settingsOf(configFile));
+/** The reports of the named gateway, or of one that is no hub and serves the configuration. */
+async function reportOfAnother(settings: GlobalOptions): ReturnType<DoctorHub['servers']> {
+  const reached = await reachGateway(settings);
   if (typeof reached === 'string') return undefined;
   const { control, gateway } = reached;
   try {
     const { hasStarted } = await describeHub(control);
-    if (gateway.kind === 'hub' || !hasStarted) return undefined;
+    if ((gateway.kind === 'hub' && settings.gateway === undefined) || !hasStarted) return undefined;
     return ((await control.request('report', { withUsage: true })) as StatusReport).servers;
   } finally {
     control.close();
   }
-}
-
-function settingsOf(configFile: string) {
-  return { config: configFile, verbosity: 0, logFile: undefined };
 }
 
 async function reachSoon(folder: string, number?: number): Promise<HubControl | NoControl> {
@@ -87,8 +89,8 @@ async function isAlive(folder: string, number: number): Promise<boolean> {
   return control !== 'not running';
 }
 
-async function listTools(configFile: string): ReturnType<DoctorHub['tools']> {
-  const hub = await openHubClient(settingsOf(configFile));
+async function listTools(settings: GlobalOptions): ReturnType<DoctorHub['tools']> {
+  const hub = await openHubClient(settings);
   if (hub === undefined || typeof hub === 'string') return undefined;
   try {
     const [list, views] = await Promise.all([listAllTools(hub.client), hub.views()]);

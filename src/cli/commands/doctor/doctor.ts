@@ -21,6 +21,7 @@ import type { Invocation } from '../../command.js';
 import { folded, print, printJson, withoutHome } from '../../output.js';
 import { type Look, lookOf, paint, table } from '../../terminal.js';
 import { chooseServers } from '../calls/run-once.js';
+import { findGateway } from '../hub/hub-access.js';
 import { checkMachine, checkStarts, checkTwice, NOT_STARTED } from './doctor-checks.js';
 import { openDoctorHub } from './doctor-hub.js';
 
@@ -48,7 +49,9 @@ export async function findFaults(settings: GlobalOptions): Promise<readonly Repo
   return findings.map((each) => reported(each, clean));
 }
 
-async function find(settings: GlobalOptions, words: readonly string[], options: Partial<DoctorOptions>) {
+async function find(given: GlobalOptions, words: readonly string[], options: Partial<DoctorOptions>) {
+  const named = given.gateway === undefined ? undefined : (await findGateway(given)).choice.chosen;
+  const settings = { ...given, config: named?.configFile ?? given.config };
   const { secrets } = openLog({ ...settings, verbosity: 0, logFile: undefined });
   const machine = thisMachine(options.offline === true);
   const config = await readConfigOrError(settings);
@@ -62,7 +65,7 @@ async function find(settings: GlobalOptions, words: readonly string[], options: 
   ]);
 
   const registrations = findRegistrations(clients.servers, machine);
-  const hub = config instanceof ConfigError ? undefined : await openDoctorHub(config.file);
+  const hub = config instanceof ConfigError ? undefined : await openDoctorHub(config.file, settings.gateway);
   const facts = { settings, machine, config, servers: chosen, clients, registrations, hub };
   const findings: Finding[] = [];
   try {
