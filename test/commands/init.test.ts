@@ -11,6 +11,7 @@ import { until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
 
 const DESKTOP = '.config/Claude/claude_desktop_config.json';
+const FAILING_WRITES = new URL('../fixtures/cli/failing-writes.mjs', import.meta.url);
 const SECRET = 'sk-live-0123456789abcdefghij';
 
 let work: Workplace;
@@ -108,6 +109,8 @@ describe('trunkline init', () => {
     const { servers } = parse(config());
     expect([servers.tool, servers.broken.disabled]).toEqual([{ package: 'tool' }, true]);
     expect(Object.keys(JSON.parse(readFileSync(cursor, 'utf8')).mcpServers).sort()).toEqual(['broken', 'trunkline']);
+    const { stderr: told } = await work.run(['disable', 'broken']);
+    expect([config().includes('tries it again'), told]).toEqual([false, expect.stringContaining('does not try it')]);
   });
 
   it('takes along what a server has written beside its program in the cache of npx', async () => {
@@ -239,15 +242,24 @@ describe('trunkline init', () => {
     const { code, stderr } = await running.finished;
     expect({ code, isRegistering: stderr.includes('Registering') }).toEqual({ code: 143, isRegistering: false });
     expect(readFileSync(cursor, 'utf8')).toBe(text);
-    // Else a client with Trunkline would have the server twice.
-    expect(stderr).toContain('The next `trunkline init` tries these servers, which are disabled until then: mute.');
-    const config = () => readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
-    expect(config()).toContain('disabled: true # trunkline init tries it again: it was ended before');
+    expect(stderr).toContain('Ended before a client was changed.');
+    expect(readdirSync(join(work.folder, '.config/trunkline'))).toEqual([]);
+  });
 
-    const { stderr: told } = await work.run(['disable', 'mute']);
-    expect([config().includes('tries it again'), told]).toEqual([false, expect.stringContaining('does not try it')]);
-    const again = await work.run(['init', '--yes']);
-    expect(again.stderr).toMatch(/\nmute: disabled in .*trunkline\.yaml, so the clients keep/);
+  it('ends before it changes a client where the disk is full, and leaves the configuration as it was', async () => {
+    const text = JSON.stringify({ mcpServers: { tool: { command: 'npx', args: ['-y', 'tool'] } } });
+    const cursor = work.write('.cursor/mcp.json', text);
+    mkdirSync(join(work.folder, '.config/trunkline'));
+    const config = work.write('.config/trunkline/trunkline.yaml', 'servers: { own: { command: node } } # mine\n');
+    const FAILS_BELOW = join(work.folder, 'data');
+    Object.assign(work.env, { NODE_OPTIONS: `--import=${FAILING_WRITES}`, FAILS_BELOW, FAILS_WITH: 'ENOSPC' });
+    const { code, stderr } = await work.run(['init', '--yes']);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/: the disk is full \(ENOSPC\); .*\nEnded before a /)]);
+    expect(stderr).not.toContain('Starting every server');
+    expect([cursor, config].map((file) => readFileSync(file, 'utf8'))).toEqual([
+      text,
+      'servers: { own: { command: node } } # mine\n',
+    ]);
   });
 
   it('says how to go on where there is neither a server nor a configuration', async () => {

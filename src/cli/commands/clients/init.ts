@@ -1,6 +1,8 @@
+import { rmSync } from 'node:fs';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { disabledByInit, editConfig, entriesIn, openConfig, saveConfig } from '../../../config/edit/edit-config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import type { InstallFault } from '../../../servers/packages/package-installer.js';
 import { confinement } from '../../../servers/sandbox/availability.js';
 import { isInstalled, thisSystem } from '../../../setup/clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../setup/clients/files/client-table.js';
@@ -13,7 +15,7 @@ import { printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
 import { isHubOn } from '../hub/hub-access.js';
-import { install } from '../packages/install.js';
+import { install, isOfDisk } from '../packages/install.js';
 import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, tellOpened, toJson, writeImport } from './import.js';
 import { carryFromNpx, describeTwoFiles, twoFiles, useNewer } from './kept-files.js';
@@ -74,30 +76,31 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   const configured = { ...settings, config: target.config.file };
   const ofAdded = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   const enabled = [...ofAdded, ...retried];
-  /** After a signal, a client with Trunkline would have each of these servers twice. */
-  const putOff = async (code: number) => {
-    if (enabled.length === 0) return code;
-    const reasons = new Map(enabled.map((key) => [key, 'it was ended before it had tried the server']));
-    await withChangeLock(() => disableBroken(prepared, { broken: enabled, reasons }));
-    tell(
-      `Ended. The next \`trunkline init\` tries these servers, which are disabled until then: ${enabled.join(', ')}.`,
-    );
+  const endEarly = async (code: number) => {
+    await withChangeLock(() => takeBack(prepared, enabled));
+    tell('Ended before a client was changed. `trunkline init` begins again.');
     return code;
   };
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
   // Starting a server whose package failed installs it again, and reports the failure.
-  const step = { ...report.step('install'), reportsFaults: false };
+  const faults: InstallFault[] = [];
+  const step = { ...report.step('install'), onFault: (fault: InstallFault) => void faults.push(fault) };
   const installed =
     enabled.length > 0 ? await install({ settings: configured, words: enabled, isJson }, step) : EXIT.ok;
   // A signal ends the step that runs; nothing may follow it.
-  if (isInterrupted(installed)) return await putOff(installed);
+  if (isInterrupted(installed)) return await endEarly(installed);
+  const onDisk = faults.find(isOfDisk);
+  if (onDisk !== undefined) {
+    tell(`trunkline: ${onDisk.message}`);
+    return await endEarly(EXIT.failed);
+  }
   // Before the servers run, because they would begin with files of their own.
   for (const line of await carryFromNpx(configured, plan)) tell(line);
   for (const each of two) useNewer(each);
   tell('\nStarting every server once:');
   const tried = await tryServers(configured, [], report.step('check'));
   const { exitCode, sound, open, broken } = tried;
-  if (isInterrupted(exitCode)) return await putOff(exitCode);
+  if (isInterrupted(exitCode)) return await endEarly(exitCode);
   const loggedIn = await offerLogins(configured, open, questions);
   const written = await withChangeLock(() => disableBroken(prepared, tried));
   const taken = plan.filter((each) => isTaken(each, clients, [...sound, ...loggedIn])).map(({ found }) => found);
@@ -167,7 +170,28 @@ function disableBroken(prepared: Retrying, { broken, reasons }: Tried): Prepared
   return { ...prepared, plan, edited };
 }
 
-type Tried = Pick<Awaited<ReturnType<typeof tryServers>>, 'broken' | 'reasons'>;
+/**
+ * Makes the configuration what it was before the import. Where that is impossible, because another command has changed it or it had no
+ * servers, the servers are disabled, or else a client with Trunkline would have them twice.
+ */
+function takeBack(prepared: Retrying, enabled: readonly string[]): void {
+  const { file, text } = prepared.target.config;
+  const now = openConfig(file);
+  if (enabled.length === 0) return;
+  const isOurs = now.text === prepared.edited;
+  if (isOurs && text === undefined) rmSync(file);
+  else if (isOurs && Object.keys(entriesIn(text ?? '')).length > 0) saveConfig(now, text ?? '');
+  else {
+    const reasons = new Map(enabled.map((key) => [key, 'it was ended before it had tried the server']));
+    disableBroken(prepared, { broken: enabled, reasons });
+  }
+}
+
+interface Tried {
+  readonly broken: readonly string[];
+  /** By key. */
+  readonly reasons: ReadonlyMap<string, string>;
+}
 
 const MAX_REASON = 160;
 

@@ -10,12 +10,15 @@ import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
 import { allSettled, type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 
 /**
- * `trunkline install`: installs missing packages and reports the result for each server. With `reportsFaults`, each failure
- * is reported on stderr with the output of npm. The table always shows which packages failed.
+ * `trunkline install`: installs missing packages and reports the result for each server. `onFault` gets each failure, and reports it on
+ * stderr by default. The table always shows which packages failed.
  */
 export async function install(
   { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
-  { emit = printJson as EmitJson, reportsFaults = true } = {},
+  {
+    emit = printJson as EmitJson,
+    onFault = reportInstallFault as (fault: InstallFault, work: PackageWork) => void,
+  } = {},
 ): Promise<number> {
   return await workOnPackages(
     settings,
@@ -25,7 +28,7 @@ export async function install(
       if (isJson) await emit({ servers: results.map(toFacts) });
       else await say(describe(results).trimEnd());
       const faults = results.flatMap(({ fault }) => fault ?? []);
-      if (reportsFaults) for (const fault of faults) reportInstallFault(fault, work);
+      for (const fault of faults) onFault(fault, work);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },
   );
@@ -40,6 +43,11 @@ export function reportInstallFault({ message, lines }: InstallFault, { log }: Pi
 }
 
 const MAX_ERROR_LINES = 8;
+
+/** Whether nothing can be written, so that no other package can be installed either. */
+export function isOfDisk({ message, lines }: InstallFault): boolean {
+  return [message, ...lines].some((line) => /\b(?:ENOSPC|EDQUOT|EROFS)\b/.test(line));
+}
 
 interface Result {
   readonly server: PackagedServer;
