@@ -213,7 +213,36 @@ describe('the guardian process', () => {
     },
   );
 
-  it('is a Node that calls taskkill where there is no shell', async () => {
+  it('ends on Windows what a leader has left that has ended, by its parent and its start time', async () => {
+    const [left, later, foreign] = [
+      spawnFixture('ignore-eof.mjs'),
+      spawnFixture('ignore-eof.mjs'),
+      spawnFixture('ignore-eof.mjs'),
+    ];
+    await Promise.all([left, later, foreign].map(({ says }) => says('up')));
+    const [begun, leader] = [Date.now(), 4_000_001];
+    // As PowerShell lists them: the leader has ended, and has started two processes. An earlier one with its pid has started the third.
+    const rows = [
+      [left.child.pid, leader, begun + 1],
+      [later.child.pid, left.child.pid, begun + 2],
+      [foreign.child.pid, leader, begun - 60_000],
+    ];
+    const script = `for (const row of ${JSON.stringify(rows)}) try { process.kill(row[0], 0); console.log(...row, 'x'); } catch {}`;
+    const guardian = startGuardianWith(
+      'powershell.exe',
+      `#!${process.execPath}\n${script}\n`,
+      guardianProgram('win32'),
+    );
+    guardian.stdin?.end(`+${leader}@${begun}\n`);
+    expect((await Promise.all([left.child.exit, later.child.exit])).map(({ signal }) => signal)).toEqual([
+      'SIGKILL',
+      'SIGKILL',
+    ]);
+    await until('the guardian process is gone', () => guardian.exitCode === 0);
+    expect(foreign.live()).toHaveLength(1);
+  });
+
+  it('is a Node that calls taskkill on Windows where the processes cannot be listed', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-taskkill-'));
     try {
       const log = join(folder, 'log');

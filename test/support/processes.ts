@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { LISTING, parseListing } from '../../src/host/process/windows.js';
 
 /** Real time, for tests with real processes. */
 export { systemClock as realClock } from '../../src/host/observe/system-clock.js';
@@ -26,6 +27,11 @@ export interface ProcessEntry {
 /** All running processes. Linux reports them in `/proc`, which costs a third of starting `ps`. */
 function runningProcesses(): ProcessEntry[] {
   if (process.platform === 'linux') return readdirSync('/proc').flatMap(readProcess);
+  if (process.platform === 'win32') {
+    const text = execFileSync(LISTING.command, LISTING.args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    // Windows has no groups: each process counts as one.
+    return parseListing(text).map(({ pid, ppid, words }) => ({ pid, parent: ppid, pgid: pid, args: words.join(' ') }));
+  }
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,ppid=,pgid=,args='], { encoding: 'utf8' });
   return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(
     ([, , pid, parent, pgid, args = '']) => {
@@ -102,7 +108,7 @@ export async function endRun(folder: string): Promise<void> {
 export function killGroups(pgids: readonly (number | undefined)[]): void {
   for (const pgid of pgids) {
     try {
-      if (pgid !== undefined) process.kill(-pgid, 'SIGKILL');
+      if (pgid !== undefined) process.kill(process.platform === 'win32' ? pgid : -pgid, 'SIGKILL');
     } catch {
       // It is gone, as it should be.
     }

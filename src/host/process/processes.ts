@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { errorCode } from '../errors/error-text.js';
+import { windowsProcesses } from './windows.js';
 
 /** Distinguishes a process from a later one with the same pid. */
 interface ProcessIdentity {
@@ -11,12 +12,12 @@ interface ProcessIdentity {
 }
 
 /**
- * Identifies the process with this pid; undefined when there is none, and always on Windows.
+ * Identifies the process with this pid; undefined when there is none.
  *
- * On Linux /proc is read synchronously. Other systems use `ps`, which is untested.
+ * On Linux /proc is read synchronously. Windows uses PowerShell, other systems `ps`, which is untested.
  */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
-  if (process.platform === 'win32') return undefined;
+  if (process.platform === 'win32') return await windowsProcesses.identify(pid);
   if (process.platform !== 'linux') return await identifyByPs(pid);
   const fields = statFields(String(pid));
   const [state] = fields;
@@ -95,12 +96,12 @@ export interface CommandLine {
 }
 
 /**
- * The processes of this user that run now; `undefined` on Windows. Rejects if the list cannot be read.
+ * The processes of this user that run now. Rejects if the list cannot be read.
  *
- * On Linux /proc is read. Other systems are asked with one `ps`, which is untested.
+ * On Linux /proc is read. Windows is asked with PowerShell, other systems with one `ps`, which is untested.
  */
-export async function readCommandLines(): Promise<readonly CommandLine[] | undefined> {
-  if (process.platform === 'win32') return undefined;
+export async function readCommandLines(): Promise<readonly CommandLine[]> {
+  if (process.platform === 'win32') return (await windowsProcesses.list()).filter(({ words }) => words.length > 0);
   return process.platform === 'linux'
     ? listPids().flatMap(readProc)
     : parseCommandLines(await runPs('-x', '-ww', '-o', 'pid=,ppid=,command='));

@@ -3,6 +3,7 @@ import { errorCode } from '../../host/errors/error-text.js';
 import { listPids, statFields } from '../../host/process/processes.js';
 import type { StopLadder } from '../../spec/launch.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import { processTrees } from './process-trees.js';
 import type { SpawnedChild } from './spawn-child.js';
 
 export interface GroupEnd {
@@ -90,6 +91,8 @@ class GroupEnding extends Ending {
   }
 
   async #run(): Promise<GroupEnd> {
+    // A tree that nobody has listed would lose what its processes have started when they end.
+    if (processTrees?.has(this.#child.pid)) await processTrees.below(this.#child.pid ?? 0).catch(() => {});
     this.#child.stdin.end();
     void this.#child.exit.then(() => {
       this.#leaderExited = true;
@@ -160,11 +163,10 @@ type GroupSignal = 'SIGTERM' | 'SIGKILL';
  * Sends a signal to every process of a group; does nothing when the group has ended.
  *
  * Windows has neither process groups nor signals for console programs: both signals end the process tree of the leader.
- * The code for Windows is untested.
  */
 export function signalGroup(pgid: number, signal: GroupSignal): void {
   if (process.platform === 'win32') {
-    void endProcessTree(pgid);
+    void endTree(pgid);
     return;
   }
   try {
@@ -174,7 +176,17 @@ export function signalGroup(pgid: number, signal: GroupSignal): void {
   }
 }
 
-async function endProcessTree(pid: number): Promise<void> {
+async function endTree(pid: number): Promise<void> {
+  const members = await processTrees?.below(pid).catch(() => []);
+  for (const member of members ?? []) {
+    try {
+      process.kill(member.pid, 'SIGKILL');
+    } catch {
+      // It has ended, or belongs to another user.
+    }
+  }
+  if (members !== undefined && members.length > 0) return;
+  // The tree is not followed, or the processes cannot be listed.
   const { execa } = await import('execa');
   await execa('taskkill', ['/PID', String(pid), '/T', '/F'], { reject: false, stdio: 'ignore' });
 }
@@ -183,7 +195,7 @@ async function endProcessTree(pid: number): Promise<void> {
  * Whether a group has processes that still run. Zombies do not count, because in a container whose first process does
  * not reap orphans they stay forever.
  *
- * On Windows only the leader is checked. That path is untested.
+ * On Windows only the leader is checked: what it has started is found as its family.
  */
 export function isGroupAlive(pgid: number): boolean {
   try {

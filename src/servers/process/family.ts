@@ -5,6 +5,7 @@ import type { RunProcess } from '../../host/process/run-file.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Ending } from './end-group.js';
 import { FAMILY_PREFIX } from './environment.js';
+import { type ProcessTrees, processTrees } from './process-trees.js';
 
 export interface FamilyEnd {
   /** The processes that got a signal to end. */
@@ -144,8 +145,14 @@ async function searchForAll(): Promise<void> {
 }
 
 async function search(families: Families): Promise<void> {
-  if (process.platform === 'linux') await searchProc(families);
+  if (processTrees !== undefined) await searchTrees(families, processTrees);
+  else if (process.platform === 'linux') await searchProc(families);
   else if (process.platform === 'darwin') await searchByPs(families);
+}
+
+async function searchTrees(families: Families, trees: ProcessTrees): Promise<void> {
+  for (const [mark, members] of families)
+    for (const { pid, startedAtMs } of await trees.family(mark)) members.push({ pid, startTime: String(startedAtMs) });
 }
 
 /** Processes that are read in one turn of the event loop. */

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { growTree, LISTING, LISTING_MS, parseListing } from '../../host/process/windows.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { FAMILY_PREFIX } from './environment.js';
 
@@ -6,6 +7,8 @@ import { FAMILY_PREFIX } from './environment.js';
 export interface GuardianProgram {
   readonly command: string;
   readonly args: readonly string[];
+  /** Whether it wants the time with each group. */
+  readonly isTimed?: true;
 }
 
 interface GuardianOptions {
@@ -33,7 +36,8 @@ const FAREWELL_MS = 300;
 export class Guardian {
   readonly #options: GuardianOptions;
   readonly #program: GuardianProgram;
-  readonly #groups = new Set<number>();
+  /** The groups, as the guardian process is told of them. */
+  readonly #groups = new Map<number, string>();
   readonly #marks = new Set<string>();
   #process: ChildProcess | undefined;
   #startedAt = 0;
@@ -70,8 +74,9 @@ export class Guardian {
 
   /** Must be called as soon as the group exists. */
   add(pgid: number): void {
-    this.#groups.add(pgid);
-    this.#tell(`+${pgid}\n`);
+    const line = this.#program.isTimed ? `+${pgid}@${Date.now()}` : `+${pgid}`;
+    this.#groups.set(pgid, line);
+    this.#tell(`${line}\n`);
     this.#ensure();
   }
 
@@ -136,7 +141,7 @@ export class Guardian {
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
     // Known marks and groups are arguments, because the pipe would lose them if the gateway were killed right after this spawn.
-    const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...[...this.#groups].map((pgid) => `+${pgid}`)];
+    const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...this.#groups.values()];
     return spawn(command, [...args, ...known], {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.
       env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
@@ -166,7 +171,8 @@ export class Guardian {
 /** The program for a platform, as in `process.platform`. Groups and marks are added after its last argument, the pid. */
 export function guardianProgram(platform: string): GuardianProgram {
   const owner = ['trunkline-guardian', String(process.pid)];
-  if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };
+  if (platform === 'win32')
+    return { command: process.execPath, args: ['-e', windowsGuardian(), ...owner], isTimed: true };
   const shell = platform === 'android' ? '/system/bin/sh' : '/bin/sh';
   return { command: shell, args: ['-c', posixGuardian(platform), ...owner] };
 }
@@ -330,23 +336,66 @@ describe() {
 `;
 
 /**
- * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. Windows has no signal for
- * this, so a console program can only be asked to end by closing the program's stdin. Untested on Windows.
+ * The guardian on Windows: a second Node process, which follows the trees of processes below the leaders. It lists the processes while
+ * they live, first soon after each start and then less often, because the system ends the leader with the gateway: a program behind
+ * `cmd.exe` has no parent then. A leader comes as `+pid@time`, with the time in milliseconds since 1970. Windows has no signal that asks a
+ * console program to end, so all are ended at once. If the processes cannot be listed, `taskkill` ends what still has its leader.
  */
-const WINDOWS_GUARDIAN = `
-const pids = new Set();
+const windowsGuardian = () => `
+const { spawn } = require('node:child_process');
+const parseListing = ${parseListing};
+const growTree = ${growTree};
+const listing = ${JSON.stringify({ ...LISTING, timeout: LISTING_MS })};
+const pauses = ${JSON.stringify(LOOK_AFTER_MS)};
 for (const signal of ['SIGINT', 'SIGBREAK', 'SIGHUP', 'SIGTERM']) process.on(signal, () => {});
+const trees = new Map();
+let looks = 0;
+let timer;
+const list = () => new Promise((resolve) => {
+  let text = '';
+  const child = spawn(listing.command, listing.args, { stdio: ['ignore', 'pipe', 'ignore'], windowsHide: true, timeout: listing.timeout });
+  child.on('error', () => resolve(undefined));
+  child.stdout?.setEncoding('utf8').on('data', (part) => (text += part));
+  child.on('close', (code) => resolve(code === 0 ? parseListing(text) : undefined));
+});
+const look = async () => {
+  const processes = await list();
+  const now = Date.now();
+  return [...trees.values()].map((tree) => (processes === undefined ? undefined : growTree(tree, processes, now)));
+};
+const plan = () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => look().then(plan), pauses[Math.min(looks++, pauses.length - 1)]);
+  timer.unref();
+};
 const note = (line) => {
-  const [, sign, pid] = /^([+-])([1-9][0-9]*)$/.exec(line) ?? [];
-  if (sign === '+') pids.add(pid);
-  else pids.delete(pid);
+  const [, sign, pid, time] = /^([+-])([1-9][0-9]*)(?:@([0-9]+))?$/.exec(line) ?? [];
+  if (sign === '-') trees.delete(pid);
+  if (sign !== '+') return;
+  trees.set(pid, [{ pid: Number(pid), seenAtMs: Number(time ?? Date.now()) }]);
+  looks = 0;
+  plan();
+};
+const end = async () => {
+  clearTimeout(timer);
+  for (let round = 0; round < 5 && trees.size > 0; round += 1) {
+    const found = await look();
+    if (found.includes(undefined)) {
+      for (const pid of trees.keys()) spawn('taskkill', ['/PID', pid, '/T', '/F'], { stdio: 'ignore', windowsHide: true }).on('error', () => {});
+      return;
+    }
+    const pids = found.flat().map(({ pid }) => pid);
+    if (pids.length === 0) return;
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {}
+    }
+  }
 };
 process.argv.slice(3).forEach(note);
-require('node:readline')
-  .createInterface({ input: process.stdin })
-  .on('line', note)
-  .on('close', () => {
-    const options = { stdio: 'ignore', windowsHide: true };
-    for (const pid of pids) require('node:child_process').spawn('taskkill', ['/PID', pid, '/T', '/F'], options);
-  });
+require('node:readline').createInterface({ input: process.stdin }).on('line', note).on('close', end);
 `;
+
+/** Pauses before the guardian on Windows lists the processes, in milliseconds, from the last start of a server. */
+const LOOK_AFTER_MS = [2_000, 10_000, 60_000, 300_000];

@@ -6,6 +6,7 @@ import { endGroup } from './end-group.js';
 import { familyVariable } from './environment.js';
 import { endFamily, findFamily } from './family.js';
 import { Guardian } from './guardian.js';
+import { processTrees } from './process-trees.js';
 import { closedStreams } from './spawn-child.js';
 
 /** Registers the process groups and families that must not outlive the gateway. */
@@ -74,7 +75,10 @@ export class OrphanGuard implements GroupGuard {
 
   add(pgid: number, mark?: string): void {
     this.#groups.add(pgid);
-    if (mark !== undefined) this.#groupsOfMarks.set(mark, pgid);
+    if (mark !== undefined) {
+      this.#groupsOfMarks.set(mark, pgid);
+      processTrees?.follow(mark, pgid);
+    }
     this.#guardian.add(pgid);
     void identify(pgid).then(
       (leader) => {
@@ -86,16 +90,20 @@ export class OrphanGuard implements GroupGuard {
   }
 
   remove(pgid: number): void {
-    this.#guardian.remove(pgid);
     const hasFamily = [...this.#groupsOfMarks.values()].includes(pgid);
+    // A guardian that follows trees finds the family by its leader, not by the mark.
+    if (!hasFamily || processTrees === undefined) this.#guardian.remove(pgid);
     if (!hasFamily) this.#forget(pgid);
   }
 
   release(mark: string): void {
     this.#guardian.removeFamily(mark);
+    processTrees?.forget(mark);
     const pgid = this.#groupsOfMarks.get(mark);
     this.#groupsOfMarks.delete(mark);
-    if (pgid !== undefined) this.#forget(pgid);
+    if (pgid === undefined) return;
+    if (processTrees !== undefined) this.#guardian.remove(pgid);
+    this.#forget(pgid);
   }
 
   #forget(pgid: number): void {
@@ -128,6 +136,8 @@ export class OrphanGuard implements GroupGuard {
     const leaders = await Promise.all(groups.map(async (leader) => ((await exists(leader)) ? [leader.pid] : [])));
     const pgids = leaders.flat();
     const marks = groups.flatMap(({ mark }) => mark ?? []);
+    for (const { mark, pid, startTime } of groups)
+      if (mark !== undefined) processTrees?.follow(mark, pid, Number(startTime));
     const families = await Promise.all(marks.map((mark) => findFamily(mark)));
     const pids = families.flat().map(({ pid }) => pid);
     if (pgids.length + pids.length > 0) {

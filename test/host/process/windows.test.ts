@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { growTree, parseListing, type TreeMember, WindowsProcesses } from '../../../src/host/process/windows.js';
+
+describe('the list of processes that PowerShell prints', () => {
+  it('has the words of each command line, and none for a process of another user', () => {
+    const text = '4 0 1700000000000 \r\n812 4 1700000000123 "C:\\Program Files\\nodejs\\node.exe"  server.mjs\r\n\r\n';
+    expect(parseListing(text)).toEqual([
+      { pid: 4, ppid: 0, startedAtMs: 1_700_000_000_000, words: [] },
+      {
+        pid: 812,
+        ppid: 4,
+        startedAtMs: 1_700_000_000_123,
+        words: ['"C:\\Program', 'Files\\nodejs\\node.exe"', 'server.mjs'],
+      },
+    ]);
+  });
+});
+
+/** Rows of `pid ppid start`. */
+const listed = (...rows: string[]) => parseListing(rows.join('\n'));
+
+describe('a tree of processes', () => {
+  it.each([
+    ['has the leader and those below it', ['10 1 500', '11 10 600', '12 11 700'], [10, 11, 12]],
+    ['has those whose parent has ended', ['11 10 600', '12 11 700'], [11, 12]],
+    [
+      'leaves out those that an earlier process with the pid of the leader has started',
+      ['10 1 990', '11 10 600'],
+      [10],
+    ],
+    [
+      'leaves out a later process with the pid of the leader, and what that has started',
+      ['10 1 5000', '11 10 6000'],
+      [],
+    ],
+    ['leaves out all others', ['10 1 990', '20 1 991', '21 20 992'], [10]],
+  ])('%s', (_, rows, pids) => {
+    const seenAtMs = rows.some((row) => row.endsWith('990')) ? 1_000 : 510;
+    const tree: TreeMember[] = [{ pid: 10, seenAtMs }];
+    expect(growTree(tree, listed(...rows), 9_000).map(({ pid }) => pid)).toEqual(pids);
+  });
+
+  it('keeps what a process in its middle has started when that process has ended, and nothing that ended', () => {
+    const tree: TreeMember[] = [{ pid: 10, seenAtMs: 500 }];
+    growTree(tree, listed('10 1 500', '11 10 600'), 1_000);
+    expect(growTree(tree, listed('10 1 500', '12 11 700'), 2_000).map(({ pid }) => pid)).toEqual([10, 12]);
+    expect(growTree(tree, listed('12 11 700', '13 11 3000'), 4_000).map(({ pid }) => pid)).toEqual([12]);
+    expect(tree).toEqual([{ pid: 12, seenAtMs: 700, startedAtMs: 700 }]);
+  });
+});
+
+describe('the identity of a process of Windows', () => {
+  function system(...answers: string[]) {
+    const world = { asked: 0, now: 0, taken: new Set([10, 11]) };
+    const ask = async () => {
+      world.asked += 1;
+      return answers[world.asked - 1] ?? answers.at(-1) ?? '';
+    };
+    const processes = new WindowsProcesses({ ask, isTaken: (pid) => world.taken.has(pid), now: () => world.now });
+    return { world, processes };
+  }
+
+  it('is asked for once, and then kept for ten seconds', async () => {
+    const { world, processes } = system('10 1 500', '10 1 500');
+    for (world.now = 0; world.now < 10_000; world.now += 1_000)
+      expect(await processes.identify(10)).toEqual({ startTime: '500', isZombie: false });
+    expect(world.asked).toBe(1);
+    await processes.identify(10);
+    expect(world.asked).toBe(2);
+  });
+
+  it('is none at once, without asking, when no process has the pid', async () => {
+    const { world, processes } = system('10 1 500', '10 1 900');
+    await processes.identify(10);
+    world.taken.delete(10);
+    expect(await processes.identify(10)).toBeUndefined();
+    expect(world.asked).toBe(1);
+    world.taken.add(10);
+    expect(await processes.identify(10)).toEqual({ startTime: '900', isZombie: false });
+  });
+
+  it('is found for several processes with one list, which was begun after they were asked for', async () => {
+    const { world, processes } = system('10 1 500\n11 1 600', '10 1 500\n11 1 700');
+    const both = await Promise.all([processes.identify(10), processes.identify(11)]);
+    expect(both.map((each) => each?.startTime)).toEqual(['500', '600']);
+    expect(world.asked).toBe(1);
+  });
+
+  it('is unknown if PowerShell fails, and asked for again later', async () => {
+    let isFailing = true;
+    const failing = new WindowsProcesses({
+      ask: async () => (isFailing ? Promise.reject(new Error('no PowerShell')) : '10 1 500'),
+      isTaken: () => true,
+      now: () => 0,
+    });
+    await expect(failing.identify(10)).rejects.toThrow('no PowerShell');
+    isFailing = false;
+    expect(await failing.identify(10)).toMatchObject({ startTime: '500' });
+  });
+});
