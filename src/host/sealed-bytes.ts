@@ -1,6 +1,9 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Keys of one purpose, of 32 bytes. The first one seals, and all of them open, so that a key can be replaced while it is used. */
+/**
+ * Keys of one purpose, of 32 bytes. The first one seals and signs, and all of them open and verify, so that a key can be replaced
+ * while it is used.
+ */
 export type Keys = readonly [Uint8Array, ...Uint8Array[]];
 
 const CIPHER = 'aes-256-gcm';
@@ -34,4 +37,22 @@ export function openBytes(keys: Keys, sealed: Uint8Array, bound: Uint8Array): Bu
     }
   }
   return undefined;
+}
+
+/** Signs a value of JSON with the first key (HMAC-SHA-256). Returns the first `length` characters of the signature in Base64url. */
+export function sign(keys: Keys, value: unknown, length?: number): string {
+  return signatureOf(keys[0], value).slice(0, length);
+}
+
+/** Whether one of the keys has signed the value so. The time does not depend on the position of the first difference. */
+export function isSigned(keys: Keys, signature: string, value: unknown, length?: number): boolean {
+  const given = Buffer.from(signature);
+  return keys.some((key) => {
+    const own = Buffer.from(signatureOf(key, value).slice(0, length));
+    return own.length === given.length && timingSafeEqual(own, given);
+  });
+}
+
+function signatureOf(key: Uint8Array, value: unknown): string {
+  return createHmac('sha256', key).update(JSON.stringify(value)).digest('base64url');
 }

@@ -3,6 +3,7 @@ import type { GatewayOptions } from '../gateway/gateway.js';
 import { UsageError } from '../host/errors/usage-error.js';
 import { readRegularFile, secretRules } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
+import type { Keys } from '../host/sealed-bytes.js';
 import type { Hmac } from '../wire/mcp/task-id.js';
 import { newToken, readToken, storeToken } from './token-file.js';
 import { sealFile } from './user-files.js';
@@ -92,9 +93,6 @@ interface SealsOptions extends SealOptions {
   /** The keys that several gateways share. */
   readonly sharedKeys?: SharedKeys | undefined;
 }
-
-/** Keys of one purpose. The first one seals, and all of them open. */
-type Keys = readonly [Uint8Array, ...Uint8Array[]];
 
 /** The seals of a gateway. Gateways with the same shared key accept each other's seals. */
 interface Seals extends Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal' | 'instance'> {

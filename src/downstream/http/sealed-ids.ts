@@ -1,7 +1,6 @@
-import { createHmac, randomBytes } from 'node:crypto';
-import { type Keys, openBytes, sealBytes } from '../../host/sealed-bytes.js';
+import { randomBytes } from 'node:crypto';
+import { isSigned, type Keys, openBytes, sealBytes, sign } from '../../host/sealed-bytes.js';
 import type { LostRequest } from '../../wire/mcp/lost-request.js';
-import { isSameSeal } from '../../wire/mcp/task-id.js';
 import type { Caller } from './http-client.js';
 
 export interface SealedIdsOptions {
@@ -98,16 +97,15 @@ export class SealedIds {
     const text = Buffer.from(JSON.stringify(requests)).toString('base64url');
     if (requests.length === 0 || text.length > MAX_REQUESTS) return instance;
     const end = `${instance}.${text}`;
-    return `${end}.${macOf(session, stream, end, eventKeys[0])}`;
+    return `${end}.${sign(eventKeys, [session, stream, end], MAC_LENGTH)}`;
   }
 
   /** Returns the requests in the id of an event of this session; `undefined` if there are none. */
   openStream(session: string, eventId: string): readonly LostRequest[] | undefined {
     const [, stream, , instance, text, mac] = EVENT_ID.exec(eventId) ?? [];
     if (stream === undefined || text === undefined || mac === undefined) return undefined;
-    const isOurs = this.#options.eventKeys.some((key) =>
-      isSameSeal(mac, macOf(session, Number(stream), `${instance}.${text}`, key)),
-    );
+    const signed = [session, Number(stream), `${instance}.${text}`];
+    const isOurs = isSigned(this.#options.eventKeys, mac, signed, MAC_LENGTH);
     return isOurs ? (JSON.parse(Buffer.from(text, 'base64url').toString()) as LostRequest[]) : undefined;
   }
 }
@@ -125,9 +123,4 @@ export function parseEventId(text: string): EventId | undefined {
 /** Joins the parts unambiguously, whatever characters they contain. */
 function boundTo(head: string, { principal, endpoint }: SessionOwner): Buffer {
   return Buffer.from(JSON.stringify([head, principal, endpoint ?? null]));
-}
-
-function macOf(session: string, stream: number, end: string, key: Uint8Array): string {
-  const mac = createHmac('sha256', key).update(JSON.stringify([session, stream, end]));
-  return mac.digest('base64url').slice(0, MAC_LENGTH);
 }

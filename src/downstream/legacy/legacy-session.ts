@@ -12,7 +12,6 @@ import {
   type Answer,
   errorMessage,
   NULL_ID,
-  notificationMessage,
   RPC_CODES,
   RpcError,
   resultMessage,
@@ -29,6 +28,7 @@ import {
 } from '../../wire/mcp/envelope.js';
 import type { ClientProfile } from '../../wire/mcp/handshake.js';
 import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../wire/mcp/methods.js';
+import { cancellation } from '../../wire/mcp/relayed-request.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../wire/mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
@@ -324,7 +324,9 @@ export class OutgoingServerRequests {
     }
     const id = this.#pending.add(input);
     send(request.message(this.#numbers.write(id), edits));
-    return (notification, cancelEdits) => this.#withdraw(id, send, notification, cancelEdits);
+    return (notice, cancelEdits) => {
+      if (this.#pending.abandon(id) !== undefined) send(cancellation(id, this.#numbers, notice, cancelEdits));
+    };
   }
 
   /** Passes the client's response on. Drops a response without a pending request. */
@@ -346,18 +348,6 @@ export class OutgoingServerRequests {
   close(): void {
     for (const input of this.#pending.drain()) {
       input.fail(new RpcError(RPC_CODES.internalError, 'The client has left'));
-    }
-  }
-
-  #withdraw(id: number, send: Send, notification?: NotificationEnvelope, edits: readonly Edit[] = []): void {
-    const input = this.#pending.abandon(id);
-    if (input === undefined) return;
-    const requestId = notification?.tokens.requestId;
-    if (notification === undefined || requestId === undefined) {
-      send(notificationMessage(METHODS.cancelled, { requestId: id }));
-    } else {
-      const own: Edit = { span: requestId, ...this.#numbers.write(id) };
-      send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] });
     }
   }
 }

@@ -1,10 +1,9 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../downstream/http/http-client.js';
 import type { ClientAddress } from '../../downstream/http/listener.js';
-import type { Keys } from '../../host/sealed-bytes.js';
+import { isSigned, type Keys, sign } from '../../host/sealed-bytes.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
-import { isSameSeal } from '../../wire/mcp/task-id.js';
 
 /** Header with the facts about a request between gateways, and its signature. */
 export const SIGNATURE_HEADER = 'trunkline-hop';
@@ -67,7 +66,7 @@ export class RequestSigner {
     this.#numbers.set(to, seq);
     const signed: Signed = { ...facts, from: this.#from, to, seq, body: digestOf(body) };
     const text = Buffer.from(JSON.stringify(signed)).toString('base64url');
-    const mac = macOf(this.#keys[0], [text, method, path, Object.entries(headers).sort(byName)]);
+    const mac = sign(this.#keys, [text, method, path, Object.entries(headers).sort(byName)]);
     return { ...headers, [SIGNATURE_HEADER]: `${text}.${mac}` };
   }
 
@@ -77,8 +76,7 @@ export class RequestSigner {
     { headers }: Pick<IncomingMessage, 'headers'>,
     body = '',
   ): boolean {
-    const proof = String(headers[SIGNATURE_HEADER]);
-    return this.#keys.some((key) => isSameSeal(proof, proofOf(key, request[SIGNATURE_HEADER], body)));
+    return isSigned(this.#keys, String(headers[SIGNATURE_HEADER]), answerTo(request[SIGNATURE_HEADER], body));
   }
 }
 
@@ -104,7 +102,7 @@ export class RequestVerifier {
     const [, text, mac] = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(String(headers[SIGNATURE_HEADER])) ?? [];
     if (text === undefined || mac === undefined) return undefined;
     const content = [text, method, url, pairsOf(rawHeaders).sort(byName)];
-    if (!this.#keys.some((key) => isSameSeal(mac, macOf(key, content)))) return undefined;
+    if (!isSigned(this.#keys, mac, content)) return undefined;
     const signed = parseJson(Buffer.from(text, 'base64url').toString());
     if (!isRecord(signed)) return undefined;
     const request = signed as unknown as Signed;
@@ -115,7 +113,7 @@ export class RequestVerifier {
 
   /** Returns the proof of the answer to a request, for `SIGNATURE_HEADER`. `body` is that of a short answer. */
   proofFor({ headers }: IncomingMessage, body = ''): string {
-    return proofOf(this.#keys[0], headers[SIGNATURE_HEADER], body);
+    return sign(this.#keys, answerTo(headers[SIGNATURE_HEADER], body));
   }
 
   #isNew({ from, seq }: Signed): boolean {
@@ -163,20 +161,21 @@ class SeenNumbers {
   }
 }
 
-function proofOf(key: Uint8Array, request: unknown, body: string): string {
-  return macOf(key, ['answer', request, body]);
+/** The content that the signature of an answer covers. `request` is the signature of the request. */
+function answerTo(request: unknown, body: string): readonly unknown[] {
+  return ['answer', request, body];
 }
 
 /** Signs the text with which a gateway introduces itself in the store. */
 export function signText(keys: Keys, name: string, text: string): string {
-  return `${macOf(keys[0], [name, text])}.${text}`;
+  return `${sign(keys, [name, text])}.${text}`;
 }
 
 /** Returns a signed text; `undefined` if no gateway with the key has written it under this name. */
 export function verifyText(keys: Keys, name: string, signed: string): string | undefined {
   const at = signed.indexOf('.');
   const [mac, text] = [signed.slice(0, Math.max(0, at)), signed.slice(at + 1)];
-  return keys.some((key) => isSameSeal(mac, macOf(key, [name, text]))) ? text : undefined;
+  return isSigned(keys, mac, [name, text]) ? text : undefined;
 }
 
 const NOTHING = new Uint8Array();
@@ -196,8 +195,4 @@ function byName([one]: readonly string[], [other]: readonly string[]): number {
 
 function digestOf(body: Uint8Array): string {
   return createHash('sha256').update(body).digest('base64url');
-}
-
-function macOf(key: Uint8Array, content: unknown): string {
-  return createHmac('sha256', key).update(JSON.stringify(content)).digest('base64url');
 }

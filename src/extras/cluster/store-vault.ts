@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { FileWatch, WatchOptions } from '../../host/files/watch-files.js';
 import { RequestError } from '../../host/http/send-request.js';
+import type { Keys } from '../../host/sealed-bytes.js';
 import {
   decrypt,
   digest,
@@ -47,7 +48,7 @@ export interface StoreVaultOptions {
   /** Closes the store if this process has it for the logins only. */
   readonly close?: () => Promise<void>;
   /** Returns keys. The first one encrypts, and all of them decrypt. */
-  readonly readKeys: () => Promise<readonly [Uint8Array, ...Uint8Array[]]>;
+  readonly readKeys: () => Promise<Keys>;
 }
 
 /**

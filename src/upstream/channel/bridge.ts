@@ -12,7 +12,7 @@ import {
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
-import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { cancellation, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { Channel, ChannelReceiver } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
@@ -63,7 +63,7 @@ export class Bridge implements Channel {
       counters: this.counters,
       // The server waits for a client's answer, and a person may take long to give it.
       isServerWaiting: () => this.#unanswered.size > 0,
-      onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
+      onCancelled: ({ id }, notice, edits) => this.#write(cancellation(id, this.#numbers, notice, edits)),
       onTimeout: (request) => this.#timedOut(request),
       onSignOfLife: () => this.#health.signOfLife(),
       events,
@@ -300,16 +300,6 @@ export class Bridge implements Channel {
       const send = () => this.#write(reply);
       if (!this.#held.add({ byteLength: splicedLength(reply), until: Number.POSITIVE_INFINITY, send, giveUp }))
         giveUp();
-    }
-  }
-
-  #cancelled({ id }: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
-    const requestId = notice?.tokens.requestId;
-    if (notice === undefined || requestId === undefined) {
-      this.sendNotification(METHODS.cancelled, { requestId: id });
-    } else {
-      const own: Edit = { span: requestId, ...this.#numbers.write(id) };
-      this.#write({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
 

@@ -1,7 +1,8 @@
 import type { Span } from '../json/json-text.js';
-import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
-import type { RpcError } from '../jsonrpc/message.js';
+import type { Edit, NumberWriter, SplicedMessage, TokenText } from '../json/splice.js';
+import { notificationMessage, type RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, ParamName, RequestEnvelope, ResponseEnvelope } from './envelope.js';
+import { METHODS } from './methods.js';
 
 /** The members of `params`. Absent ones are `undefined`. */
 export type ParamTokens = Pick<RequestEnvelope['tokens'], ParamName>;
@@ -68,6 +69,21 @@ export interface InputRequest {
   /** Reports that the client cannot or will not answer. */
   fail(error: RpcError): void;
   progress(notification: NotificationEnvelope): void;
+}
+
+/**
+ * Cancels the request that has this id at its receiver: with `notice`, the sender's own cancellation, or with one of the gateway
+ * if there is none.
+ */
+export function cancellation(
+  id: number,
+  ids: NumberWriter,
+  notice?: NotificationEnvelope,
+  edits: readonly Edit[] = [],
+): SplicedMessage {
+  const requestId = notice?.tokens.requestId;
+  if (notice === undefined || requestId === undefined) return notificationMessage(METHODS.cancelled, { requestId: id });
+  return { bytes: notice.bytes, span: notice.span, edits: [{ span: requestId, ...ids.write(id) }, ...edits] };
 }
 
 /** Withdraws an input request. `notification` is the server's own cancellation; absent if the server is gone. */

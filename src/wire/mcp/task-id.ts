@@ -52,7 +52,7 @@ export function isSealOf(mac: string, text: string, seal: Hmac): boolean {
 }
 
 /** Compares two seals in a time that does not depend on the position of the first difference. */
-export function isSameSeal(a: string, b: string): boolean {
+function isSameSeal(a: string, b: string): boolean {
   let difference = a.length ^ b.length;
   for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
   return difference === 0;
