@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Config, isPerUser, type Origin, type ServerConfig } from '../config/resolve/config.js';
-import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
-import type { RunningBackend } from '../gateway/registry/backend-pool.js';
+import { Backend, type ListenerFor, type RunningBackend } from '../gateway/registry/backend.js';
 import { withErrorBoundary } from '../host/errors/internal-error.js';
 import { ChildLog } from '../host/observe/child-log.js';
 import type { KnownSecrets } from '../host/observe/redact.js';

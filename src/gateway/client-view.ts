@@ -19,17 +19,18 @@ import {
 import { asLegacyResult, asOlderContent, knowsOldContentOnly } from '../wire/mcp/older-revisions.js';
 import { hasHandshake } from '../wire/mcp/revisions.js';
 import type { Hmac } from '../wire/mcp/task-id.js';
-import type { Cancel, Clock } from '../wire/timing/clock.js';
-import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catalog/catalog.js';
+import type { Clock } from '../wire/timing/clock.js';
+import { type Catalogs, MergedLists, type Shadowed } from './catalog/catalog.js';
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList, asksFirstPage } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
-import { type EditAnswer, type Handling, mender } from './dispatch/handling.js';
+import { type EditAnswer, type Handling, mender } from './dispatch/call.js';
 import type { LargeResults } from './large-results.js';
+import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { type OwnTool, offeredOf } from './routing/own-tool.js';
+import type { OwnTool } from './routing/own-tool.js';
 import {
   type Candidates,
   completesNothing,
@@ -39,8 +40,8 @@ import {
   type Target,
   tryInOrder,
 } from './routing/router.js';
-import type { ListModes } from './search/list-modes.js';
-import { unwrapCall } from './search/unwrap-call.js';
+import type { ListModes } from './search/search-mode.js';
+import { StartupQueue } from './startup-queue.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
@@ -153,12 +154,6 @@ export class ClientView {
   /** Whether the client has read, or will read, a list for search mode. */
   isSearching(client: DownstreamClient): boolean {
     return this.#options.modes.isSearching(client);
-  }
-
-  /** Replaces a call through `trunkline__call_tool` by the call that it contains. */
-  unwrap(exchange: Exchange): void {
-    if (!this.#options.modes.maySearch(exchange.client)) return;
-    exchange.request = unwrapCall(exchange.request) ?? exchange.request;
   }
 
   serve(exchange: Exchange): void {
@@ -300,7 +295,8 @@ export class ClientView {
     const { logs, tasks, named, getsAll } = this.#options;
     let { results } = this.#options;
     if (results !== undefined && getsAll(exchange.client)) results = undefined;
-    logs.raise(exchange, backend);
+    const { client, logLevel } = exchange;
+    if (logLevel !== undefined && logLevel !== 'off') logs.raise(client, logLevel, backend);
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
     // A client that sees one server unchanged gets the bytes of that server.
     const mend = this.isUnchanged ? undefined : mender(exchange, backend.dispatcher.repairedResults);
@@ -335,119 +331,6 @@ export class ClientView {
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
-
-/** Longest delay of announcements after a change of the configuration, while servers start. In milliseconds. */
-const QUIET_MS = 2_000;
-
-/** Announces to the clients of a view which merged lists have changed. */
-class ListAnnouncements {
-  readonly #view: Pick<ClientView, 'lists' | 'clients' | 'isSearching'>;
-  #announced: Catalogs;
-  #isQuiet: boolean;
-  readonly #cancelQuiet: Cancel;
-
-  /** `before` has the lists that the clients of the previous view know, after a change of the configuration. */
-  constructor(
-    view: Pick<ClientView, 'lists' | 'clients' | 'isSearching'>,
-    clock: Clock,
-    before: ListAnnouncements | undefined,
-  ) {
-    this.#view = view;
-    this.#announced = before === undefined ? view.lists.catalogs : before.#announced;
-    this.#isQuiet = before !== undefined;
-    this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.endQuiet());
-  }
-
-  /** Announces the changes since the configuration changed, and later changes at once. */
-  endQuiet(): void {
-    this.#cancelQuiet();
-    this.#isQuiet = false;
-    this.announce();
-  }
-
-  /** Announces every list that differs from the list that was announced last. */
-  announce(): void {
-    if (this.#isQuiet) return;
-    // Reads the catalogs first, because the read may merge stale lists and call `announce` again.
-    const { catalogs } = this.#view.lists;
-    const announced = this.#announced;
-    this.#announced = catalogs;
-    const changes = new Map<boolean, readonly ListKind[]>();
-    for (const client of this.#view.clients) {
-      const isSearched = this.#view.isSearching(client);
-      const changed = changes.get(isSearched) ?? changedLists(announced, catalogs, isSearched);
-      changes.set(isSearched, changed);
-      for (const kind of changed) client.listChanged(kind);
-    }
-  }
-
-  accept(): void {
-    this.#announced = this.#view.lists.catalogs;
-  }
-
-  /** Announces to a client of another view the lists that differ from those announced there. */
-  announceTo(client: DownstreamClient, from: ListAnnouncements): void {
-    const isSearched = this.#view.isSearching(client);
-    for (const kind of changedLists(from.#announced, this.#view.lists.catalogs, isSearched)) client.listChanged(kind);
-  }
-
-  close(): void {
-    this.#cancelQuiet();
-  }
-}
-
-/** Queues the first requests while first starts may change the answers. It queues once, beginning with the first request. */
-class StartupQueue {
-  readonly #view: Pick<ClientView, 'lists' | 'serve'>;
-  readonly #options: Pick<ClientViewOptions, 'clock' | 'startupWaitMs' | 'backends'>;
-  #queued: Exchange[] = [];
-  #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
-  #cancel: Cancel = () => {};
-
-  constructor(view: Pick<ClientView, 'lists' | 'serve'>, options: ClientViewOptions) {
-    this.#view = view;
-    this.#options = options;
-  }
-
-  add(exchange: Exchange): boolean {
-    if (this.#isOver) return false;
-    this.#queued.push(exchange);
-    if (this.#wait === 'running') return true;
-    this.#wait = 'running';
-    const { clock, startupWaitMs, backends } = this.#options;
-    this.#cancel = clock.schedule(startupWaitMs, () => {
-      for (const backend of backends) backend.missedFirstList();
-      this.end();
-    });
-    return true;
-  }
-
-  /** Serves every queued request again after a start has ended. A request may be queued again. */
-  startSettled(): void {
-    if (this.#isOver) this.#cancel();
-    this.#serveAll();
-  }
-
-  end(): void {
-    this.#wait = 'over';
-    this.#cancel();
-    this.#serveAll();
-  }
-
-  drain(): Exchange[] {
-    this.#wait = 'over';
-    this.#cancel();
-    return this.#queued.splice(0);
-  }
-
-  get #isOver(): boolean {
-    return this.#wait === 'over' || this.#view.lists.isSettled;
-  }
-
-  #serveAll(): void {
-    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#view.serve(exchange);
-  }
-}
 
 /** The lists whose entries must be approved before these requests use them. */
 const APPROVED: ReadonlyMap<string, 'tools' | 'prompts' | 'resources'> = new Map([
@@ -529,74 +412,4 @@ function relayPing(exchange: Exchange, server: Backend | undefined): void {
     },
   });
   if (sent !== undefined) exchange.onCancel((notification) => sent.cancel(notification));
-}
-
-interface ClientViewsOptions
-  extends Omit<
-    ClientViewOptions,
-    'backends' | 'named' | 'naming' | 'ownTools' | 'results' | 'startupWaitMs' | 'before'
-  > {
-  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'results' | 'startupWaitMs'>;
-}
-
-/** All views, each for the clients that use the same backends. */
-export class ClientViews {
-  readonly #options: ClientViewsOptions;
-  readonly #views = new Map<string, ClientView>();
-
-  constructor(options: ClientViewsOptions) {
-    this.#options = options;
-  }
-
-  get all(): readonly ClientView[] {
-    return [...this.#views.values()];
-  }
-
-  /** Returns the view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
-  of(backends: readonly Backend[], isAlone: boolean, named?: NamedView, before?: ClientView): ClientView {
-    const id = idOf(backends, isAlone, named);
-    const known = this.#views.get(id);
-    if (known !== undefined) return known;
-    const { settings, ...shared } = this.#options;
-    const { ownTools, results, startupWaitMs } = settings();
-    const seen = isAlone
-      ? ({ naming: 'original', ownTools: [], searchTools: [], results: undefined } as const)
-      : ({ naming: 'exposed', ownTools: offeredOf(ownTools, backends, named), results } as const);
-    const view = new ClientView({ ...shared, ...seen, backends, named, startupWaitMs, before });
-    this.#views.set(id, view);
-    return view;
-  }
-
-  eachOf(backend: Backend, visit: (view: ClientView) => void): void {
-    for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
-  }
-
-  /** Removes and returns all views. Call `keep` for those that clients continue to use. */
-  takeAll(): readonly ClientView[] {
-    const { all } = this;
-    this.#views.clear();
-    return all;
-  }
-
-  /** Keeps the view, unless moved clients share another view of the same backends. Returns whether the view was kept. */
-  keep(view: ClientView): boolean {
-    const id = idOf([...view.backends.values()], view.isUnchanged, view.named);
-    const known = this.#views.get(id) ?? view;
-    this.#views.set(id, known);
-    return known === view;
-  }
-
-  end(view: ClientView): void {
-    view.close();
-    for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);
-  }
-
-  close(): void {
-    for (const view of this.takeAll()) view.close();
-  }
-}
-
-/** Returns a key for a view. Views of the same backends have the same key. */
-function idOf(backends: readonly Backend[], isAlone: boolean, named: NamedView | undefined): string {
-  return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
 }

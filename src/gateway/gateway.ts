@@ -21,25 +21,19 @@ import type { Clock } from '../wire/timing/clock.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
 import { type NamedView, NamedViews, type NamedViewsOptions } from './catalog/tool-policy.js';
-import { type ClientView, ClientViews } from './client-view.js';
+import type { ClientView } from './client-view.js';
+import { ClientViews } from './client-views.js';
 import { describeServers, onlyHandshake } from './instructions.js';
 import type { LargeResults } from './large-results.js';
-import type { Backend, BackendListener, ListenerFor } from './registry/backend.js';
-import {
-  BackendPool,
-  type BackendPoolOptions,
-  Draining,
-  type PoolChange,
-  type RunningBackend,
-  type Teller,
-} from './registry/backend-pool.js';
+import type { Backend, BackendListener, ListenerFor, RunningBackend, Teller } from './registry/backend.js';
+import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
+import { Draining } from './registry/draining.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
 import { type OwnTool, offeredOf } from './routing/own-tool.js';
-import { ListModes, mayGetSearch } from './search/list-modes.js';
-import { createSearchTools } from './search/search-tools.js';
+import { createSearchTools, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
@@ -208,12 +202,10 @@ export class Gateway implements GatewayPort {
     const connected: Connected = { facts, viewName, view, since: this.#options.clock.now() };
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
+    const maySearch = this.#modes.maySearch(client);
     const description = () =>
-      this.#description(
-        connected.view.backends.values(),
-        connected.view.named,
-        this.#modes.maySearch(client),
-        (backend) => this.#handshake(backend),
+      this.#description(connected.view.backends.values(), connected.view.named, maySearch, (backend) =>
+        this.#handshake(backend),
       );
     const serve = (this.#options.calls ?? NO_CALLS).session(connected);
     return {
@@ -231,7 +223,7 @@ export class Gateway implements GatewayPort {
       },
       // Observers see the call of a tool, not the tool that calls it.
       serve: (exchange) => {
-        connected.view.unwrap(exchange);
+        if (maySearch) exchange.request = unwrapCall(exchange.request) ?? exchange.request;
         serve(exchange);
       },
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),

@@ -5,8 +5,7 @@ import type { ServerDescription } from '../wire/mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
 import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
 import { ABOUT } from './pending-gateway.js';
-import type { Backend } from './registry/backend.js';
-import type { Teller } from './registry/backend-pool.js';
+import type { Backend, Teller } from './registry/backend.js';
 
 /** The instruction for a model whose list may not have all tools. */
 const ABOUT_SEARCH =

@@ -9,7 +9,7 @@ import type { Hmac } from '../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
 import type { NamedView, ResultLimits } from './catalog/tool-policy.js';
 import { cutResult, type KeptContent } from './cut-result.js';
-import type { EditAnswer } from './dispatch/handling.js';
+import type { EditAnswer } from './dispatch/call.js';
 import { findLines, readRange } from './read-result.js';
 import type { Backend } from './registry/backend.js';
 import { createOwnTool, type OwnTool, textResult } from './routing/own-tool.js';

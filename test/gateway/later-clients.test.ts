@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ABOUT } from '../../src/gateway/pending-gateway.js';
-import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import { offering, type ScriptedClient, scriptGateway, type Who } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 

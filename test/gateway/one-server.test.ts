@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import { createOwnTool, textResult } from '../../src/gateway/routing/own-tool.js';
 import { type ServerScript, scriptGateway, startGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ClientOrigin, User } from '../../src/downstream/port.js';
-import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import {
   OWN_ORIGIN,
   offering,

@@ -18,7 +18,7 @@ import { ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type CatalogueContent, type ListenerFor } from '../../src/gateway/registry/backend.js';
-import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
 import type { ToolApprovals } from '../../src/spec/approvals.js';

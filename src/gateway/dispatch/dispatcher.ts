@@ -17,6 +17,7 @@ import {
   connectionOf,
   initialAvailability,
 } from './availability.js';
+import type { Handling } from './call.js';
 import {
   Call,
   type CallHost,
@@ -26,7 +27,6 @@ import {
   newCallCounters,
   taskTimeouts,
 } from './call.js';
-import type { Handling } from './handling.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions extends CallHostOptions {

@@ -1,10 +1,19 @@
-import type { ClientFacts, ClientOrigin, DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstream/port.js';
 import { type ClientProfile, profileKey } from '../../wire/mcp/handshake.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
-import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { NO_LISTS } from '../catalog/offered-lists.js';
+import type { Clock } from '../../wire/timing/clock.js';
 import { unavailableBecause } from '../dispatch/availability.js';
-import type { Backend } from './backend.js';
+import type { Backend, RunningBackend, Teller } from './backend.js';
+import {
+  ALL,
+  Instance,
+  type InstanceOptions,
+  isOpenTo,
+  type PooledServer,
+  ServerInstances,
+  type Sharing,
+  toldBy,
+} from './server-instances.js';
 
 /** A new set of servers, from a new configuration. */
 export interface PoolChange {
@@ -101,7 +110,10 @@ export class BackendPool {
     return [...this.keys].flatMap((key) => oldestOf(this.of(key)));
   }
 
-  /** The processes that describe each server to a client without backends of its own: one that runs alike, or that ended last. */
+  /**
+   * Returns who describes each server to a client without backends of its own: a process that runs as the client's own would, or
+   * else the last such process.
+   */
   tellersFor(facts: ClientFacts): readonly Teller[] {
     return [...this.#servers.values()].flatMap((server) => {
       const variant = server.variantOf(facts.origin);
@@ -332,274 +344,8 @@ export class BackendPool {
   }
 }
 
-/**
- * Which clients share a process of a server: those with the same profile, those of the same user, those with the same
- * profile and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
- * `isolated`.
- *
- * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
- * different capabilities therefore get different processes.
- */
-export type Sharing = 'profile' | 'user' | 'folder' | 'isolated' | 'all' | 'auto';
-
-interface PooledServer {
-  readonly key: string;
-  readonly sharing: Sharing;
-  /** With `auto`: whether the server is known to speak a revision without sessions before a process has told. */
-  readonly isSessionless?: () => boolean;
-  /** Whether the server cannot run for clients without an origin. */
-  readonly isMisconfigured?: boolean;
-  /** Whether no instance is made before a client needs one. */
-  readonly waitsForClient?: boolean;
-  /**
-   * Identifies the variant of the server for clients of this origin. Only clients with the same variant share a
-   * process, whatever `sharing` says. Absent if the server is the same for all clients. The text may contain secrets.
-   */
-  readonly variantOf?: (origin: ClientOrigin | undefined) => string;
-}
-
-/** A backend, and control of the process behind it. */
-export interface RunningBackend {
-  readonly backend: Backend;
-  /** Starts the process, which the supervisor then keeps running, or lets it wait for a call. Called once. */
-  start(waitsForCall: boolean): void;
-  /** Stops the process for good. Resolves when it is gone. */
-  end(): Promise<void>;
-}
-
-/** A description of a server for clients. */
-export type Teller = Pick<Backend, 'key' | 'prefix' | 'handshake' | 'listsAs'>;
-
-/** A backend that has had a process, which may have ended since. */
-interface Told extends Pick<Instance, 'variant' | 'principal'> {
-  readonly backend: Backend;
-  /** Whether the configuration has changed since, so that the lists may be shaped in another way. */
-  readonly areListsOld?: boolean;
-}
-
-function toldBy({ backend, areListsOld }: Told): Teller {
-  const { key, prefix, lastHandshake: handshake } = backend;
-  return { key, prefix, handshake, listsAs: (naming) => (areListsOld ? NO_LISTS : backend.knownListsAs(naming)) };
-}
-
-/** Limit of what is remembered of one server. Beyond it, what was told first is forgotten. */
-const MAX_TOLD = 16;
-
-/** The clients of one variant that share an instance: all of them, those with this profile key or principal, or one client. */
-type Scope = typeof ALL | string | DownstreamClient;
-
-const ALL = Symbol('all clients');
-
-class ServerInstances {
-  readonly instances = new Set<Instance>();
-  /** Whether the server has ever sent `roots/list`. */
-  requestsRoots = false;
-  /** With `auto`: whether its latest process, or else the one of an earlier run, speaks a revision without sessions. */
-  isSessionless: boolean | undefined;
-  /** Whether its processes must not start before the retired ones are gone. */
-  isStartDeferred = false;
-  /** The descriptions by the latest processes, the newest first: one for each variant and principal. */
-  told: readonly Told[] = [];
-  #server: PooledServer;
-
-  constructor(server: PooledServer) {
-    this.#server = server;
-  }
-
-  get sharing(): Sharing {
-    return this.#server.sharing;
-  }
-
-  variantOf(origin: ClientOrigin | undefined): string {
-    return this.#server.variantOf?.(origin) ?? '';
-  }
-
-  /** Sets another configuration of the server without replacing its instances. */
-  configure(server: PooledServer): void {
-    this.#server = server;
-    for (const instance of this.instances) instance.variant = this.variantOf(instance.origin);
-    // The lists of an ended process may be shaped in another way now.
-    this.told = this.told.map((told) => ({ ...told, areListsOld: true }));
-  }
-
-  /** The description for clients of this variant and, if it is known, of this principal. */
-  toldTo(variant: string, principal: string | undefined): Told | undefined {
-    return this.told.find((each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)));
-  }
-
-  remember({ variant, principal, running: { backend } }: Instance): void {
-    const others = this.told.filter((each) => each.variant !== variant || each.principal !== principal);
-    this.told = [{ variant, principal, backend }, ...others].slice(0, MAX_TOLD);
-  }
-
-  /** Removes these instances, so that no client gets them any more. Their processes still run. */
-  retire(isLeaving: (instance: Instance) => boolean): Instance[] {
-    const leaving = [...this.instances].filter(isLeaving);
-    for (const instance of leaving) {
-      instance.endWait();
-      this.instances.delete(instance);
-    }
-    return leaving;
-  }
-
-  /** The scope of the instance for a client. A client with roots does not share if the server requests roots. */
-  scopeOf(client: DownstreamClient, { profile, origin }: ClientFacts): Scope {
-    const { sharing } = this;
-    const hasNoProcess = this.#hasNoProcess && this.variantOf(origin) === this.variantOf(undefined);
-    if (sharing === 'all' || hasNoProcess) return ALL;
-    // No profile key is equal, because each is a JSON array.
-    if (sharing === 'user') return `user ${client.principal}`;
-    const hasOwnRoots = this.requestsRoots && profile.capabilities.roots !== undefined;
-    if (sharing === 'auto') this.isSessionless ??= this.#server.isSessionless?.() === true;
-    const isApart = sharing === 'isolated' || (sharing === 'auto' && this.isSessionless === false);
-    return isApart || hasOwnRoots ? client : profileKey(profile, client.principal);
-  }
-
-  /** Scope of the instance that exists before any client, if there is one. The first client decides an `undefined` scope. */
-  get firstScope(): { readonly scope: Scope | undefined } | undefined {
-    if (this.#server.waitsForClient === true) return undefined;
-    if (this.sharing === 'all' || this.#hasNoProcess) return { scope: ALL };
-    return this.sharing === 'folder' ? undefined : { scope: undefined };
-  }
-
-  /** Whether the server cannot run for clients without an origin. They share a backend without a process. */
-  get #hasNoProcess(): boolean {
-    return this.#server.isMisconfigured === true;
-  }
-}
-
-interface InstanceOptions {
-  readonly origin: ClientOrigin | undefined;
-  readonly variant: string;
-  readonly scope: Scope | undefined;
-}
-
-/** One instance of a server: a backend, and the clients that it is for. */
-export class Instance {
-  readonly origin: ClientOrigin | undefined;
-  variant: string;
-  /** `undefined` until a client claims the instance. */
-  scope: Scope | undefined;
-  /** The principal of its clients. `undefined` until a client claims the instance, and if it is for all clients. */
-  principal: string | undefined;
-  /** The scope that clients like its first client share. */
-  profileScope: string | undefined;
-  /** Whether its clients have the roots capability, which is the same for all clients of one instance. */
-  hasRoots = false;
-  /** Time at which the last client left, in milliseconds on the clock. `undefined` while no client is awaited. */
-  idleSince: number | undefined;
-  cancelIdle: Cancel = () => {};
-  readonly running: RunningBackend;
-  /** Sets the client profile for the handshake. Later calls do nothing. */
-  setProfile: (profile: ClientProfile) => void = () => {};
-  #isStarted = false;
-
-  constructor(
-    { origin, variant, scope }: InstanceOptions,
-    create: (profile: Promise<ClientProfile>, origin: ClientOrigin | undefined) => RunningBackend,
-  ) {
-    this.origin = origin;
-    this.variant = variant;
-    this.scope = scope;
-    const profile = new Promise<ClientProfile>((resolve) => {
-      this.setProfile = resolve;
-    });
-    this.running = create(profile, origin);
-  }
-
-  start(waitsForCall = false): void {
-    if (!this.#isStarted) this.running.start(waitsForCall);
-    this.#isStarted = true;
-  }
-
-  get isConnected(): boolean {
-    return this.running.backend.dispatcher.connection !== undefined;
-  }
-
-  /** Ends the wait for a client, because a client uses the instance now or because none will. */
-  endWait(): void {
-    this.idleSince = undefined;
-    this.cancelIdle();
-  }
-
-  /** How long the instance stays without clients. An instance for one client does not stay. */
-  get staysWithoutClients(): 'always' | 'for a while' | 'never' {
-    if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
-    return typeof this.scope === 'object' ? 'never' : 'for a while';
-  }
-}
-
-/** Whether nothing that the process tells can come from clients of another principal. */
-function isOpenTo(own: Pick<Instance, 'principal'>, principal: string | undefined): boolean {
-  return own.principal === undefined || own.principal === principal;
-}
-
-/** The oldest backend that can run, or else the oldest; none of none. */
+/** Returns the oldest backend that can run. If none can, returns the oldest one. */
 function oldestOf(backends: readonly Backend[]): readonly Backend[] {
   const sound = backends.find(({ dispatcher }) => unavailableBecause(dispatcher.availability) !== 'misconfigured');
   return sound === undefined ? backends.slice(0, 1) : [sound];
-}
-
-/** Time for the calls in flight on a retired process to finish, in milliseconds. Then the process is stopped. */
-const DRAIN_MS = 5_000;
-
-/** Stops the processes of retired backends, whose calls in flight get 5 s to finish. */
-export class Draining {
-  readonly #clock: Clock;
-  /** `end` stops the process now, and `gone` resolves when it is gone. */
-  readonly #drains = new Map<Backend, { readonly gone: Promise<void>; readonly end: () => void }>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Starts to drain a backend. Calls that were not sent yet go to `redirect`. */
-  begin({ backend, end }: RunningBackend, redirect: (exchange: Exchange) => void): void {
-    const { dispatcher } = backend;
-    let cancel: Cancel = () => {};
-    let settle = () => {};
-    const gone = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
-    const redirectUnsent = () => {
-      for (const exchange of dispatcher.admission.takeUnsent()) redirect(exchange);
-    };
-    let isEnding = false;
-    const finish = () => {
-      if (isEnding) return;
-      isEnding = true;
-      cancel();
-      redirectUnsent();
-      backend.close();
-      void end().then(() => {
-        this.#drains.delete(backend);
-        settle();
-      });
-    };
-    this.#drains.set(backend, { gone, end: finish });
-    redirectUnsent();
-    cancel = this.#clock.schedule(DRAIN_MS, finish);
-    // The last call leaves the table before its answer is passed on, so a later microtask stops the process.
-    dispatcher.inFlightCalls.whenIdle(() => queueMicrotask(() => dispatcher.inFlightCalls.size === 0 && finish()));
-  }
-
-  /** Ends the drain of a backend, because its process has ended and no other process may start. */
-  detached(backend: Backend): void {
-    this.#drains.get(backend)?.end();
-  }
-
-  get backends(): Iterable<Backend> {
-    return this.#drains.keys();
-  }
-
-  /** Resolves when every retired process of this server is gone. */
-  async untilGone(key: string): Promise<void> {
-    const all = [...this.#drains].filter(([backend]) => backend.key === key);
-    await Promise.all(all.map(([, { gone }]) => gone));
-  }
-
-  /** Closes the backends that are being drained, and stops their processes now. */
-  close(): void {
-    for (const { end } of this.#drains.values()) end();
-  }
 }

@@ -8,7 +8,6 @@ import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import { hasHandshake } from '../../wire/mcp/revisions.js';
-import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { ListedServer } from '../catalog/catalog.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
 import {
@@ -22,9 +21,11 @@ import type { RawEntry } from '../catalog/pagination.js';
 import { createToolPolicy, type ResultLimits, type ToolPolicyRules } from '../catalog/tool-policy.js';
 import { ToolShaping } from '../catalog/tool-shaping.js';
 import { startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
+import type { Handling } from '../dispatch/call.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
-import type { Handling } from '../dispatch/handling.js';
 import type { LoginOffer, OfferedLogin } from '../dispatch/login-offer.js';
+import { FirstStart } from './first-start.js';
+import { IdleTimer } from './idle-timer.js';
 
 /** Content of an initialize result. */
 type Handshake = Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'>;
@@ -54,6 +55,8 @@ export class Backend implements ListedServer {
   readonly #listener: BackendListener | undefined;
   readonly lists: OfferedLists;
   readonly #idleTimer: IdleTimer;
+  /** Time of the latest call, in milliseconds on the clock. */
+  #usedAt = Number.NEGATIVE_INFINITY;
   /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
   #lastHandshake: Handshake | undefined;
@@ -69,6 +72,7 @@ export class Backend implements ListedServer {
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
+      usedAt: () => this.#usedAt,
       isBusy: () => this.dispatcher.isBusy || this.#listener?.wouldLoseState() === true,
       onIdle: () => {
         this.dispatcher.idleStop();
@@ -290,7 +294,7 @@ export class Backend implements ListedServer {
       return;
     }
     this.#demand();
-    this.#idleTimer.used();
+    this.#usedAt = this.#options.clock.now();
     exchange.route(this.id);
     exchange.trail?.routed(this.key, this.id, this.#options.isRemote === true);
     // Calls do not wait for an installation, which may take minutes.
@@ -386,6 +390,18 @@ interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules 
   readonly beginLogin?: (() => Promise<OfferedLogin>) | undefined;
 }
 
+/** A backend, and control of the process behind it. */
+export interface RunningBackend {
+  readonly backend: Backend;
+  /** Starts the process, which the supervisor then keeps running, or lets it wait for a call. Called once. */
+  start(waitsForCall: boolean): void;
+  /** Stops the process for good. Resolves when it is gone. */
+  end(): Promise<void>;
+}
+
+/** A description of a server for clients. */
+export type Teller = Pick<Backend, 'key' | 'prefix' | 'handshake' | 'listsAs'>;
+
 /** Rules of the configuration for one server. They may change while its process runs. */
 export interface BackendRules
   extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
@@ -424,128 +440,4 @@ export function toBackendRules(
 function needsLists({ approvals, isTrusted, shaping, isRemote }: BackendRules, revision: string | undefined): boolean {
   const hasHeaders = isRemote === true && !hasHandshake(revision);
   return approvals !== undefined || isTrusted === true || shaping !== undefined || hasHeaders;
-}
-
-interface IdleTimerOptions {
-  readonly clock: Clock;
-  /** Milliseconds without use after which `onIdle` is called. 0 means never. */
-  readonly idleMs: number;
-  /** Whether the process has work in progress or state that must not be lost. */
-  readonly isBusy: () => boolean;
-  /** Called once per start; the timer is stopped then. */
-  readonly onIdle: () => void;
-}
-
-/** Detects that a process was unused for some time. A call only stores a time stamp and sets no timer. */
-export class IdleTimer {
-  readonly #options: IdleTimerOptions;
-  #idleMs: number;
-  #isRunning = false;
-  #usedAt = 0;
-  #cancel: Cancel | undefined;
-
-  constructor(options: IdleTimerOptions) {
-    this.#options = options;
-    this.#idleMs = options.idleMs;
-  }
-
-  start(): void {
-    this.stop();
-    this.#usedAt = this.#options.clock.now();
-    this.#isRunning = true;
-    if (this.#idleMs > 0) this.#schedule(this.#idleMs);
-  }
-
-  /** Sets another `idleMs`. If it differs and the timer runs, the time starts from zero. */
-  configure(idleMs: number): void {
-    const isChanged = idleMs !== this.#idleMs;
-    this.#idleMs = idleMs;
-    if (this.#isRunning && isChanged) this.start();
-  }
-
-  used(): void {
-    this.#usedAt = this.#options.clock.now();
-  }
-
-  stop(): void {
-    this.#isRunning = false;
-    this.#cancel?.();
-    this.#cancel = undefined;
-  }
-
-  #schedule(delayMs: number): void {
-    this.#cancel = this.#options.clock.schedule(delayMs, () => this.#check());
-  }
-
-  #check(): void {
-    const { clock, isBusy, onIdle } = this.#options;
-    // Work in progress counts as use until it is done.
-    if (isBusy()) this.used();
-    const restMs = this.#usedAt + this.#idleMs - clock.now();
-    if (restMs > 0) {
-      this.#schedule(restMs);
-      return;
-    }
-    this.stop();
-    onIdle();
-  }
-}
-
-/** The start of a server until a process is ready. Uses the record of the last run, and writes one for the next. */
-export class FirstStart {
-  catalogue: CachedCatalogue | undefined;
-  /** Whether the catalogue was read for another client, and may be another one for this client. */
-  isOfOthers = false;
-  /** Whether no list waits for the server, because the last run or a list of this run went on without it. */
-  isLate = false;
-  readonly #onStartMissed: (() => void) | undefined;
-  /** Whether nothing more is to be recorded, because a process was ready, the start is recorded, or the run has ended. */
-  #isOver = false;
-
-  constructor(onStartMissed: (() => void) | undefined) {
-    this.#onStartMissed = onStartMissed;
-  }
-
-  get isEnough(): boolean {
-    return this.#isKnown || this.isLate;
-  }
-
-  /**
-   * Position among the starting servers, smallest first. Servers without any record start first, because lists wait for
-   * them.
-   */
-  get startOrder(): number {
-    if (this.#isKnown) return 2;
-    return this.isLate ? 1 : 0;
-  }
-
-  get #isKnown(): boolean {
-    return this.catalogue !== undefined && !this.isOfOthers;
-  }
-
-  /**
-   * Records that the start is slow although the machine is not. Records it now, because Trunkline may be killed at any
-   * time.
-   */
-  turnedOutSlow(): void {
-    this.#record();
-  }
-
-  stateChanged(state: ServerState): void {
-    if (state === 'backoff' || state === 'parked') this.#record();
-    if (state !== 'ready') return;
-    this.#isOver = true;
-    this.catalogue = undefined;
-  }
-
-  close(): void {
-    this.#isOver = true;
-  }
-
-  #record(): void {
-    // A cached catalogue is worth more than the record of one start.
-    if (this.#isOver || this.#isKnown) return;
-    this.#isOver = true;
-    this.#onStartMissed?.();
-  }
 }

@@ -4,7 +4,7 @@ import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { isAtLeast, isLogLevel, type LogLevel, METHODS, MOST_VERBOSE, mostTalkative } from '../../wire/mcp/methods.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
-import type { Handling } from '../dispatch/handling.js';
+import type { Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 
 /**
@@ -67,8 +67,7 @@ export class LogLevelRouter {
   }
 
   /** Raises the level of a server for a request that wants log messages. The most verbose level of all requests stays. */
-  raise({ client, logLevel }: Exchange, backend: Backend): void {
-    if (logLevel === undefined || logLevel === 'off') return;
+  raise(client: DownstreamClient, logLevel: LogLevel, backend: Backend): void {
     const before = this.#levels.get(client);
     const level = before === undefined ? logLevel : (mostTalkative([before, logLevel]) ?? logLevel);
     this.#levels.set(client, level);

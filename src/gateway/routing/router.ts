@@ -1,12 +1,10 @@
 import type { Failure } from '../../downstream/failure.js';
 import { type Exchange, withMembers } from '../../downstream/port.js';
 import { foldKey, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../wire/json/json-text.js';
-import { printable } from '../../wire/json/printable.js';
 import type { Edit } from '../../wire/json/splice.js';
-import { suggest } from '../../wire/json/suggest.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
-import { isShortened, splitExposedName } from '../../wire/mcp/exposed-name.js';
+import { isShortened } from '../../wire/mcp/exposed-name.js';
 import { declaredSkills, SKILL_METHODS } from '../../wire/mcp/extensions.js';
 import { METHODS, requestedList } from '../../wire/mcp/methods.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
@@ -18,23 +16,20 @@ import {
   resourceNotFoundCode,
 } from '../../wire/mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../wire/mcp/ui-uris.js';
-import type { Catalog, Catalogs, Route, Shadowed } from '../catalog/catalog.js';
+import type { Catalogs, Route } from '../catalog/catalog.js';
 import { editPage } from '../catalog/exposed-list.js';
 import type { ListNaming } from '../catalog/offered-lists.js';
-import { answerList, listAllPages, PagedList, type Paging, type RawEntry } from '../catalog/pagination.js';
 import type { ViewFilter } from '../catalog/tool-policy.js';
-import type { EditAnswer, Handling } from '../dispatch/handling.js';
+import type { EditAnswer, Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
+import { SkillLists, type SkillListsOptions } from './skill-lists.js';
+import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
-interface RouterOptions {
-  readonly backends: ReadonlyMap<string, Backend>;
+interface RouterOptions extends SkillListsOptions {
   readonly naming: ListNaming;
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named?: ViewFilter | undefined;
-  readonly paging: Paging;
-  /** Longest wait of a list of skills for a server that has skills and does not run, in milliseconds. */
-  readonly startupWaitMs: number;
 }
 
 /** The server that a request is for, and what to replace in the request and its response. */
@@ -341,8 +336,6 @@ type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pic
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const;
 
-type Noun = (typeof NOUNS)[NamedKind];
-
 /** Limits of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
 
@@ -455,155 +448,3 @@ export function tryInOrder(
   });
   next();
 }
-
-/** A name that a client may have meant. */
-interface Candidate {
-  readonly exposed: string;
-  readonly prefix: string;
-  readonly original: string;
-  /** Absent for the gateway's own entries. */
-  readonly server?: Backend;
-}
-
-/** Limit of a name in characters. A longer name is cut in the message, and gets no suggestion. */
-const MAX_NAME_LENGTH = 100;
-/** Limit of the names that are compared. Each comparison takes some microseconds, in which all other calls wait. */
-const MAX_COMPARED = 500;
-const MAX_SUGGESTED = 3;
-
-/** Returns the message for an unknown name. It also suggests names of servers that do not run now. */
-function describeUnknownName(kind: Noun, name: string, catalog: Catalog, servers: readonly Backend[]): string {
-  const message = plainUnknownName(kind, name);
-  if (name.length > MAX_NAME_LENGTH) return message;
-  const meant = likely(name, candidatesOf(kind, catalog, servers)).slice(0, MAX_SUGGESTED);
-  if (meant.length > 0) {
-    const names = meant.map(({ exposed }) => `\`${printable(exposed)}\``).join(' or ');
-    const down = meant.flatMap(({ server }) => (server?.isUnavailable === true ? [server] : []));
-    return [`${message}. Did you mean ${names}?`, ...describeDown(down, 'so the call would fail')].join(' ');
-  }
-  // If no names are known, only the prefix shows which server may have the entry.
-  const down = servers.filter((server) => server.isUnavailable && mayOwn(server, name));
-  return [message, ...describeDown(down, `so its ${kind}s are not listed`)].join('. ');
-}
-
-/** The message without suggestions. */
-function plainUnknownName(kind: Noun, name: string): string {
-  const isCut = name.length > MAX_NAME_LENGTH;
-  return `Unknown ${kind}: ${printable(name.slice(0, MAX_NAME_LENGTH))}${isCut ? '…' : ''}`;
-}
-
-function candidatesOf(kind: Noun, catalog: Catalog, servers: readonly Backend[]): Candidate[] {
-  const own = catalog.own.map(({ name: exposed }): Candidate => {
-    return { exposed, ...(splitExposedName(exposed) ?? { prefix: '', original: exposed }) };
-  });
-  const listed = servers.flatMap((server) =>
-    server.knownListsAs('exposed')[`${kind}s`].entries.flatMap(({ exposed, original, entry }): Candidate[] => {
-      const isShown = entry !== undefined && (server.isUnavailable || catalog.owner(exposed)?.key === server.key);
-      return isShown ? [{ exposed, prefix: server.prefix, original, server }] : [];
-    }),
-  );
-  return [...listed, ...own];
-}
-
-/** Returns the names that were most likely meant: with another prefix or none, with other separators, or misspelled. */
-function likely(name: string, candidates: readonly Candidate[]): readonly Candidate[] {
-  const { prefix, original } = splitExposedName(name) ?? { prefix: '', original: name };
-  const similarPrefix = suggest(prefix, new Set(candidates.map((candidate) => candidate.prefix)));
-  const ofPrefix = candidates.filter((candidate) => prefix !== '' && candidate.prefix === similarPrefix);
-  // Many servers may have a tool of this name, such as `search`, so names of the same prefix come first.
-  for (const group of [ofPrefix, candidates]) {
-    const sameOriginal = group.filter((candidate) => candidate.original === original);
-    if (sameOriginal.length > 0) return sameOriginal;
-  }
-  const letters = lettersOf(name);
-  const sameLetters = candidates.filter(({ exposed }) => letters !== '' && lettersOf(exposed) === letters);
-  if (sameLetters.length > 0) return sameLetters;
-  return nearest(original, ofPrefix) ?? nearest(original, candidates) ?? [];
-}
-
-function lettersOf(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '');
-}
-
-function nearest(word: string, candidates: readonly Candidate[]): readonly Candidate[] | undefined {
-  const compared = candidates.slice(0, MAX_COMPARED);
-  const found = suggest(word, new Set(compared.map(({ original }) => original)));
-  return found === undefined ? undefined : compared.filter(({ original }) => original === found);
-}
-
-function mayOwn({ prefix }: Backend, name: string): boolean {
-  const wanted = splitExposedName(name)?.prefix;
-  return prefix === '' || (wanted !== undefined && suggest(wanted, [prefix]) !== undefined);
-}
-
-function describeDown(servers: readonly Backend[], consequence: string): string[] {
-  const keys = [...new Set(servers.map(({ key }) => `"${key}"`))].slice(0, MAX_SUGGESTED);
-  if (keys.length === 0) return [];
-  const subject = keys.length === 1 ? `Server ${keys[0]} does` : `Servers ${keys.join(', ')} do`;
-  return [`${subject} not run now, ${consequence}; trunkline__status shows why`];
-}
-
-/**
- * The skills of all servers that have some (SEP-2640), merged in the order of the configuration. Their URIs stay
- * unchanged, because skills refer to their files by URI. If two skills have the same URI, the first one is listed.
- *
- * The lists of the servers are read for each request, because few clients ask for skills.
- */
-class SkillLists {
-  /** The skills that the last list left out, because another server has a skill with the same URI. */
-  shadowed: readonly Shadowed[] = [];
-  readonly #options: Pick<RouterOptions, 'backends' | 'paging' | 'startupWaitMs'>;
-  readonly #uris: KnownUris;
-
-  constructor(options: Pick<RouterOptions, 'backends' | 'paging' | 'startupWaitMs'>, uris: KnownUris) {
-    this.#options = options;
-    this.#uris = uris;
-  }
-
-  /** Whether any server has skills. */
-  get isOffered(): boolean {
-    return this.#offering.length > 0;
-  }
-
-  /** Answers `skills/list`. A server that fails has no skills. */
-  async answer(exchange: Exchange): Promise<void> {
-    const lists = await Promise.all(this.#offering.map((backend) => this.#read(backend)));
-    const owners = new Map<string, string>();
-    const shadowed: Shadowed[] = [];
-    const entries: Uint8Array[] = [];
-    for (const { key, skills } of lists) {
-      for (const { uri, entry } of skills) {
-        const owner = owners.get(uri);
-        if (owner === undefined) {
-          owners.set(uri, key);
-          entries.push(entry);
-        } else if (owner !== key) shadowed.push({ key, exposed: uri, owner });
-      }
-    }
-    this.shadowed = shadowed;
-    this.#uris.noteSkills(owners);
-    answerList(exchange, new PagedList('skills', entries, this.#options.paging));
-  }
-
-  get #offering(): readonly Backend[] {
-    return [...this.#options.backends.values()].filter(
-      ({ handshake, isUnavailable }) => !isUnavailable && handshake && declaredSkills(handshake.capabilities),
-    );
-  }
-
-  async #read(backend: Backend) {
-    const { key, dispatcher } = backend;
-    if (backend.openConnection === undefined) await backend.untilOpen(this.#options.startupWaitMs);
-    const connection = backend.openConnection;
-    if (connection === undefined) return { key, skills: [] };
-    const list = await listAllPages(connection, SKILL_LIST, dispatcher.listTimeouts);
-    return { key, skills: list.kind === 'failed' ? [] : list.entries.flatMap(toSkill) };
-  }
-}
-
-function toSkill({ bytes, isTooLarge }: RawEntry) {
-  const uri = stringAt(bytes, valuesAt(bytes, { start: 0, end: bytes.length }, ['uri'])[0]);
-  return isTooLarge === true || uri === undefined ? [] : [{ uri, entry: bytes }];
-}
-
-const SKILL_LIST = { method: SKILL_METHODS.list, token: 'resultSkills' } as const;

@@ -24,8 +24,8 @@ import { isModernRevision, knowsTasks } from '../../wire/mcp/revisions.js';
 import { signedQuestion } from '../../wire/mcp/signed-questions.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
 import type { Cancel } from '../../wire/timing/clock.js';
+import type { Translation } from '../dispatch/call.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
-import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import {

@@ -5,7 +5,7 @@ import type { Edit } from '../../wire/json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import { type Hmac, replaceId } from '../../wire/mcp/task-id.js';
-import type { Translation } from '../dispatch/handling.js';
+import type { Translation } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 import { TaskInputs } from './extension-task.js';
 import { ClientTasks, ServerTasks } from './task-owners.js';

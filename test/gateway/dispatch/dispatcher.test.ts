@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
+import type { EditAnswer } from '../../../src/gateway/dispatch/call.js';
 import type { ServerState } from '../../../src/spec/server-state.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';

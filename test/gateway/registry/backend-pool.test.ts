@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ClientOrigin } from '../../../src/downstream/port.js';
-import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../../src/gateway/registry/server-instances.js';
 import { OWN_ORIGIN, type ScriptedClient, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FirstStart } from '../../../src/gateway/registry/backend.js';
+import { FirstStart } from '../../../src/gateway/registry/first-start.js';
 
 function starting() {
   let missed = 0;

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { IdleTimer } from '../../../src/gateway/registry/backend.js';
+import { IdleTimer } from '../../../src/gateway/registry/idle-timer.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 function watching(idleMs: number) {
   const clock = new FakeClock();
-  const state = { isBusy: false, idles: 0 };
+  const state = { usedAt: 0, isBusy: false, idles: 0 };
   const watch = new IdleTimer({
     clock,
     idleMs,
+    usedAt: () => state.usedAt,
     isBusy: () => state.isBusy,
     onIdle: () => {
       state.idles += 1;
@@ -19,9 +20,9 @@ function watching(idleMs: number) {
 
 describe('a watch over what is used', () => {
   it('counts from the last use', () => {
-    const { clock, state, watch } = watching(1_000);
+    const { clock, state } = watching(1_000);
     clock.advance(900);
-    watch.used();
+    state.usedAt = clock.now();
     clock.advance(999);
     expect(state.idles).toBe(0);
     clock.advance(1);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ClientOrigin } from '../../../src/downstream/port.js';
-import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../../src/gateway/registry/server-instances.js';
 import { repetitions } from '../../support/repetitions.js';
 import { OWN_ORIGIN, type ScriptedClient, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';

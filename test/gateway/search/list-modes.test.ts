@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { Catalog } from '../../../src/gateway/catalog/catalog.js';
 import { EMPTY_LIST } from '../../../src/gateway/catalog/exposed-list.js';
-import { ListModes } from '../../../src/gateway/search/list-modes.js';
+import { ListModes } from '../../../src/gateway/search/search-mode.js';
 import type { ListMode } from '../../../src/spec/list-modes.js';
 import { hmac } from '../../support/hmac.js';
 import { bytesOf } from '../../support/wire.js';

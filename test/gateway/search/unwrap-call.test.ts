@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { unwrapCall } from '../../../src/gateway/search/unwrap-call.js';
+import { unwrapCall } from '../../../src/gateway/search/search-mode.js';
 import { toBytes } from '../../../src/wire/json/json-text.js';
 import { splice } from '../../../src/wire/json/splice.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';

@@ -1,4 +1,4 @@
-import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../../src/gateway/registry/server-instances.js';
 import {
   type ScriptedClient,
   type ServerScript,

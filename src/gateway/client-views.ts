@@ -1,0 +1,74 @@
+import type { NamedView } from './catalog/tool-policy.js';
+import { ClientView, type ClientViewOptions } from './client-view.js';
+import type { Backend } from './registry/backend.js';
+import { offeredOf } from './routing/own-tool.js';
+
+interface ClientViewsOptions
+  extends Omit<
+    ClientViewOptions,
+    'backends' | 'named' | 'naming' | 'ownTools' | 'results' | 'startupWaitMs' | 'before'
+  > {
+  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'results' | 'startupWaitMs'>;
+}
+
+/** All views, each for the clients that use the same backends. */
+export class ClientViews {
+  readonly #options: ClientViewsOptions;
+  readonly #views = new Map<string, ClientView>();
+
+  constructor(options: ClientViewsOptions) {
+    this.#options = options;
+  }
+
+  get all(): readonly ClientView[] {
+    return [...this.#views.values()];
+  }
+
+  /** Returns the view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
+  of(backends: readonly Backend[], isAlone: boolean, named?: NamedView, before?: ClientView): ClientView {
+    const id = idOf(backends, isAlone, named);
+    const known = this.#views.get(id);
+    if (known !== undefined) return known;
+    const { settings, ...shared } = this.#options;
+    const { ownTools, results, startupWaitMs } = settings();
+    const seen = isAlone
+      ? ({ naming: 'original', ownTools: [], searchTools: [], results: undefined } as const)
+      : ({ naming: 'exposed', ownTools: offeredOf(ownTools, backends, named), results } as const);
+    const view = new ClientView({ ...shared, ...seen, backends, named, startupWaitMs, before });
+    this.#views.set(id, view);
+    return view;
+  }
+
+  eachOf(backend: Backend, visit: (view: ClientView) => void): void {
+    for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
+  }
+
+  /** Removes and returns all views. Call `keep` for those that clients continue to use. */
+  takeAll(): readonly ClientView[] {
+    const { all } = this;
+    this.#views.clear();
+    return all;
+  }
+
+  /** Keeps the view, unless moved clients share another view of the same backends. Returns whether the view was kept. */
+  keep(view: ClientView): boolean {
+    const id = idOf([...view.backends.values()], view.isUnchanged, view.named);
+    const known = this.#views.get(id) ?? view;
+    this.#views.set(id, known);
+    return known === view;
+  }
+
+  end(view: ClientView): void {
+    view.close();
+    for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);
+  }
+
+  close(): void {
+    for (const view of this.takeAll()) view.close();
+  }
+}
+
+/** Returns a key for a view. Views of the same backends have the same key. */
+function idOf(backends: readonly Backend[], isAlone: boolean, named: NamedView | undefined): string {
+  return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
+}

@@ -1,0 +1,196 @@
+import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstream/port.js';
+import { type ClientProfile, profileKey } from '../../wire/mcp/handshake.js';
+import type { Cancel } from '../../wire/timing/clock.js';
+import { NO_LISTS } from '../catalog/offered-lists.js';
+import type { Backend, RunningBackend, Teller } from './backend.js';
+
+/**
+ * Which clients share a process of a server: those with the same profile, those of the same user, those with the same
+ * profile and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
+ * `isolated`.
+ *
+ * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
+ * different capabilities therefore get different processes.
+ */
+export type Sharing = 'profile' | 'user' | 'folder' | 'isolated' | 'all' | 'auto';
+
+export interface PooledServer {
+  readonly key: string;
+  readonly sharing: Sharing;
+  /** With `auto`: whether the server is known to speak a revision without sessions before a process has told. */
+  readonly isSessionless?: () => boolean;
+  /** Whether the server cannot run for clients without an origin. */
+  readonly isMisconfigured?: boolean;
+  /** Whether no instance is made before a client needs one. */
+  readonly waitsForClient?: boolean;
+  /**
+   * Identifies the variant of the server for clients of this origin. Only clients with the same variant share a
+   * process, whatever `sharing` says. Absent if the server is the same for all clients. The text may contain secrets.
+   */
+  readonly variantOf?: (origin: ClientOrigin | undefined) => string;
+}
+
+/** A backend that has had a process, which may have ended since. */
+interface Told extends Pick<Instance, 'variant' | 'principal'> {
+  readonly backend: Backend;
+  /** Whether the configuration has changed since, so that the lists may be shaped in another way. */
+  readonly areListsOld?: boolean;
+}
+
+export function toldBy({ backend, areListsOld }: Told): Teller {
+  const { key, prefix, lastHandshake: handshake } = backend;
+  return { key, prefix, handshake, listsAs: (naming) => (areListsOld ? NO_LISTS : backend.knownListsAs(naming)) };
+}
+
+/** Limit of what is remembered of one server. Beyond it, what was told first is forgotten. */
+const MAX_TOLD = 16;
+
+/** The clients of one variant that share an instance: all of them, those with this profile key or principal, or one client. */
+type Scope = typeof ALL | string | DownstreamClient;
+
+export const ALL = Symbol('all clients');
+
+/** The instances of one server, and what its ended processes have told about it. */
+export class ServerInstances {
+  readonly instances = new Set<Instance>();
+  /** Whether the server has ever sent `roots/list`. */
+  requestsRoots = false;
+  /** With `auto`: whether its latest process, or else the one of an earlier run, speaks a revision without sessions. */
+  isSessionless: boolean | undefined;
+  /** Whether its processes must not start before the retired ones are gone. */
+  isStartDeferred = false;
+  /** The descriptions by the latest processes, the newest first: one for each variant and principal. */
+  told: readonly Told[] = [];
+  #server: PooledServer;
+
+  constructor(server: PooledServer) {
+    this.#server = server;
+  }
+
+  get sharing(): Sharing {
+    return this.#server.sharing;
+  }
+
+  variantOf(origin: ClientOrigin | undefined): string {
+    return this.#server.variantOf?.(origin) ?? '';
+  }
+
+  /** Sets another configuration of the server without replacing its instances. */
+  configure(server: PooledServer): void {
+    this.#server = server;
+    for (const instance of this.instances) instance.variant = this.variantOf(instance.origin);
+    // The lists of an ended process may be shaped in another way now.
+    this.told = this.told.map((told) => ({ ...told, areListsOld: true }));
+  }
+
+  /** The description for clients of this variant and, if it is known, of this principal. */
+  toldTo(variant: string, principal: string | undefined): Told | undefined {
+    return this.told.find((each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)));
+  }
+
+  remember({ variant, principal, running: { backend } }: Instance): void {
+    const others = this.told.filter((each) => each.variant !== variant || each.principal !== principal);
+    this.told = [{ variant, principal, backend }, ...others].slice(0, MAX_TOLD);
+  }
+
+  /** Removes these instances, so that no client gets them any more. Their processes still run. */
+  retire(isLeaving: (instance: Instance) => boolean): Instance[] {
+    const leaving = [...this.instances].filter(isLeaving);
+    for (const instance of leaving) {
+      instance.endWait();
+      this.instances.delete(instance);
+    }
+    return leaving;
+  }
+
+  /** The scope of the instance for a client. A client with roots does not share if the server requests roots. */
+  scopeOf(client: DownstreamClient, { profile, origin }: ClientFacts): Scope {
+    const { sharing } = this;
+    const hasNoProcess = this.#hasNoProcess && this.variantOf(origin) === this.variantOf(undefined);
+    if (sharing === 'all' || hasNoProcess) return ALL;
+    // No profile key is equal, because each is a JSON array.
+    if (sharing === 'user') return `user ${client.principal}`;
+    const hasOwnRoots = this.requestsRoots && profile.capabilities.roots !== undefined;
+    if (sharing === 'auto') this.isSessionless ??= this.#server.isSessionless?.() === true;
+    const isApart = sharing === 'isolated' || (sharing === 'auto' && this.isSessionless === false);
+    return isApart || hasOwnRoots ? client : profileKey(profile, client.principal);
+  }
+
+  /** Scope of the instance that exists before any client, if there is one. The first client decides an `undefined` scope. */
+  get firstScope(): { readonly scope: Scope | undefined } | undefined {
+    if (this.#server.waitsForClient === true) return undefined;
+    if (this.sharing === 'all' || this.#hasNoProcess) return { scope: ALL };
+    return this.sharing === 'folder' ? undefined : { scope: undefined };
+  }
+
+  /** Whether the server cannot run for clients without an origin. They share a backend without a process. */
+  get #hasNoProcess(): boolean {
+    return this.#server.isMisconfigured === true;
+  }
+}
+
+export interface InstanceOptions {
+  readonly origin: ClientOrigin | undefined;
+  readonly variant: string;
+  readonly scope: Scope | undefined;
+}
+
+/** One instance of a server: a backend, and the clients that it is for. */
+export class Instance {
+  readonly origin: ClientOrigin | undefined;
+  variant: string;
+  /** `undefined` until a client claims the instance. */
+  scope: Scope | undefined;
+  /** The principal of its clients. `undefined` until a client claims the instance, and if it is for all clients. */
+  principal: string | undefined;
+  /** The scope that clients like its first client share. */
+  profileScope: string | undefined;
+  /** Whether its clients have the roots capability, which is the same for all clients of one instance. */
+  hasRoots = false;
+  /** Time at which the last client left, in milliseconds on the clock. `undefined` while no client is awaited. */
+  idleSince: number | undefined;
+  cancelIdle: Cancel = () => {};
+  readonly running: RunningBackend;
+  /** Sets the client profile for the handshake. Later calls do nothing. */
+  setProfile: (profile: ClientProfile) => void = () => {};
+  #isStarted = false;
+
+  constructor(
+    { origin, variant, scope }: InstanceOptions,
+    create: (profile: Promise<ClientProfile>, origin: ClientOrigin | undefined) => RunningBackend,
+  ) {
+    this.origin = origin;
+    this.variant = variant;
+    this.scope = scope;
+    const profile = new Promise<ClientProfile>((resolve) => {
+      this.setProfile = resolve;
+    });
+    this.running = create(profile, origin);
+  }
+
+  start(waitsForCall = false): void {
+    if (!this.#isStarted) this.running.start(waitsForCall);
+    this.#isStarted = true;
+  }
+
+  get isConnected(): boolean {
+    return this.running.backend.dispatcher.connection !== undefined;
+  }
+
+  /** Ends the wait for a client, because a client uses the instance now or because none will. */
+  endWait(): void {
+    this.idleSince = undefined;
+    this.cancelIdle();
+  }
+
+  /** How long the instance stays without clients. An instance for one client does not stay. */
+  get staysWithoutClients(): 'always' | 'for a while' | 'never' {
+    if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
+    return typeof this.scope === 'object' ? 'never' : 'for a while';
+  }
+}
+
+/** Whether all that the process has seen came from clients of this principal, or from no client. */
+export function isOpenTo(own: Pick<Instance, 'principal'>, principal: string | undefined): boolean {
+  return own.principal === undefined || own.principal === principal;
+}
