@@ -4,7 +4,7 @@ import { PendingGateway } from '../gateway/pending-gateway.js';
 import { END_SIGNALS, type EndSignal } from '../host/errors/usage-error.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY } from '../version.js';
-import { readInto } from '../wire/io/streams/read-into.js';
+import { readInto, withoutBlocking } from '../wire/io/streams/read-into.js';
 import type { DrainedClient } from './drain-client.js';
 import type { GlobalOptions } from './global-options.js';
 import { deferred, firstMessageOrTimeout, type LocalClients, MAX_LINE_BYTES } from './local-clients.js';
@@ -71,7 +71,7 @@ async function openStdioClient(platform: Platform, gateway: PendingGateway, view
   const [unread, onUnread] = deferred<number>();
   const transport = openStdioTransport({
     read: (reader) => readInto(process.stdin, reader),
-    output: process.stdout,
+    output: withoutBlocking(process.stdout),
     backpressure: platform.backpressure,
     maxLineBytes: MAX_LINE_BYTES,
     unfinishedLines: platform.unfinishedLines,

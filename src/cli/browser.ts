@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -56,11 +56,16 @@ function start([program = '', ...args]: readonly string[]): void {
   }
 }
 
-/** The program and its arguments: the variable `BROWSER`, where quotes keep a path with spaces together, otherwise the opener of the platform. */
-function browserCommand(url: string): readonly string[] {
+/**
+ * The program and its arguments: the variable `BROWSER`, otherwise the opener of the platform. The variable may be the path of a program,
+ * or words, where quotes keep a path with spaces together.
+ */
+export function browserCommand(url: string): readonly string[] {
   const { BROWSER = '' } = process.env;
   // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
-  const words = BROWSER.match(/"[^"]*"|'[^']*'|\S+/g)?.map((word) => word.replace(/^(["'])(.*)\1$/, '$2'));
+  const words = existsSync(BROWSER)
+    ? [BROWSER]
+    : BROWSER.match(/"[^"]*"|'[^']*'|\S+/g)?.map((word) => word.replace(/^(["'])(.*)\1$/, '$2'));
   if (words !== undefined)
     return words.some((word) => word.includes('%s'))
       ? words.map((word) => word.replaceAll('%s', () => url))

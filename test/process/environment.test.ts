@@ -43,13 +43,15 @@ describe('childEnvironment', () => {
 
   it('compares names without case on Windows', () => {
     const environment = childEnvironment({
-      parent: { Path: 'C:\\Windows', SystemRoot: 'C:\\Windows', HOME: 'x' },
+      parent: { Path: 'C:\\Windows', SystemRoot: 'C:\\Windows', PathExt: '.EXE', ComSpec: 'C:\\cmd.exe', HOME: 'x' },
       declared: { path: 'D:\\own' },
       commandLine: ['node'],
       nodeDirectory: 'C:\\node',
       platform: 'win32',
     });
-    expect(environment).toEqual({ PATH: 'C:\\node;D:\\own', SYSTEMROOT: 'C:\\Windows' });
+    expect(environment).toEqual({
+      ...{ PATH: 'C:\\node;D:\\own', SYSTEMROOT: 'C:\\Windows', PATHEXT: '.EXE', COMSPEC: 'C:\\cmd.exe' },
+    });
   });
 
   it.each([

@@ -12,6 +12,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const NODE = process.execPath;
+const isWindows = process.platform === 'win32';
 
 /** A command that runs this program. */
 const program = (code: string): string[] => [NODE, '-e', code];
@@ -58,7 +59,6 @@ describe('a secret with a command', () => {
   });
 
   test('may be a script, which is a .cmd on Windows', async () => {
-    const isWindows = process.platform === 'win32';
     const script = join(folder, isWindows ? 'tell.cmd' : 'tell');
     writeFileSync(script, isWindows ? '@echo told' : '#!/bin/sh\necho told', { mode: 0o755 });
     expect(await read(['A'], { A: [script] })).toEqual({ A: { value: 'told' } });
@@ -81,12 +81,12 @@ describe('a secret with a command', () => {
     [
       'is a path that leads through a file',
       [join(NODE, 'x')],
-      process.platform === 'win32' ? 'its program was not found' : 'it could not be started (ENOTDIR)',
+      isWindows ? 'its program was not found' : 'it could not be started (ENOTDIR)',
     ],
     [
       'is killed',
       program('process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000)'),
-      'it was ended by SIGTERM',
+      isWindows ? 'it ended with exit code 1' : 'it was ended by SIGTERM',
     ],
   ])('F129: is absent if the command %s, and nothing of the output is told', async (_, command, reason) => {
     expect(await read(['A'], { A: command })).toEqual({ A: fault('A', reason) });

@@ -126,6 +126,8 @@ interface CommandFault {
 function faultOf({ code, exitCode, signal, isMaxBuffer, timedOut }: CommandFault, timeoutMs: number): string {
   if (isMaxBuffer) return `it printed more than ${MAX_OUTPUT_BYTES / 1024} KiB`;
   if (timedOut) return `it took longer than ${timeoutMs / 1000} s`;
+  // The exit code of cmd.exe for a command that does not exist.
+  if (exitCode === 9009) return PROGRAM_NOT_FOUND;
   if (exitCode !== undefined) return `it ended with exit code ${exitCode}`;
   if (signal !== undefined) return `it was ended by ${signal}`;
   return code === 'ENOENT' ? PROGRAM_NOT_FOUND : `it could not be started (${code ?? 'unknown'})`;

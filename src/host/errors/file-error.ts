@@ -24,14 +24,24 @@ const FILE_FAULTS: Readonly<Record<string, readonly [reason: string, hint: strin
   EIO: ['the disk has failed', 'check the disk; the log of the system says more'],
 };
 
+/** On Windows, a file that another program holds has the same codes as one that this user may not change. */
+const HELD_ON_WINDOWS = [
+  'another program uses it, or this user may not do that',
+  'end that program, or correct the permissions of the file and of its folder',
+] as const;
+
 /** The calls of the system that use files. Others, such as `connect` and `spawn`, give some of the same codes other reasons. */
 const FILE_CALLS =
   /^(?:open|write|read|close|f?sync|fdatasync|mkdir|mkdtemp|rename|unlink|rmdir|rm|link|symlink|readlink|copyfile|cp|f?chmod|f?chown|[fl]?utimes?|f?truncate|scandir|opendir|[fl]?stat|access|realpath)$/;
 
-/** Returns the reason of the system, with its code, and the next step. An unknown code is its own reason. */
-export function systemFault(error: unknown): { readonly reason: string; readonly hint: string } {
+/**
+ * Returns the reason of the system, with its code, and the next step. An unknown code is its own reason. `platform` is as in
+ * `process.platform`.
+ */
+export function systemFault(error: unknown, platform: string = process.platform) {
   const code = errorCode(error) ?? 'unknown error';
-  const [reason, hint = 'check the file and its folder'] = FILE_FAULTS[code] ?? [];
+  const isHeld = platform === 'win32' && (code === 'EPERM' || code === 'EACCES');
+  const [reason, hint = 'check the file and its folder'] = (isHeld ? HELD_ON_WINDOWS : FILE_FAULTS[code]) ?? [];
   return { reason: reason === undefined ? code : `${reason} (${code})`, hint };
 }
 

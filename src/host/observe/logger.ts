@@ -1,4 +1,5 @@
 import { type DestinationStream, type Level, type Logger as PinoLogger, pino } from 'pino';
+import { withoutBlocking } from '../../wire/io/streams/read-into.js';
 import { escapeUnsafe } from '../../wire/json/printable.js';
 import { systemFault } from '../errors/file-error.js';
 import { LogFile } from './log-file.js';
@@ -89,7 +90,8 @@ function toStderr(): Destination {
 
 /** Ignores errors of stderr, because the host has closed its end, or stderr is a file on a full disk, as that of a hub can be. */
 function openStderr(): void {
-  if (!process.stderr.listeners('error').includes(NO_READER)) process.stderr.on('error', NO_READER);
+  if (process.stderr.listeners('error').includes(NO_READER)) return;
+  withoutBlocking(process.stderr).on('error', NO_READER);
 }
 
 const NO_READER = (): void => {};

@@ -108,13 +108,15 @@ function isHarmlessNpmSetting(name: string): boolean {
   return NPM_PREFIX.test(name) && !NPM_CREDENTIAL.test(name) && !NPM_TASK.test(name);
 }
 
-/** The same variables as in the stdio client of the MCP SDK: enough to run, without secrets. */
+/** The same variables as in the stdio client of the MCP SDK: enough to run, without secrets. On Windows, a command also needs two more. */
 const ON_POSIX = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER'];
 const ON_WINDOWS = [
   'APPDATA',
+  'COMSPEC',
   'HOMEDRIVE',
   'HOMEPATH',
   'LOCALAPPDATA',
+  'PATHEXT',
   'PATH',
   'PROCESSOR_ARCHITECTURE',
   'SYSTEMDRIVE',

@@ -38,6 +38,9 @@ export interface SpawnedChild {
   readonly exit: Promise<ChildExit>;
 }
 
+/** The exit code of cmd.exe for a command that does not exist. Codes of other systems have eight bits. */
+const NOT_FOUND_BY_CMD = 9009;
+
 /** Starts a process. All children are started here. Never throws. */
 export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
   const { subprocess, failure } = spawnProcess(request);
@@ -45,18 +48,22 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
   // Without a listener, the error of a broken pipe would end the gateway.
   for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
   const exit = new Promise<ChildExit>((resolve) => {
+    const onFailed = (cause: unknown) => {
+      onSpawnError(toSpawnError(cause, request));
+      resolve({ code: null, signal: null });
+    };
     const onEnded = (childExit: ChildExit) => {
       onExit(childExit);
       resolve(childExit);
     };
     // Not `close`, because a grandchild that keeps stdout open would delay it.
-    subprocess?.on('exit', (code, signal) => onEnded({ code, signal }));
-    // On Windows, cross-spawn emits `error` instead of `exit` if cmd.exe does not find the command. Untested.
-    subprocess?.on('error', () => onEnded({ code: 1, signal: null }));
-    void failure?.then((cause) => {
-      onSpawnError(toSpawnError(cause, request));
-      resolve({ code: null, signal: null });
+    subprocess?.on('exit', (code, signal) => {
+      if (code === NOT_FOUND_BY_CMD) onFailed(Object.assign(new Error('not found'), { code: 'ENOENT' }));
+      else onEnded({ code, signal });
     });
+    // On Windows, cross-spawn emits `error` instead of `exit` if the command is missing and cmd.exe ends with 1.
+    subprocess?.on('error', onFailed);
+    void failure?.then(onFailed);
   });
   return { pid, stdin, stdout, stderr, exit };
 }

@@ -11,10 +11,10 @@ export function printableLines(text: string): string {
   return lines.map((line) => line.split('\t').map(printable).join('\t')).join('\n');
 }
 
-/** Quotes a path for the shell of a platform, as in `process.platform`. */
+/** Quotes a path or another word for the shell of a platform, as in `process.platform`. */
 export function quotedPath(path: string, platform: string): string {
   if (/^[\w./:\\@+-]+$/.test(path)) return path;
-  return platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;
+  return platform === 'win32' ? `"${path.replaceAll('"', '\\"')}"` : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Controls, line breaks included, fillers, and variation selectors. */

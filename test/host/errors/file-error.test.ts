@@ -40,6 +40,12 @@ describe('an error of the system at a file', () => {
     expect(withFile(named, '/f/other')).toBe(named);
   });
 
+  it.each(['EPERM', 'EACCES'])('may be held by another program on Windows, where the code %s is the same', (code) => {
+    const { reason, hint } = systemFault(Object.assign(new Error(code), { code }), 'win32');
+    expect(reason).toBe(`another program uses it, or this user may not do that (${code})`);
+    expect(hint).toMatch(/^end that program, or correct the permissions/);
+  });
+
   it('has its code as the reason where no words are known', () => {
     expect(systemFault(system('ESTALE'))).toEqual({ reason: 'ESTALE', hint: 'check the file and its folder' });
     expect(systemFault(new Error('a bug'))).toMatchObject({ reason: 'unknown error' });

@@ -6,6 +6,7 @@ import {
   hidesCharacters,
   hidesCharactersWithin,
   printable,
+  quotedPath,
   utf8Length,
   withoutHiddenCharacters,
 } from '../../../src/wire/json/printable.js';
@@ -202,5 +203,17 @@ describe('a text without its hidden characters', () => {
     ['a family 👩‍👩‍👧‍👦 and می‌خواهم 😀\u200d', 'a family 👩‍👩‍👧‍👦 and می‌خواهم 😀'],
   ])('is of %j what can be seen, with line breaks and tabs', (text, visible) => {
     expect(withoutHiddenCharacters(text)).toBe(visible);
+  });
+});
+
+describe('a word for a shell', () => {
+  it.each([
+    ['a plain path', '/home/ada/c.yaml', '/home/ada/c.yaml', '/home/ada/c.yaml'],
+    ['a space', 'a b', "'a b'", '"a b"'],
+    ['an apostrophe', "o'ann", "'o'\\''ann'", '"o\'ann"'],
+    ['JSON', '{"a":1}', `'{"a":1}'`, '"{\\"a\\":1}"'],
+  ])('is quoted for a POSIX shell and for cmd.exe if it has %s', (_, word, posix, windows) => {
+    expect(quotedPath(word, 'linux')).toBe(posix);
+    expect(quotedPath(word, 'win32')).toBe(windows);
   });
 });

@@ -142,7 +142,9 @@ export function saveEdit({ config, secrets }: EditableConfig, edited: string): v
   secrets.save();
   saveConfig(config, edited);
   if (secrets.added.length > 0) {
-    tell(`Wrote ${secrets.added.join(', ')} to ${secrets.file}, which only you can read. Do not commit it.`);
+    // Windows gives a file the permissions of its folder.
+    const readers = process.platform === 'win32' ? 'everyone who can read its folder' : 'only you';
+    tell(`Wrote ${secrets.added.join(', ')} to ${secrets.file}, which ${readers} can read. Do not commit it.`);
   }
 }
 

@@ -119,3 +119,13 @@ export function watchReader(stream: Writable): Writable {
 }
 
 const NOTHING = new Uint8Array(0);
+
+/**
+ * Returns the stream after it was made to write in the background. On Windows, Node writes to the pipes of its own stdout and stderr at
+ * once, so a client that does not read would stop the whole process. `platform` is as in `process.platform`.
+ */
+export function withoutBlocking<S extends Writable>(stream: S, platform: string = process.platform): S {
+  const { _handle: handle } = stream as { _handle?: { setBlocking?: (isBlocking: boolean) => unknown } | null };
+  if (platform === 'win32') handle?.setBlocking?.(false);
+  return stream;
+}

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ByteReader } from '../../../../src/wire/io/byte-reader.js';
-import { readInto, stopReading, watchReader } from '../../../../src/wire/io/streams/read-into.js';
+import { readInto, stopReading, watchReader, withoutBlocking } from '../../../../src/wire/io/streams/read-into.js';
 import { until } from '../../../support/processes.js';
 
 const running: { kill(signal: 'SIGKILL'): unknown }[] = [];
@@ -184,5 +184,22 @@ describe('a pipe to the stdin of a process', () => {
   it('is the given stream if that is no pipe', () => {
     const stream = new PassThrough();
     expect(watchReader(stream)).toBe(stream);
+  });
+});
+
+describe('a stream that is written to in the background', () => {
+  it.each([
+    ['win32', [false]],
+    ['linux', []],
+    ['darwin', []],
+  ])('is one of its own on Windows only: %s', (platform, calls) => {
+    const blocking: boolean[] = [];
+    const stream = Object.assign(new PassThrough(), { _handle: { setBlocking: (is: boolean) => blocking.push(is) } });
+    expect(withoutBlocking(stream, platform)).toBe(stream);
+    expect(blocking).toEqual(calls);
+  });
+
+  it('may have no handle', () => {
+    expect(() => withoutBlocking(new PassThrough(), 'win32')).not.toThrow();
   });
 });
