@@ -24,7 +24,8 @@ const FILE_FAULTS: Readonly<Record<string, readonly [reason: string, hint: strin
   EIO: ['the disk has failed', 'check the disk; the log of the system says more'],
 };
 
-/** On Windows, a file that another program holds has the same codes as one that this user may not change. */
+/** On Windows, a file that another program holds has the same codes as one that this user may not change: EACCES and EPERM. */
+const ERRNOS_ON_WINDOWS: ReadonlySet<unknown> = new Set([-4092, -4048]);
 const HELD_ON_WINDOWS = [
   'another program uses it, or this user may not do that',
   'end that program, or correct the permissions of the file and of its folder',
@@ -34,13 +35,10 @@ const HELD_ON_WINDOWS = [
 const FILE_CALLS =
   /^(?:open|write|read|close|f?sync|fdatasync|mkdir|mkdtemp|rename|unlink|rmdir|rm|link|symlink|readlink|copyfile|cp|f?chmod|f?chown|[fl]?utimes?|f?truncate|scandir|opendir|[fl]?stat|access|realpath)$/;
 
-/**
- * Returns the reason of the system, with its code, and the next step. An unknown code is its own reason. `platform` is as in
- * `process.platform`.
- */
-export function systemFault(error: unknown, platform: string = process.platform) {
+/** Returns the reason of the system, with its code, and the next step. An unknown code is its own reason. */
+export function systemFault(error: unknown): { readonly reason: string; readonly hint: string } {
   const code = errorCode(error) ?? 'unknown error';
-  const isHeld = platform === 'win32' && (code === 'EPERM' || code === 'EACCES');
+  const isHeld = error instanceof Error && 'errno' in error && ERRNOS_ON_WINDOWS.has(error.errno);
   const [reason, hint = 'check the file and its folder'] = (isHeld ? HELD_ON_WINDOWS : FILE_FAULTS[code]) ?? [];
   return { reason: reason === undefined ? code : `${reason} (${code})`, hint };
 }

@@ -40,8 +40,11 @@ describe('an error of the system at a file', () => {
     expect(withFile(named, '/f/other')).toBe(named);
   });
 
-  it.each(['EPERM', 'EACCES'])('may be held by another program on Windows, where the code %s is the same', (code) => {
-    const { reason, hint } = systemFault(Object.assign(new Error(code), { code }), 'win32');
+  it.each([
+    ['EPERM', -4048],
+    ['EACCES', -4092],
+  ])('may be held by another program on Windows, where the code %s is the same', (code, errno) => {
+    const { reason, hint } = systemFault(Object.assign(new Error(code), { code, errno }));
     expect(reason).toBe(`another program uses it, or this user may not do that (${code})`);
     expect(hint).toMatch(/^end that program, or correct the permissions/);
   });
