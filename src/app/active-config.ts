@@ -128,10 +128,10 @@ export class ActiveConfig {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, child } = server;
+    const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, spec } = server;
     const limits = this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server;
     const approvals = approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file);
-    const isRemote = child?.kind === 'remote';
+    const isRemote = spec?.kind === 'remote';
     return toBackendRules(
       { prefix, limits, tools, methods, shapes, isTrusted: trusted, isRemote, idleStopMs, results, approvals },
       (warnings) => this.#warn(key, warnings),
@@ -151,8 +151,8 @@ export class ActiveConfig {
 /** Bounds the warnings of one configuration, because a server can make tools appear and disappear without end. */
 const MAX_LOGGED = 1_000;
 
-export function secretSourcesOf({ child, references, secrets = {} }: ServerConfig): SecretSource[] {
-  const fromFile = child === undefined ? [] : [child.kind === 'remote' ? secretSourceOf(child) : child];
+export function secretSourcesOf({ spec, references, secrets = {} }: ServerConfig): SecretSource[] {
+  const fromFile = spec === undefined ? [] : [spec.kind === 'remote' ? secretSourceOf(spec) : spec];
   // The redactor treats every variable whose name contains `secret` as a secret.
   const named = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [`secret ${name}`, value]));
   return [...fromFile, { env: { ...references, ...named }, args: [] }];

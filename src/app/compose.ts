@@ -223,7 +223,7 @@ export function compose(options: ComposeOptions): Composition {
       key: server.key,
       sharing: activeConfig.sharingOf(server).sharing,
       isSessionless: () => instances.isKnownModern(server),
-      isMisconfigured: server.child === undefined,
+      isMisconfigured: server.spec === undefined,
       waitsForClient: !isInView(activeConfig.config, server.key, options.onlyView),
       variantOf: (origin) => variantOf(server, origin),
     })),

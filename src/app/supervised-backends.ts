@@ -126,7 +126,7 @@ export class SupervisedBackends {
       if (change !== 'adjusted' || server === undefined) continue;
       instance.server = server;
       instance.backend.configure(this.#options.activeConfig.rulesOf(server));
-      if (server.child !== undefined) this.#supervisor.adjust({ ...this.#withPackage(server.child), key: id });
+      if (server.spec !== undefined) this.#supervisor.adjust({ ...this.#withPackage(server.spec), key: id });
     }
   }
 
@@ -187,13 +187,13 @@ export class SupervisedBackends {
       isRetired: false,
     };
     this.#instances.set(id, instance);
-    const { child } = server;
-    if (child !== undefined) this.#supervisor.add({ ...this.#withPackage(child), key: id });
-    if (child !== undefined) instance.shown = profile.then((known) => this.#showCached(instance, child, known));
+    const { spec } = server;
+    if (spec !== undefined) this.#supervisor.add({ ...this.#withPackage(spec), key: id });
+    if (spec !== undefined) instance.shown = profile.then((known) => this.#showCached(instance, spec, known));
     return {
       backend,
       start: (waitsForCall) => {
-        if (child === undefined) return;
+        if (spec === undefined) return;
         if (server.start === 'eager' && !waitsForCall) this.#supervisor.start(id);
         // A server that waits must start once, unless its catalogue is cached.
         else
@@ -218,11 +218,11 @@ export class SupervisedBackends {
     const instance = this.#instances.get(id);
     const sandboxed = confinedIn(instance?.server);
     return {
-      lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
+      lifecycle: instance?.server.spec === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
       isPerUser: instance && isPerUser(this.#options.activeConfig.config, instance.server),
-      isRemote: instance?.server.child?.kind === 'remote',
-      isInsecure: isInsecure(instance?.server.child),
+      isRemote: instance?.server.spec?.kind === 'remote',
+      isInsecure: isInsecure(instance?.server.spec),
       sharing: instance && this.#options.activeConfig.sharingOf(instance.server),
       limits: instance?.server.limits,
       era: instance?.era.source,
@@ -251,7 +251,7 @@ export class SupervisedBackends {
 
   /** Whether the server can run for the clients of this instance. */
   canRun(id: string): boolean {
-    return this.#instances.get(id)?.server.child !== undefined;
+    return this.#instances.get(id)?.server.spec !== undefined;
   }
 
   restart(id: string): void {
@@ -278,11 +278,11 @@ export class SupervisedBackends {
   }
 
   /** Offers the cached catalogue for this client before the server runs. Resolves with false if there is none. */
-  async #showCached(instance: Instance, child: ServerSpec, profile: ClientProfile): Promise<boolean> {
+  async #showCached(instance: Instance, spec: ServerSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues, logger } = this.#options;
     if (catalogues === undefined) return false;
     const { backend } = instance;
-    instance.cacheEntry = () => catalogues.of(this.#cachedAs(instance.server), this.#withPackage(child), profile);
+    instance.cacheEntry = () => catalogues.of(this.#cachedAs(instance.server), this.#withPackage(spec), profile);
     const entry = instance.cacheEntry();
     const cached = entry?.find();
     if (cached === 'missed') backend.expectLate();
@@ -295,11 +295,11 @@ export class SupervisedBackends {
   }
 
   #cachedEraOf(server: ServerConfig) {
-    const { child } = server;
-    if (child === undefined) return undefined;
+    const { spec } = server;
+    if (spec === undefined) return undefined;
     return this.#options.catalogues?.eraOf(
       () => this.#cachedAs(server),
-      () => this.#withPackage(child),
+      () => this.#withPackage(spec),
     );
   }
 
@@ -310,18 +310,18 @@ export class SupervisedBackends {
   }
 
   async #end(id: string): Promise<void> {
-    if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
+    if (this.#instances.get(id)?.server.spec !== undefined) await this.#supervisor.remove(id);
     this.#instances.get(id)?.forgetSecrets();
     this.#instances.delete(id);
     this.#stateLog.forget(id);
   }
 
   #completed(server: ServerConfig): ServerConfig {
-    return server.child === undefined ? server : { ...server, child: this.#withPackage(server.child) };
+    return server.spec === undefined ? server : { ...server, spec: this.#withPackage(server.spec) };
   }
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
-    const { key, child } = server;
+    const { key, spec } = server;
     const { platform, waiting, activeConfig, hasUsers } = this.#options;
     // The output of a process for all users may be about another user than the caller.
     const isQuiet = hasUsers && activeConfig.sharingOf(server).sharing === 'all';
@@ -336,38 +336,38 @@ export class SupervisedBackends {
       events: platform.events,
       onInternalError: platform.internalErrors.onInternalError,
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
-      isMisconfigured: child === undefined,
+      isMisconfigured: spec === undefined,
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
-      beginLogin: this.#offersLogin(child) ? () => this.#running.beginLogin(child) : undefined,
-      retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
+      beginLogin: this.#offersLogin(spec) ? () => this.#running.beginLogin(spec) : undefined,
+      retryInMs: () => (spec === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => {
         if (server.problem !== undefined) return { because: `${server.problem.message}; ${server.problem.hint}` };
-        return isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote'));
+        return isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, spec?.kind === 'remote'));
       },
       remarkSince: confined && ((at, error) => this.#processes?.confined.refusedSince(confined, at, error)),
     });
   }
 
   /** Whether clients are offered the login. Over HTTP, a caller may be another person than the one whose login this would be. */
-  #offersLogin(child: ServerSpec | undefined): child is RemoteSpec {
-    return !this.#options.servesHttp && child?.kind === 'remote' && child.login?.grant === 'authorization_code';
+  #offersLogin(spec: ServerSpec | undefined): spec is RemoteSpec {
+    return !this.#options.servesHttp && spec?.kind === 'remote' && spec.login?.grant === 'authorization_code';
   }
 
   /** Describes the failure of a server. `undefined` for a server that cannot run. */
   #explain<T>(id: string, describe: (failed: Failed) => T): T | undefined {
     const { server, log } = this.#instances.get(id) ?? {};
-    if (server?.child === undefined || log === undefined) return undefined;
+    if (server?.spec === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
 }
 
 /** The program of a server that may only run confined. */
 function confinedIn(server: ServerConfig | undefined) {
-  const child = server && programOf(server);
-  return child?.sandbox === undefined ? undefined : { ...child, sandbox: child.sandbox };
+  const spec = server && programOf(server);
+  return spec?.sandbox === undefined ? undefined : { ...spec, sandbox: spec.sandbox };
 }
 
 function startAt(at: number): OutputLine {
@@ -375,6 +375,6 @@ function startAt(at: number): OutputLine {
 }
 
 /** Whether the messages of a server cross a network in plain text. */
-function isInsecure(child: ServerSpec | undefined): boolean {
-  return child?.kind === 'remote' && child.isInsecure === true && child.url.startsWith('http:');
+function isInsecure(spec: ServerSpec | undefined): boolean {
+  return spec?.kind === 'remote' && spec.isInsecure === true && spec.url.startsWith('http:');
 }

@@ -102,8 +102,8 @@ export interface LoginSettings {
 export type ServerSpec = ChildSpec | RemoteSpec;
 
 /** The program of a server; `undefined` for one behind a URL, and for one that cannot run. */
-export function programOf({ child }: { readonly child: ServerSpec | undefined }): ChildSpec | undefined {
-  return child?.kind === 'remote' ? undefined : child;
+export function programOf({ spec }: { readonly spec: ServerSpec | undefined }): ChildSpec | undefined {
+  return spec?.kind === 'remote' ? undefined : spec;
 }
 
 interface CommonSpec {

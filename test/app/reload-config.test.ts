@@ -47,9 +47,9 @@ describe('a configuration file that is read again', () => {
     clock.advance(1_000);
     await until('the file was read', () => read.length > 0);
     const [config] = read.map(withPrograms);
-    expect(config?.servers[0]?.child?.command).toBe('/own');
+    expect(config?.servers[0]?.spec?.command).toBe('/own');
     const other = { environment: { SOME_KEY: '/other' }, folder: '/' };
-    expect(config?.serverFor('a', other)?.child?.command).toBe('/other');
+    expect(config?.serverFor('a', other)?.spec?.command).toBe('/other');
   });
 
   it('F114: is also read again when one of its environment files changes', async () => {
@@ -63,7 +63,7 @@ describe('a configuration file that is read again', () => {
     writeFileSync(join(folder, 'my.env'), 'TOKEN=after\n');
     await until('the environment file was read again', () => {
       clock.advance(100);
-      return read.map(withPrograms).at(-1)?.servers[0]?.child?.env.A === 'after';
+      return read.map(withPrograms).at(-1)?.servers[0]?.spec?.env.A === 'after';
     });
   });
 
@@ -80,6 +80,6 @@ describe('a configuration file that is read again', () => {
       clock.advance(1_000);
       return read.length > 0;
     });
-    expect(read.map(withPrograms).map(({ servers }) => servers[0]?.child?.args)).toEqual(read.map(() => ['2']));
+    expect(read.map(withPrograms).map(({ servers }) => servers[0]?.spec?.args)).toEqual(read.map(() => ['2']));
   });
 });

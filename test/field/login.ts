@@ -141,11 +141,11 @@ export class LoginOfSdk implements OAuthClientProvider {
 
 /** Logs in at a server of the configuration, as `trunkline login` does. Returns why that failed. */
 export async function logIn(config: Config, key: string): Promise<string | undefined> {
-  const { child } = config.servers.find((server) => server.key === key) ?? {};
-  if (child?.kind !== 'remote' || child.login === undefined) throw new Error(`${key} has no login`);
+  const { spec } = config.servers.find((server) => server.key === key) ?? {};
+  if (spec?.kind !== 'remote' || spec.login === undefined) throw new Error(`${key} has no login`);
   const vault = await openVault(config);
   try {
-    const pending = await beginLogin({ spec: { ...child, login: child.login }, vault, clock: systemClock });
+    const pending = await beginLogin({ spec: { ...spec, login: spec.login }, vault, clock: systemClock });
     const back = await browse(pending.url).catch((error: Error) => error);
     if (back instanceof Error) {
       const state = new URL(pending.url).searchParams.get('state') ?? '';

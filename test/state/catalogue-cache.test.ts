@@ -43,20 +43,20 @@ function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue'), 
 
 const CONFIG = '/home/ada/trunkline.yaml';
 
-function own(): { server: ServerConfig & { configFile: string }; child: ChildSpec } {
+function own(): { server: ServerConfig & { configFile: string }; spec: ChildSpec } {
   const server = { ...loadServer(ENTRY), configFile: CONFIG };
-  if (server.child === undefined) throw new Error('no child');
-  return { server, child: server.child };
+  if (server.spec === undefined) throw new Error('cannot run');
+  return { server, spec: server.spec };
 }
 
 describe('the catalogue of the last run', () => {
   it('is found by the next run, and nothing of the configuration stands in it', async () => {
     const { folder, catalogues } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).put(OFFERED);
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).put(OFFERED);
     await catalogues.settled();
     const next = keeping('secret', folder);
-    expect(next.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    expect(next.catalogues.of(server, spec, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
     for (const name of readdirSync(folder)) {
       expect(name).toMatch(/^own-[0-9a-f]{32}$/);
       expect(readFileSync(join(folder, name), 'utf8')).not.toContain('canary');
@@ -65,19 +65,19 @@ describe('the catalogue of the last run', () => {
 
   it('is told apart from that of a server with the same key in another configuration', async () => {
     const { folder, catalogues } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).put(OFFERED);
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).put(OFFERED);
     await catalogues.settled();
     const names = (file: string) => cachedToolNames(folder, 'own', configurationMark(file, 'secret'));
     expect([names(CONFIG), names('/home/ada/other.yaml')]).toEqual([['x'], undefined]);
-    expect(catalogues.of({ ...server, configFile: '/home/ada/other.yaml' }, child, PROFILE).find()).toBeUndefined();
+    expect(catalogues.of({ ...server, configFile: '/home/ada/other.yaml' }, spec, PROFILE).find()).toBeUndefined();
   });
 
   it('is what it was when it was put, although it is written later', async () => {
     const { folder, catalogues } = keeping('secret', undefined, new FakeClock());
-    const { server, child } = own();
+    const { server, spec } = own();
     const lists = new Map(OFFERED.lists);
-    catalogues.of(server, child, PROFILE).put({ ...OFFERED, lists });
+    catalogues.of(server, spec, PROFILE).put({ ...OFFERED, lists });
     lists.set('tools', []);
     await catalogues.settled();
     const [name = ''] = readdirSync(folder);
@@ -86,15 +86,15 @@ describe('the catalogue of the last run', () => {
 
   it('is remembered as missed when it was not ready, until it has a catalogue', async () => {
     const { folder, catalogues } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).putMissed();
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).putMissed();
     await catalogues.settled();
     const next = keeping('secret', folder);
-    expect(next.catalogues.of(server, child, PROFILE).find()).toBe('missed');
-    next.catalogues.of(server, child, PROFILE).put(OFFERED);
+    expect(next.catalogues.of(server, spec, PROFILE).find()).toBe('missed');
+    next.catalogues.of(server, spec, PROFILE).put(OFFERED);
     await next.catalogues.settled();
     const last = keeping('secret', folder);
-    expect(last.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    expect(last.catalogues.of(server, spec, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
     expect([...next.ignored, ...last.ignored]).toEqual([]);
   });
 
@@ -103,8 +103,8 @@ describe('the catalogue of the last run', () => {
     const config = load(`servers: { own: { package: "\${PART}" } }`);
     const entryOf = (PART: string, of = catalogues) => {
       const server = config.serverFor('own', { environment: { PART }, folder: '/' });
-      if (server?.child === undefined) throw new Error('no child');
-      return of.of({ ...server, configFile: CONFIG }, server.child, PROFILE);
+      if (server?.spec === undefined) throw new Error('cannot run');
+      return of.of({ ...server, configFile: CONFIG }, server.spec, PROFILE);
     };
     entryOf('one').putMissed();
     await catalogues.settled();
@@ -114,11 +114,11 @@ describe('the catalogue of the last run', () => {
 
   it('is found for a client that was updated, and not for one with another name, revision, user or capabilities', async () => {
     const { catalogues } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).put(OFFERED);
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).put(OFFERED);
     await catalogues.settled();
     const found = (profile: Partial<ClientProfile>) =>
-      catalogues.of(server, child, { ...PROFILE, ...profile }).find() !== undefined;
+      catalogues.of(server, spec, { ...PROFILE, ...profile }).find() !== undefined;
     expect(found({ clientInfo: { name: 'host', version: '2.0' } })).toBe(true);
     expect(found({ clientInfo: { name: 'other' } })).toBe(false);
     expect(found({ protocolVersion: '2025-06-18' })).toBe(false);
@@ -134,18 +134,18 @@ describe('the catalogue of the last run', () => {
     ['name of a variable', { env: { LOCK: 'canary-2' } }],
   ] as const)('is not found for another %s', async (_what, change) => {
     const { catalogues } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).put(OFFERED);
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).put(OFFERED);
     await catalogues.settled();
-    expect(catalogues.of(server, { ...child, ...change }, PROFILE).find()).toBeUndefined();
-    expect(catalogues.of(server, child, PROFILE).find()).toBeDefined();
+    expect(catalogues.of(server, { ...spec, ...change }, PROFILE).find()).toBeUndefined();
+    expect(catalogues.of(server, spec, PROFILE).find()).toBeDefined();
   });
 
   it('is not found when its program is another one now, while its data may change', async () => {
     const { catalogues } = keeping();
-    const { server, child } = own();
+    const { server, spec } = own();
     const folder = folderWith({ 'server.mjs': '1', 'data.db': '1' });
-    const program = { ...child, args: [join(folder, 'server.mjs'), join(folder, 'data.db')] };
+    const program = { ...spec, args: [join(folder, 'server.mjs'), join(folder, 'data.db')] };
     catalogues.of(server, program, PROFILE).put(OFFERED);
     await catalogues.settled();
     writeFileSync(join(folder, 'data.db'), 'other');
@@ -156,13 +156,13 @@ describe('the catalogue of the last run', () => {
 
   it('is not found under another secret, nor when the file is of another format', async () => {
     const { folder, catalogues, ignored } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).put(OFFERED);
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).put(OFFERED);
     await catalogues.settled();
-    expect(keeping('other', folder).catalogues.of(server, child, PROFILE).find()).toBeUndefined();
+    expect(keeping('other', folder).catalogues.of(server, spec, PROFILE).find()).toBeUndefined();
     const [name = ''] = readdirSync(folder);
     writeFileSync(join(folder, name), '{"format":0}\n');
-    expect(catalogues.of(server, child, PROFILE).find()).toBeUndefined();
+    expect(catalogues.of(server, spec, PROFILE).find()).toBeUndefined();
     expect(ignored).toEqual(['the file has another format']);
   });
 });
@@ -170,26 +170,26 @@ describe('the catalogue of the last run', () => {
 describe('the catalogue that a command leaves', () => {
   it('is found by the clients that the server takes for the command, and as a substitute by all others', async () => {
     const { catalogues } = keeping();
-    const { server, child } = own();
-    const command = catalogues.forCommand().of(server, child, PROFILE);
+    const { server, spec } = own();
+    const command = catalogues.forCommand().of(server, spec, PROFILE);
     command.put(OFFERED);
     await catalogues.settled();
     expect(command.find()).toBeUndefined();
-    expect(catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
-    const other = catalogues.of(server, child, { ...PROFILE, clientInfo: { name: 'other' } });
+    expect(catalogues.of(server, spec, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    const other = catalogues.of(server, spec, { ...PROFILE, clientInfo: { name: 'other' } });
     expect(other.find()).toBeUndefined();
     expect(other.findForAll()).toMatchObject({ capabilities: { tools: {} } });
-    const changed = catalogues.of(server, { ...child, args: ['canary-1', 'more'] }, PROFILE);
+    const changed = catalogues.of(server, { ...spec, args: ['canary-1', 'more'] }, PROFILE);
     expect(changed.findForAll()).toBeUndefined();
   });
 
   it('is not replaced when the command cannot start the server', async () => {
     const { catalogues } = keeping();
-    const { server, child } = own();
-    catalogues.of(server, child, PROFILE).put(OFFERED);
-    catalogues.forCommand().of(server, child, PROFILE).putMissed();
+    const { server, spec } = own();
+    catalogues.of(server, spec, PROFILE).put(OFFERED);
+    catalogues.forCommand().of(server, spec, PROFILE).putMissed();
     await catalogues.settled();
-    expect(catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    expect(catalogues.of(server, spec, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
   });
 });
 

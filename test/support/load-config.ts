@@ -32,12 +32,12 @@ export interface ProgramConfig extends Config {
 }
 
 export interface ProgramServer extends ServerConfig {
-  readonly child: ChildSpec | undefined;
+  readonly spec: ChildSpec | undefined;
 }
 
 /** Throws if a server of the configuration is behind a URL. */
 export function withPrograms(config: Config): ProgramConfig {
-  const remote = config.servers.find(({ child }) => child?.kind === 'remote');
+  const remote = config.servers.find(({ spec }) => spec?.kind === 'remote');
   if (remote !== undefined) throw new Error(`${remote.key} runs no program`);
   return config as ProgramConfig;
 }

@@ -39,7 +39,7 @@ export interface ServerConfig extends ServerSettings {
   /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
   readonly prefix: string;
   /** Undefined when `problem` is set. */
-  readonly child: ServerSpec | undefined;
+  readonly spec: ServerSpec | undefined;
   readonly problem?: ServerProblem;
   /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
@@ -98,11 +98,11 @@ export function isPerUser({ gateway }: Pick<Config, 'gateway'>, { problem }: Pic
  * The text must stay in memory, because it contains the values of variables.
  */
 export function variantOf(
-  { variables, sharing, references, child, folder = '' }: ServerConfig,
+  { variables, sharing, references, spec, folder = '' }: ServerConfig,
   origin: Origin = { environment: references, folder },
 ): string {
   const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
-  const hasHomes = child !== undefined && child.kind !== 'remote' && child.sandbox !== undefined && sharing !== 'all';
+  const hasHomes = spec !== undefined && spec.kind !== 'remote' && spec.sandbox !== undefined && sharing !== 'all';
   const isOfUser = hasHomes || variables.some((name) => userVariable(name) !== undefined);
   const user = isOfUser ? [{ user: origin.user ?? null }] : [];
   return JSON.stringify([values, ...(sharing === 'folder' ? [origin.folder] : []), ...user]);
@@ -167,15 +167,15 @@ export function changeOf(before: ServerConfig | undefined, after: ServerConfig):
 }
 
 /** The settings that need a new process when they change. */
-function ofProcess({ child, problem, sharing, era, maxFrameBytes, maxUnwrittenBytes }: ServerConfig) {
-  const { timeouts: _, restart: __, ...run } = child ?? {};
+function ofProcess({ spec, problem, sharing, era, maxFrameBytes, maxUnwrittenBytes }: ServerConfig) {
+  const { timeouts: _, restart: __, ...run } = spec ?? {};
   // A problem that only moved to another line is the same problem.
   return { run, sharing, era, maxFrameBytes, maxUnwrittenBytes, message: problem?.message, hint: problem?.hint };
 }
 
 /** All others, which apply to a running process at once. */
 function ofTrunkline({
-  child: _,
+  spec: _,
   problem: __,
   package: ___,
   references: ____,

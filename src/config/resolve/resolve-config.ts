@@ -171,7 +171,7 @@ export function currentFolder(): string {
   }
 }
 
-/** Resolves one server of the file. The result has a `problem` and no `child` if the server cannot run. */
+/** Resolves one server of the file. The result has a `problem` and no `spec` if the server cannot run. */
 function resolveServer(server: WrittenServer, surroundings: Surroundings): ServerConfig {
   const { key, settings, prefix = key, methods = [], tools: { allow, deny = [] } = {} } = server;
   const { origin, home, envFiles } = surroundings;
@@ -188,7 +188,7 @@ function resolveServer(server: WrittenServer, surroundings: Surroundings): Serve
     const resolved =
       server.url === undefined
         ? childAndPackage(server, expand, surroundings)
-        : { child: remoteSpec(server, expand, surroundings) };
+        : { spec: remoteSpec(server, expand, surroundings) };
     const shapes = resolveShapes(server.tools, expand);
     return { ...resolved, ...(shapes && { shapes }) };
   };
@@ -210,16 +210,16 @@ function commonSpec({ key, settings: { startTimeoutMs, stopGraceMs, restart } }:
   };
 }
 
-type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
+type Resolved = Pick<ServerConfig, 'spec' | 'problem' | 'package' | 'shapes'>;
 
 /** Returns the result of `resolveIt`, or the problem if it throws a `ServerFault`. */
 function withProblem({ problem, positions }: WrittenServer, resolveIt: () => Resolved): Resolved {
-  if (problem !== undefined) return { child: undefined, problem };
+  if (problem !== undefined) return { spec: undefined, problem };
   try {
     return resolveIt();
   } catch (fault) {
     if (!(fault instanceof ServerFault)) throw fault;
-    return { child: undefined, problem: locateFault(fault, positions) };
+    return { spec: undefined, problem: locateFault(fault, positions) };
   }
 }
 
@@ -233,7 +233,7 @@ function childAndPackage(server: WrittenServer, expandAny: Expand, surroundings:
   const variables = expandedMap(['env'], server.env, expand);
   const forNpm = Object.fromEntries(Object.entries(variables).filter(([name]) => sharedVariables.includes(name)));
   const { package: used, ...toRun } = program(server, { args, forNpm, expand }, surroundings);
-  const child = {
+  const spec = {
     ...commonSpec(server),
     ...toRun,
     cwd: faultsAt(['cwd'], () => workingFolder(server, expand, surroundings)),
@@ -242,8 +242,8 @@ function childAndPackage(server: WrittenServer, expandAny: Expand, surroundings:
     ...(settings.placement === 'one' && { soleKey: key }),
     ...sandboxOf(server, surroundings),
   };
-  const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
-  return { child: { ...child, env: { ...child.env, ...nesting } }, ...(used && { package: used }) };
+  const nesting = checkNesting(spec, { file, home, env, packageName: used?.request.name });
+  return { spec: { ...spec, env: { ...spec.env, ...nesting } }, ...(used && { package: used }) };
 }
 
 /** A map with expanded values. `path` is its place in the entry, for faults. */

@@ -17,13 +17,13 @@ export interface SharingRule {
 
 /** Decides which clients share a process of this server. */
 export function sharingOf(
-  server: Pick<ServerConfig, 'sharing' | 'package' | 'child'>,
+  server: Pick<ServerConfig, 'sharing' | 'package' | 'spec'>,
   servesHttp: boolean,
 ): SharingRule {
-  const { sharing, child } = server;
+  const { sharing, spec } = server;
   const name = npmPackageOf(server);
   const known = KNOWN.get(name);
-  if (child?.kind !== 'remote' && child?.soleKey !== undefined) {
+  if (spec?.kind !== 'remote' && spec?.soleKey !== undefined) {
     const because = '`placement: one` in the configuration implies it';
     return { sharing: 'all', rule: 'configured', because, isSerial: known?.[0] === 'serial' };
   }
@@ -41,10 +41,10 @@ export function sharingOf(
 }
 
 /** The npm package that a server runs; '' if none is found. */
-export function npmPackageOf({ package: used, child }: Pick<ServerConfig, 'package' | 'child'>): string {
+export function npmPackageOf({ package: used, spec }: Pick<ServerConfig, 'package' | 'spec'>): string {
   if (used !== undefined) return used.request.name;
-  if (child === undefined || child.kind === 'remote') return '';
-  const { command, args } = child;
+  if (spec === undefined || spec.kind === 'remote') return '';
+  const { command, args } = spec;
   const installed = /^.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/;
   const [, path = ''] =
     [command, args[0] ?? ''].flatMap((word) => [installed.exec(word) ?? []]).find(([all]) => all) ?? [];

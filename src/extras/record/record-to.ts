@@ -58,10 +58,10 @@ export function showMessages(
 
 /** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */
 function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
-  const programs = servers.map(({ key, child }) =>
-    child?.kind === 'remote'
-      ? [key, child.url, Object.keys(child.headers)]
-      : [key, child?.command, child?.args, Object.keys(child?.env ?? {})],
+  const programs = servers.map(({ key, spec }) =>
+    spec?.kind === 'remote'
+      ? [key, spec.url, Object.keys(spec.headers)]
+      : [key, spec?.command, spec?.args, Object.keys(spec?.env ?? {})],
   );
   return createHash('sha256')
     .update(redact(JSON.stringify(programs)))

@@ -53,7 +53,7 @@ export class Tracing {
   async #apply({ gateway, servers }: Config): Promise<void> {
     const { env, secrets, calls, logger } = this.#options;
     this.#addresses = new Map(
-      servers.flatMap(({ key, child }) => (child?.kind === 'remote' ? [[key, addressIn(child.url)] as const] : [])),
+      servers.flatMap(({ key, spec }) => (spec?.kind === 'remote' ? [[key, addressIn(spec.url)] as const] : [])),
     );
     const decided = traceSettings(env, gateway.tracing);
     const settings = typeof decided === 'string' ? undefined : decided;

@@ -338,10 +338,10 @@ function configOf({ run }: FoundServer, userConfigFile: string): string | undefi
 }
 
 function identityOfOurs(server: ServerConfig): string {
-  const { child, package: used } = server;
-  if (child === undefined) return '';
-  if (child.kind === 'remote') return identityOf({ kind: 'remote', url: child.url, transport: 'http', headers: {} });
-  const { command, args, env } = child;
+  const { spec, package: used } = server;
+  if (spec === undefined) return '';
+  if (spec.kind === 'remote') return identityOf({ kind: 'remote', url: spec.url, transport: 'http', headers: {} });
+  const { command, args, env } = spec;
   if (used === undefined) return identityOf({ kind: 'command', command, args, env });
   // The program of an installed package is the first argument.
   const own = used.found === undefined ? args : args.slice(1);

@@ -19,15 +19,15 @@ type Asked = Pick<Machine, 'platform' | 'env' | 'home' | 'node'>;
 export function checkCommands(servers: readonly ServerConfig[], paths: SearchPaths, machine: Asked): Finding[] {
   return servers.flatMap((server) => {
     const { key } = server;
-    const child = programOf(server);
-    if (child === undefined) return [];
-    const onCommand = server.package === undefined ? checkCommand(key, child, paths, machine) : [];
-    return [...onCommand, ...checkArguments(key, child, machine)];
+    const spec = programOf(server);
+    if (spec === undefined) return [];
+    const onCommand = server.package === undefined ? checkCommand(key, spec, paths, machine) : [];
+    return [...onCommand, ...checkArguments(key, spec, machine)];
   });
 }
 
-function checkCommand(key: string, child: ChildSpec, { desktop, shell }: SearchPaths, machine: Asked): Finding[] {
-  const { command, label = command, cwd, env } = child;
+function checkCommand(key: string, spec: ChildSpec, { desktop, shell }: SearchPaths, machine: Asked): Finding[] {
+  const { command, label = command, cwd, env } = spec;
   const separator = pathSeparator(machine);
   // A server finds the Node that runs Trunkline first; `PATH` of its entry replaces the rest.
   const withNode = (path: string) => [dirname(machine.node.path), path].join(separator);
@@ -35,7 +35,7 @@ function checkCommand(key: string, child: ChildSpec, { desktop, shell }: SearchP
   const of = `the command of server \`${key}\`, \`${label}\`,`;
   if (onDesktop.kind === 'found') {
     const path = withNode(env.PATH ?? desktop);
-    return [...checkInterpreter(key, onDesktop.file, path, child, machine), ...checkBorder(key, child, machine)];
+    return [...checkInterpreter(key, onDesktop.file, path, spec, machine), ...checkBorder(key, spec, machine)];
   }
   for (const path of env.PATH === undefined ? [shell, machine.env.PATH] : []) {
     const inShell = path === undefined ? undefined : findCommand(command, withNode(path), cwd, machine);

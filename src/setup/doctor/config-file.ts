@@ -47,8 +47,8 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
     const evidence = [`${file}:${line}:${column}`];
     found.push(finding(code, `server \`${key}\` cannot run: ${message}`, evidence, { remedy: sentence(hint) }));
   }
-  for (const { key, child } of servers) {
-    const { issuer, confidential } = (child?.kind === 'remote' && child.login) || {};
+  for (const { key, spec } of servers) {
+    const { issuer, confidential } = (spec?.kind === 'remote' && spec.login) || {};
     if (confidential === undefined || issuer !== undefined) continue;
     const keys = confidential.map((name) => `\`oauth.${name}\``).join(' and ');
     found.push(finding('TL-LOGIN-ISSUER', `server \`${key}\` has ${keys}, and no \`oauth.issuer\``, [file]));

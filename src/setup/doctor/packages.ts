@@ -68,18 +68,18 @@ export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
   }
   const twins = [...byRun.values()].filter((same) => same.length > 1);
   return twins.map((same) => {
-    const what = same[0]?.child?.kind === 'remote' ? 'have the same URL' : 'run the same program';
+    const what = same[0]?.spec?.kind === 'remote' ? 'have the same URL' : 'run the same program';
     return finding('TL-SERVER-TWICE', `the servers ${same.map(({ key }) => key).join(' and ')} ${what}`);
   });
 }
 
 /** Equal for servers that are the same. With other headers, the same URL may be another account. */
-function runOf({ child, package: used }: ServerConfig): string | undefined {
-  if (child === undefined) return undefined;
-  if (child.kind === 'remote') return JSON.stringify([child.url, Object.entries(child.headers).sort()]);
+function runOf({ spec, package: used }: ServerConfig): string | undefined {
+  if (spec === undefined) return undefined;
+  if (spec.kind === 'remote') return JSON.stringify([spec.url, Object.entries(spec.headers).sort()]);
   // The working folder matters only for a command that is not a package.
-  const what = used === undefined ? [child.command, child.cwd] : [used.request.name, used.request.bin];
-  const { TRUNKLINE_PARENTS: _, ...env } = child.env;
-  const args = used?.found === undefined ? child.args : child.args.slice(1);
+  const what = used === undefined ? [spec.command, spec.cwd] : [used.request.name, used.request.bin];
+  const { TRUNKLINE_PARENTS: _, ...env } = spec.env;
+  const args = used?.found === undefined ? spec.args : spec.args.slice(1);
   return JSON.stringify([what, args, Object.entries(env).sort()]);
 }

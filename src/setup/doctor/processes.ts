@@ -46,7 +46,7 @@ export function checkOtherGateways({ processes, servers, gatewayOf, machine }: O
 }
 
 /** Whether a command line runs this server, from any installation of its package. */
-function runs(words: readonly string[], { child, package: used }: ServerConfig): boolean {
+function runs(words: readonly string[], { spec, package: used }: ServerConfig): boolean {
   if (used !== undefined) {
     const { name } = used.request;
     const program = name.split('/').at(-1) ?? name;
@@ -55,11 +55,11 @@ function runs(words: readonly string[], { child, package: used }: ServerConfig):
       return isInstalled || word.replace(/(?<=.)@[^@/]*$/, '') === name;
     });
   }
-  if (child === undefined || child.kind === 'remote' || child.args.length === 0 || words.length <= child.args.length)
+  if (spec === undefined || spec.kind === 'remote' || spec.args.length === 0 || words.length <= spec.args.length)
     return false;
   const [command = ''] = words;
-  const isSameProgram = nameOf(command) === nameOf(child.command);
-  return isSameProgram && child.args.every((arg, index) => words.at(index - child.args.length) === arg);
+  const isSameProgram = nameOf(command) === nameOf(spec.command);
+  return isSameProgram && spec.args.every((arg, index) => words.at(index - spec.args.length) === arg);
 }
 
 function nameOf(command: string): string {

@@ -59,11 +59,11 @@ export function checkEnvFiles(configFile: string, servers: readonly ServerConfig
   const folder = dirname(configFile);
   const beside = readdirSync(folder).filter((name) => /^\.env(?:\.(?!example|sample|template)[\w-]+)?$/.test(name));
   const named = servers.flatMap((server) => {
-    const child = programOf(server);
-    if (child === undefined) return [];
-    return child.args.flatMap((arg, at) => {
-      const file = /^--env-file=(.+)$/.exec(arg)?.[1] ?? (child.args[at - 1] === '--env-file' ? arg : undefined);
-      return file === undefined ? [] : [isAbsolute(file) ? file : resolve(child.cwd, file)];
+    const spec = programOf(server);
+    if (spec === undefined) return [];
+    return spec.args.flatMap((arg, at) => {
+      const file = /^--env-file=(.+)$/.exec(arg)?.[1] ?? (spec.args[at - 1] === '--env-file' ? arg : undefined);
+      return file === undefined ? [] : [isAbsolute(file) ? file : resolve(spec.cwd, file)];
     });
   });
   const files = [...new Set([...beside.map((name) => join(folder, name)), ...named])];

@@ -124,7 +124,7 @@ describe('a variable of a user', () => {
 
   test('has the value of the user, and a default for others', () => {
     const { serverFor } = load(TEXT);
-    expect(serverFor('a', origin({ 'user:KEY': 'k' }, 'ann'))?.child).toMatchObject({
+    expect(serverFor('a', origin({ 'user:KEY': 'k' }, 'ann'))?.spec).toMatchObject({
       args: ['k'],
       env: { B: 'none' },
     });

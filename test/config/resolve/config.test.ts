@@ -17,9 +17,9 @@ servers:
 function changes(before: string, after: string) {
   // In one place, as an edited file is.
   const file = { before: load(before), after: load(after) };
-  const cwd = file.before.servers[0]?.child?.cwd ?? '';
+  const cwd = file.before.servers[0]?.spec?.cwd ?? '';
   const servers = file.after.servers.map((server) =>
-    server.child === undefined ? server : { ...server, child: { ...server.child, cwd } },
+    server.spec === undefined ? server : { ...server, spec: { ...server.spec, cwd } },
   );
   return compareConfigs(file.before, { ...file.after, servers });
 }
@@ -95,7 +95,7 @@ servers:
     const [before, after] = [load(BEFORE), load(BEFORE)];
     const servers = after.servers.map((server) => ({
       ...server,
-      child: before.servers.find(({ key }) => key === server.key)?.child,
+      spec: before.servers.find(({ key }) => key === server.key)?.spec,
     }));
     const others = (
       ['a replaced', 'a unchanged', 'c adjusted', 'c replaced', 'b adjusted', 'gone removed'] as const
@@ -172,7 +172,7 @@ describe('the variables that a server names', () => {
 describe('a server for another origin', () => {
   test('has the values of that origin, and none of the environment of Trunkline', () => {
     const server = serverFor(NAMING, originOf({ KEY: 'k2', OTHER: 'o' }));
-    expect(server?.child).toMatchObject({
+    expect(server?.spec).toMatchObject({
       command: 'node',
       args: [`\${NOT}`, '--key', 'k2'],
       env: { A: 'k2', B: 'xo' },
@@ -182,7 +182,7 @@ describe('a server for another origin', () => {
 
   test('cannot run if a variable is not set there, although Trunkline has it', () => {
     const server = serverFor(NAMING, originOf({}));
-    expect(server?.child).toBeUndefined();
+    expect(server?.spec).toBeUndefined();
     expect(server?.problem).toMatchObject({
       message: 'servers.own.args[2]: the environment variable KEY is not set',
       line: 4,
@@ -217,18 +217,18 @@ describe('a server with `sharing: folder`', () => {
   test('runs in the working folder of the client, or of Trunkline without a client that has one', () => {
     const folder = folderWith();
     const server = serverFor(FOLDER, originOf({}, folder));
-    expect([server?.child?.cwd, server?.folder]).toEqual([folder, folder]);
-    expect(loadServer(FOLDER).child?.cwd).toBe(process.cwd());
+    expect([server?.spec?.cwd, server?.folder]).toEqual([folder, folder]);
+    expect(loadServer(FOLDER).spec?.cwd).toBe(process.cwd());
   });
 
   test('runs in its `cwd` if it has one, which is relative to the file', () => {
     const folder = folderWith({ 'trunkline.yaml': '' });
     mkdirSync(join(folder, 'data'));
-    const { child } = loadServer(`servers: { own: { command: node, sharing: folder, cwd: ".." } }\n`, {
+    const { spec } = loadServer(`servers: { own: { command: node, sharing: folder, cwd: ".." } }\n`, {
       origin: originOf({}, folder),
     });
-    expect(child?.cwd).not.toBe(folder);
-    expect(folder.startsWith(child?.cwd ?? 'nowhere')).toBe(true);
+    expect(spec?.cwd).not.toBe(folder);
+    expect(folder.startsWith(spec?.cwd ?? 'nowhere')).toBe(true);
   });
 
   test('is another one in another folder, with or without `cwd`', () => {

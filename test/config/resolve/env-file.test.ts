@@ -32,7 +32,7 @@ function load(files: Readonly<Record<string, string>>, { text = TEXT, mode = 0o6
 
 describe('an environment file', () => {
   it('may begin with a byte order mark', () => {
-    expect(load({ 'shared.env': '\ufeffTOKEN=of all\r\nOTHER=b\r\n' }).two?.child?.env).toEqual({ A: 'of all' });
+    expect(load({ 'shared.env': '\ufeffTOKEN=of all\r\nOTHER=b\r\n' }).two?.spec?.env).toEqual({ A: 'of all' });
   });
 
   it('gives values to the references of its servers, before the environment', () => {
@@ -40,9 +40,9 @@ describe('an environment file', () => {
       'own.env': 'TOKEN="of one"\nexport ARG=x # why\n',
       'shared.env': 'TOKEN=of all\n',
     });
-    expect(one?.child).toMatchObject({ args: ['x'], env: { A: 'of one', B: 'other of the environment' } });
-    expect(two?.child?.env).toEqual({ A: 'of all' });
-    expect(Object.keys(one?.child?.env ?? {})).toEqual(['A', 'B']);
+    expect(one?.spec).toMatchObject({ args: ['x'], env: { A: 'of one', B: 'other of the environment' } });
+    expect(two?.spec?.env).toEqual({ A: 'of all' });
+    expect(Object.keys(one?.spec?.env ?? {})).toEqual(['A', 'B']);
     expect(config.warnings).toEqual([]);
   });
 
@@ -50,7 +50,7 @@ describe('an environment file', () => {
     const text = JSON.stringify({
       servers: { one: { command: 'node', envFile: '~/own.env', env: { A: '$' + '{X}' } } },
     });
-    expect(load({ 'own.env': "X='1 2'" }, { text }).one?.child?.env).toEqual({ A: '1 2' });
+    expect(load({ 'own.env': "X='1 2'" }, { text }).one?.spec?.env).toEqual({ A: '1 2' });
   });
 
   it('makes a server the same for all clients, whatever their values are', () => {
@@ -84,9 +84,9 @@ describe('an environment file', () => {
     const text = TEXT.replace('envFile: shared.env', '');
     const { one, two, three } = load(files, { text, mode });
     expect(one?.problem).toMatchObject({ message: `servers.one.envFile: ${message}`, line: 3, column: 91 });
-    expect(one?.child).toBeUndefined();
-    expect(two?.child?.env).toEqual({ A: 'token of the environment' });
-    expect(three?.child).toBeDefined();
+    expect(one?.spec).toBeUndefined();
+    expect(two?.spec?.env).toEqual({ A: 'token of the environment' });
+    expect(three?.spec).toBeDefined();
   });
 
   it('of `defaults` is reported there, and only for servers with references', () => {
@@ -97,7 +97,7 @@ describe('an environment file', () => {
 
   it('that others can read works, with a warning', () => {
     const { config, folder, two } = load({ 'own.env': 'TOKEN=a\nARG=b\n', 'shared.env': 'TOKEN=d\n' }, { mode: 0o644 });
-    expect(two?.child?.env).toEqual({ A: 'd' });
+    expect(two?.spec?.env).toEqual({ A: 'd' });
     const file = join(folder, 'shared.env');
     expect(config.warnings).toContain(
       `${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`,

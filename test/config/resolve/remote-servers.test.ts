@@ -43,7 +43,7 @@ describe('a server behind a URL', () => {
       { env: { HOST: 'far.test', TEAM: 'blue' }, secrets: { TOKEN: 'canary' }, files: { 'my.env': 'OWN=mine' } },
     );
     expect(server.problem).toBeUndefined();
-    expect(server.child).toMatchObject({
+    expect(server.spec).toMatchObject({
       kind: 'remote',
       key: 'far',
       url: URL,
@@ -61,12 +61,12 @@ describe('a server behind a URL', () => {
     [{ transport: 'sse' }, 'sse'],
     [{ type: 'http', transport: 'auto' }, 'auto'],
   ])('with %j has the transport %s', (keys, transport) => {
-    expect(serverOf({ url: URL, ...keys }).child).toMatchObject({ transport });
+    expect(serverOf({ url: URL, ...keys }).spec).toMatchObject({ transport });
   });
 
   it.each(['http://localhost:8080/mcp', 'http://127.0.0.1/mcp', 'http://[::1]:1/mcp'])(
     'may be without encryption on this machine: %s',
-    (url) => expect(serverOf({ url }).child).toMatchObject({ url }),
+    (url) => expect(serverOf({ url }).spec).toMatchObject({ url }),
   );
 
   it('may have a proxy, certificates of its own, and a command that prints headers', () => {
@@ -79,7 +79,7 @@ describe('a server behind a URL', () => {
       caFile: './ca.pem',
     };
     const server = serverOf(entry, { env: { PROXY: 'proxy.test' }, files: { 'ca.pem': pem } });
-    expect(server.child).toMatchObject({
+    expect(server.spec).toMatchObject({
       proxy: 'http://proxy.test:3128',
       ca: pem,
       headersCommand: { line: `print $TOKEN ${$}{SHELL}`, env: { TOKEN: 'proxy.test' } },
@@ -114,15 +114,15 @@ describe('a remote server that cannot be used', () => {
     [{ url: URL, headers: { A: 'canary\nB: c' } }, 'far.headers.A: the value of the header has characters'],
     [{ url: URL, headers: { A: `${$}{UNSET}` } }, 'far.headers.A: the environment variable UNSET is not set'],
   ])('%j', (entry, message) => {
-    const { child, problem } = serverOf(entry);
-    expect(child).toBeUndefined();
+    const { spec, problem } = serverOf(entry);
+    expect(spec).toBeUndefined();
     expect(problem?.message).toContain(message);
     expect(JSON.stringify(problem)).not.toContain('canary');
   });
 
   it('stands below `mcpServers`, and says so', () => {
-    const { child, problem } = serverOf({ url: URL, type: 'http', oauth: {} }, { root: 'mcpServers' });
-    expect(child).toBeUndefined();
+    const { spec, problem } = serverOf({ url: URL, type: 'http', oauth: {} }, { root: 'mcpServers' });
+    expect(spec).toBeUndefined();
     expect(problem?.message).toContain('mcpServers.far: servers behind a URL are used below `servers:` only');
   });
 });
@@ -139,7 +139,7 @@ describe('the secrets of a remote server', () => {
     const loading = { env: { TEAM: 't' }, secrets: { FIREWALL: 'canary firewall' }, files: { 'key.pem': 'key' } };
     const server = serverOf({ url: URL, oauth }, loading);
     expect(server.problem).toBeUndefined();
-    const { login } = server.child as RemoteSpec;
+    const { login } = server.spec as RemoteSpec;
     expect(login?.confidential).toEqual(confidential);
     const secrets = new KnownSecrets();
     secrets.know(secretSourcesOf(server));

@@ -16,7 +16,7 @@ describe('a server of the file', () => {
         key: 'own',
         prefix: 'own',
         methods: [],
-        child: {
+        spec: {
           key: 'own',
           command: 'node',
           label: 'node',
@@ -45,13 +45,13 @@ describe('a server of the file', () => {
   });
 
   test('prefers its own settings to `defaults`, and those to the built-in ones, also within `restart`', () => {
-    const { child, ...server } = loadServer(`
+    const { spec, ...server } = loadServer(`
 defaults: { timeout: 10s, concurrency: 2, restart: { budget: 9, firstDelay: 1s } }
 servers:
   own: { command: node, timeout: 20s, restart: { budget: 3 } }
 `);
     expect(server).toMatchObject({ timeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
-    expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
+    expect(spec?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
   });
 
   test('has no resource limits by default, and merges those that are set', () => {
@@ -63,12 +63,12 @@ servers:
   });
 
   test('tells what variables it refers to, so that they can be redacted, and how its command is written', () => {
-    const { references, child } = loadServer(
+    const { references, spec } = loadServer(
       `servers:\n  own: { command: "\${BIN}/run --key \${KEY}", args: ["$\${NOT}", "\${KEY}"], env: { A: "\${OTHER:-x}" } }\n`,
       { env: { BIN: '/opt/bin', KEY: 'hunter2' } },
     );
     expect(references).toEqual({ BIN: '/opt/bin', KEY: 'hunter2' });
-    expect(child?.label).toBe(`\${BIN}/run …`);
+    expect(spec?.label).toBe(`\${BIN}/run …`);
   });
 
   test('may switch its prefix off and filter its tools', () => {
@@ -77,11 +77,11 @@ servers:
   });
 
   test('that runs on one gateway only is for all clients, and cannot have variables of users', () => {
-    const { sharing, child } = loadServer(
+    const { sharing, spec } = loadServer(
       'defaults: { sharing: user }\nservers:\n  own: { command: x, placement: one }\n',
     );
-    expect([sharing, child?.soleKey]).toEqual(['all', 'own']);
-    const { child: none, problem } = loadServer(
+    expect([sharing, spec?.soleKey]).toEqual(['all', 'own']);
+    const { spec: none, problem } = loadServer(
       `servers:\n  own: { command: x, placement: one, env: { TOKEN: "\${user:TOKEN:-none}" } }\n`,
     );
     expect([none, problem?.message]).toEqual([undefined, expect.stringContaining('runs once for all users')]);
@@ -95,12 +95,12 @@ servers:
   });
 
   test('given as a package runs its program with our Node', () => {
-    const { child } = loadServer(
+    const { spec } = loadServer(
       'servers:\n  own: { package: tool, args: [--fast] }\n',
       { nodePath: '/opt/node' },
       { 'node_modules/tool/package.json': '{"bin":"run.js"}', 'node_modules/tool/run.js': '' },
     );
-    expect(child).toMatchObject({
+    expect(spec).toMatchObject({
       command: '/opt/node',
       args: [expect.stringContaining(join('node_modules', 'tool', 'run.js')), '--fast'],
     });
@@ -110,7 +110,7 @@ servers:
     const { servers } = load(
       'servers:\n  constructor: { command: x, env: &shared { A: b } }\n  a: { command: x, env: *shared }\n',
     );
-    expect(servers.map(({ key, child }) => [key, child?.env])).toStrictEqual([
+    expect(servers.map(({ key, spec }) => [key, spec?.env])).toStrictEqual([
       ['constructor', { A: 'b' }],
       ['a', { A: 'b' }],
     ]);
@@ -126,7 +126,7 @@ describe('paths', () => {
       files,
     );
     const folder = dirname(config.file);
-    expect(config.servers.map(({ child }) => [child?.command, child?.cwd])).toStrictEqual([
+    expect(config.servers.map(({ spec }) => [spec?.command, spec?.cwd])).toStrictEqual([
       [join(folder, 'run.sh'), join(folder, 'sub')],
       [join(dirname(folder), 'run.sh'), folder],
       ['run.sh', folder],
@@ -135,11 +135,11 @@ describe('paths', () => {
 
   test('a leading ~/ is the home folder, a ~ elsewhere is not', () => {
     const home = dirname(load('servers: { a: { command: x } }', {}, { 'sub/x': '' }).file);
-    const { child } = loadServer('servers:\n  a: { command: ~/bin/run, cwd: ~/sub, args: [~/x] }\n', {
+    const { spec } = loadServer('servers:\n  a: { command: ~/bin/run, cwd: ~/sub, args: [~/x] }\n', {
       env: { HOME: home },
     });
-    expect(child).toMatchObject({ command: join(home, 'bin/run'), cwd: join(home, 'sub'), args: ['~/x'] });
-    expect(loadServer('servers: { a: { command: ~run } }').child?.command).toBe('~run');
+    expect(spec).toMatchObject({ command: join(home, 'bin/run'), cwd: join(home, 'sub'), args: ['~/x'] });
+    expect(loadServer('servers: { a: { command: ~run } }').spec?.command).toBe('~run');
   });
 });
 
@@ -156,7 +156,7 @@ describe('variables', () => {
       files,
     );
     expect(servers[0]).toMatchObject({
-      child: {
+      spec: {
         command: 'one',
         args: ['--one'],
         env: { KEY: '<one>', [literal]: 'x' },
@@ -164,13 +164,13 @@ describe('variables', () => {
       },
       tools: { deny: [literal] },
     });
-    expect(servers[1]?.child?.args).toStrictEqual([expect.stringMatching(/run\.js$/)]);
+    expect(servers[1]?.spec?.args).toStrictEqual([expect.stringMatching(/run\.js$/)]);
   });
 
   test('one that is not set stops only the server that needs it', () => {
     const { servers } = load(`servers:\n  a:\n    command: x\n    env:\n      KEY: "\${TOKEN}"\n  b: { command: x }\n`);
     expect(servers[0]).toMatchObject({
-      child: undefined,
+      spec: undefined,
       problem: {
         message: 'servers.a.env.KEY: the environment variable TOKEN is not set',
         hint: expect.stringContaining('set TOKEN'),
@@ -178,7 +178,7 @@ describe('variables', () => {
         column: 12,
       },
     });
-    expect(servers[1]).toMatchObject({ child: { command: 'x' } });
+    expect(servers[1]).toMatchObject({ spec: { command: 'x' } });
     expect(servers[1]).not.toHaveProperty('problem');
   });
 });
@@ -197,11 +197,11 @@ servers:
 
   test('reach every server, which can override them, and npm', () => {
     const [a, b, c] = load(TEXT, { env }).servers;
-    expect(a?.child?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'info' });
-    expect(b?.child?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug', OWN: '1' });
+    expect(a?.spec?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'info' });
+    expect(b?.spec?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug', OWN: '1' });
     // Logs are cleaned of their secrets, and npm gets no other variable of the server.
     expect(a?.references).toStrictEqual(env);
-    expect(c?.child?.missing?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug' });
+    expect(c?.spec?.missing?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug' });
   });
 
   test('that refer to a variable that is not set stop the servers that do not override them', () => {
@@ -216,7 +216,7 @@ servers:
     const [a, b, c] = load(text).servers;
     const message = 'the environment variable NO is not set';
     expect(a?.problem).toMatchObject({ message: `defaults.env.A: ${message}`, line: 3, column: 8 });
-    expect(b?.child?.env).toStrictEqual({ A: 'own' });
+    expect(b?.spec?.env).toStrictEqual({ A: 'own' });
     expect(c?.problem).toMatchObject({ message: `servers.c.env.A: ${message}`, line: 7 });
   });
 });
@@ -230,8 +230,8 @@ describe('a server that cannot run', () => {
   ])('because of %s leaves the others alone', (entry, message, column) => {
     const { servers } = load(`servers:\n  a: ${entry}\n  b: { command: x }\n`);
     const problem = { message: expect.stringContaining(message), line: 2, column, hint: expect.any(String) };
-    expect(servers[0]).toMatchObject({ key: 'a', child: undefined, problem });
-    expect(servers[1]?.child).toBeDefined();
+    expect(servers[0]).toMatchObject({ key: 'a', spec: undefined, problem });
+    expect(servers[1]?.spec).toBeDefined();
   });
 
   test('never tells the value of a variable', () => {
@@ -352,11 +352,11 @@ describe('a file of Claude Desktop', () => {
 
   test('works as it is, tabs and unknown keys at the top included', () => {
     const { servers, file, warnings } = load(CLAUDE);
-    expect(servers.map(({ key, child }) => [key, child?.command])).toStrictEqual([
+    expect(servers.map(({ key, spec }) => [key, spec?.command])).toStrictEqual([
       ['memory', 'npx'],
       ['elsewhere', undefined],
     ]);
-    expect(servers[0]?.child).toMatchObject({ args: ['-y', '@modelcontextprotocol/server-memory'], env: { A: 'b' } });
+    expect(servers[0]?.spec).toMatchObject({ args: ['-y', '@modelcontextprotocol/server-memory'], env: { A: 'b' } });
     expect(warnings).toStrictEqual([
       expect.stringContaining(`${file}:2:2: ignored the unknown key \`globalShortcut\``),
       `${file}:7:2: ignored the unknown key \`gatway\`\n  did you mean \`gateway\`?`,
@@ -422,7 +422,7 @@ function entryOf(entry: object, { env = {}, files = {} }: { env?: Record<string,
   const variables = { HOME: join(folder, 'home'), PATH: [join(folder, 'none'), join(folder, 'bin')].join(delimiter) };
   const options = { env: { ...variables, ...env }, nodePath: '/opt/node' };
   const [self, fine] = loadConfig(join(folder, 'conf/trunkline.yaml'), options).servers;
-  expect(fine?.child).toBeDefined();
+  expect(fine?.spec).toBeDefined();
   return { folder, self: self as ProgramServer };
 }
 
@@ -453,7 +453,7 @@ describe('a server that is Trunkline itself with the same configuration', () => 
     ],
   ])('is refused: %s', (_, entry) => {
     const { self } = entryOf(entry);
-    expect(self.child).toBeUndefined();
+    expect(self.spec).toBeUndefined();
     expect(self.problem).toMatchObject({
       message: expect.stringContaining(
         'servers.self: this server is Trunkline itself with the same configuration file',
@@ -465,7 +465,7 @@ describe('a server that is Trunkline itself with the same configuration', () => 
 
   test('is refused when a file between them leads back to the first', () => {
     const { folder, self } = entryOf({ command: 'trunkline', args: ['-c', '../other.yaml'] });
-    expect(self.child?.env.TRUNKLINE_PARENTS).toBe(join(folder, 'conf/trunkline.yaml'));
+    expect(self.spec?.env.TRUNKLINE_PARENTS).toBe(join(folder, 'conf/trunkline.yaml'));
     const back = entryOf(
       { command: 'trunkline', args: ['-c', join(folder, 'other.yaml')] },
       {
@@ -487,7 +487,7 @@ describe('a server that may run', () => {
   ])('is %s, which learns the files above it', (_, entry) => {
     const { folder, self } = entryOf(entry);
     expect(self.problem).toBeUndefined();
-    expect(self.child?.env).toMatchObject({ TRUNKLINE_PARENTS: join(folder, 'conf/trunkline.yaml') });
+    expect(self.spec?.env).toMatchObject({ TRUNKLINE_PARENTS: join(folder, 'conf/trunkline.yaml') });
   });
 
   test.each([
@@ -497,6 +497,6 @@ describe('a server that may run', () => {
     ['a program that is nowhere', { command: 'no-such-program' }],
   ])('is %s, and gets no more variables', (_, entry) => {
     const { self } = entryOf(entry);
-    expect(self.child?.env).toEqual({});
+    expect(self.spec?.env).toEqual({});
   });
 });

@@ -84,7 +84,7 @@ const SECRETS = new Map<string, Secret>([
 describe('a configuration with secrets', () => {
   test('has their values in place, and knows them as secrets, whatever they look like', () => {
     const server = loadServer(TEXT, { secrets: SECRETS, env: { OWNER: 'somebody' } });
-    expect(server.child).toMatchObject({ args: ['--key=key-value'], env: { API: 'Bearer tok3n-value' } });
+    expect(server.spec).toMatchObject({ args: ['--key=key-value'], env: { API: 'Bearer tok3n-value' } });
     expect(server.shapes?.params?.t?.set).toEqual({ k: 'key-value', o: 'somebody' });
     expect(server.variables).toEqual(['OWNER']);
     const known = secretSourcesOf(server).flatMap(secretTexts);

@@ -44,7 +44,7 @@ describe('the sharing of a server', () => {
   });
 
   it('is decided by the revision for a server behind a URL, and by profile over HTTP', () => {
-    const remote = { sharing: 'auto', child: { kind: 'remote' } as ServerSpec } as const;
+    const remote = { sharing: 'auto', spec: { kind: 'remote' } as ServerSpec } as const;
     expect([sharingOf(remote, false).sharing, sharingOf(remote, true).sharing]).toEqual(['auto', 'profile']);
   });
 

@@ -28,9 +28,9 @@ describe('config/demo.yaml', () => {
   });
 
   test('runs programs that `npm install` has brought', () => {
-    const programs = servers.map(({ child }) => resolve(child?.cwd ?? '', child?.args[0] ?? ''));
+    const programs = servers.map(({ spec }) => resolve(spec?.cwd ?? '', spec?.args[0] ?? ''));
     expect(programs.filter((program) => !existsSync(program))).toStrictEqual([]);
     const memory = servers[2];
-    expect(memory?.child?.env).toStrictEqual({ MEMORY_FILE_PATH: '/tmp/trunkline-demo-memory.jsonl' });
+    expect(memory?.spec?.env).toStrictEqual({ MEMORY_FILE_PATH: '/tmp/trunkline-demo-memory.jsonl' });
   });
 });

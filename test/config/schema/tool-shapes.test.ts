@@ -42,8 +42,8 @@ describe('tools in another form', () => {
   });
 
   test('keep the server from running if a variable is missing, and the problem is at the value', () => {
-    const { child, problem } = loadServer(SHAPED);
-    expect(child).toBeUndefined();
+    const { spec, problem } = loadServer(SHAPED);
+    expect(spec).toBeUndefined();
     expect(problem).toMatchObject({
       message: 'servers.github.tools.params.search.set.owner: the environment variable OWNER is not set',
       line: 11,

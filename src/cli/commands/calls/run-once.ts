@@ -62,7 +62,7 @@ export async function runOnce(
   const config = { ...whole, servers: chosen.map(triedOnce) };
 
   const progressLine = new ProgressLine(process.stderr);
-  const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
+  const keys = config.servers.flatMap(({ key, spec }) => (spec === undefined ? [] : [key]));
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
   // Clients of a view may get cut results. The command alone gets all as it is.
@@ -185,12 +185,12 @@ export function chooseFrom(keys: readonly string[], names: readonly string[]): r
 
 /** Changes the settings of a server for one start, with no restarts, no idle stop, and the short stop times of a command. */
 export function triedOnce(server: ServerConfig): ServerConfig {
-  if (server.child === undefined) return server;
-  const { timeouts, restart } = server.child;
+  if (server.spec === undefined) return server;
+  const { timeouts, restart } = server.spec;
   const { termAfterMs, killAfterMs } = FINAL_LADDER;
   const shortened = { ...timeouts, stopGraceMs: termAfterMs, killAfterMs: killAfterMs - termAfterMs };
-  const child = { ...server.child, timeouts: shortened, restart: { ...restart, budget: 1 } };
-  return { ...server, child, start: 'eager', idleStopMs: 0 };
+  const spec = { ...server.spec, timeouts: shortened, restart: { ...restart, budget: 1 } };
+  return { ...server, spec, start: 'eager', idleStopMs: 0 };
 }
 
 /** Shows a progress line on a terminal, with the number of finished servers, the names of the pending ones, and the time. */
@@ -339,16 +339,16 @@ export function examine({ config, composition }: Pick<Once, 'config' | 'composit
 
 /** Explains why a server did not start. Returns `undefined` if it is ready. */
 function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
-  const { child, problem } = server;
+  const { spec, problem } = server;
   if (problem !== undefined) {
     const { hint, ...fault } = problem;
     return { reason: formatProblem(file, fault), hint };
   }
-  if (report.state === 'ready' || child === undefined) return undefined;
+  if (report.state === 'ready' || spec === undefined) return undefined;
   const failure = report.lastFailure ?? 'unknown';
-  if (child.kind === 'remote') return { reason: describeRemote(failure, child), hint: hintOfRemote(failure, report) };
+  if (spec.kind === 'remote') return { reason: describeRemote(failure, spec), hint: hintOfRemote(failure, report) };
   const trouble = findNetworkTrouble(report.log);
-  const diagnosis = diagnoseFailure(failure, child, report);
+  const diagnosis = diagnoseFailure(failure, spec, report);
   if (trouble === undefined) return diagnosis;
   const { problem: shown, cure } = trouble;
   return { ...diagnosis, hint: `its output shows ${shown}: ${cure}`, trouble: shown };
@@ -370,7 +370,7 @@ function hintOfRemote(failure: string, { state, server }: ServerReport): string 
     : `${/\bHTTP \d{3}[^:]*: /.test(failure) ? 'if its reason does not help, ' : ''}check \`url\` and \`transport\``;
 }
 
-function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport): Diagnosis {
+function diagnoseFailure(failure: string, spec: ChildSpec, report: ServerReport): Diagnosis {
   // The end of the process and the failure of the handshake can be noticed in either order.
   if (failure === 'exited' || failure.endsWith(': exited')) {
     const source = outputOf(report).length > 0 ? 'its output above says why' : 'it printed nothing';
@@ -379,12 +379,12 @@ function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport
   }
   if (isTimeout(failure)) {
     return {
-      reason: `it was not ready within ${child.timeouts.startMs / 1000} s`,
+      reason: `it was not ready within ${spec.timeouts.startMs / 1000} s`,
       hint: 'check that it is an MCP server for stdio; if it needs more time, raise `startTimeout`',
     };
   }
   if (failure.includes('(ENOENT)')) {
-    const isLine = /\s/.test(child.command);
+    const isLine = /\s/.test(spec.command);
     const hint = isLine
       ? '`command` must be the program alone; put the rest of the line into `args`'
       : 'install it, or set `command` to its full path';

@@ -67,7 +67,7 @@ export async function tryServers(
       for (const { server, report, diagnosis, unlisted, isOfUsers } of results) {
         if (isOfUsers) continue;
         const waitsForLogin =
-          report.state === 'blocked' && server.child?.kind === 'remote' && server.child.login !== undefined;
+          report.state === 'blocked' && server.spec?.kind === 'remote' && server.spec.login !== undefined;
         const isSound = diagnosis === undefined && unlisted === undefined;
         (isSound ? sound : waitsForLogin ? open : broken).push(server.key);
         const fault = diagnosis ?? unlisted;

@@ -53,7 +53,7 @@ export async function sandboxTrial({ settings, isJson }: Invocation, tried: Trie
     let remark: string | undefined;
     const code = await runOnce(
       settings,
-      (config) => chooseServers(config, [key]).map((server) => ({ ...server, child: confinableOf(server) })),
+      (config) => chooseServers(config, [key]).map((server) => ({ ...server, spec: confinableOf(server) })),
       async (once) => {
         const isWorking = await use(once, tried);
         const [server] = once.config.servers;
@@ -113,15 +113,15 @@ type Confinable = ChildSpec & Required<Pick<ChildSpec, 'sandbox'>>;
 
 /** The program of a server, as it would be confined. Throws a `UsageError` for a server that has none. */
 export function confinableOf(server: ServerConfig): Confinable {
-  const child = programOf(server);
+  const spec = programOf(server);
   const { key, problem } = server;
   if (problem !== undefined) throw new UsageError(problem.message, problem.hint);
-  if (child === undefined)
+  if (spec === undefined)
     throw new UsageError(`${key} is behind a URL, so it has no program to confine`, 'only programs can be confined');
-  if (child.missing !== undefined)
+  if (spec.missing !== undefined)
     throw new UsageError(`the package of ${key} is not installed yet`, `run: trunkline install ${key}`);
   const nothing = { server: key, read: [], write: [], network: [], unixSockets: false, opensFolder: false };
-  return { ...child, sandbox: child.sandbox ?? nothing };
+  return { ...spec, sandbox: spec.sandbox ?? nothing };
 }
 
 /** A path of the home folder with `~`, as a YAML value. */

@@ -76,11 +76,11 @@ export function remarksOn(
   server: ServerConfig,
   { proposed, distrusted, network }: Pick<Policy, 'proposed' | 'distrusted' | 'network'>,
 ): string[] {
-  const child = programOf(server);
+  const spec = programOf(server);
   const name = npmPackageOf(server);
   const known = needsOf(name);
   const program = server.package?.found?.program;
-  const suggested = suggestedEntry(name, child?.args.filter((each) => each !== program) ?? []);
+  const suggested = suggestedEntry(name, spec?.args.filter((each) => each !== program) ?? []);
   const shown = suggested === true ? 'true' : yamlOf(suggested);
   return [
     ...(known === undefined
@@ -91,7 +91,7 @@ export function remarksOn(
         `Its entry names ${path}, which is closed: \`sandbox: { read: [${quoted(path)}] }\` or \`write\` would open it.`,
     ),
     ...distrusted,
-    ...(child === undefined ? [] : [proxyRemark(child, network.length > 0) ?? []].flat()),
+    ...(spec === undefined ? [] : [proxyRemark(spec, network.length > 0) ?? []].flat()),
   ];
 }
 

@@ -340,7 +340,7 @@ async function observe(facts: DoctorFacts): Promise<Observed> {
 
 /** Starts the servers whose packages are installed. Installs nothing and approves nothing. */
 async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Observed> {
-  const startable = servers.filter(({ child }) => child !== undefined && child.missing === undefined);
+  const startable = servers.filter(({ spec }) => spec !== undefined && spec.missing === undefined);
   let observed: Observed = { servers: [], tools: [], rows: [] };
   const endedBy = new Map<string, string | undefined>();
   const left = new Map<string, number>();

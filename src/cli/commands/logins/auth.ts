@@ -73,10 +73,10 @@ export async function readLogins(settings: GlobalOptions) {
   const storedIn = (await vault.storedIn()) ?? null;
   const logins: ReportedLogin[] = [];
   const faults = new Map<string, string>();
-  for (const { child } of config.servers) {
-    if (child?.kind !== 'remote' || child.login === undefined) continue;
-    const { server, configFile } = child.login;
-    const record = await vault.read({ server, configFile, url: child.url }).catch((error: unknown) => {
+  for (const { spec } of config.servers) {
+    if (spec?.kind !== 'remote' || spec.login === undefined) continue;
+    const { server, configFile } = spec.login;
+    const record = await vault.read({ server, configFile, url: spec.url }).catch((error: unknown) => {
       if (!(error instanceof LoginError)) throw error;
       faults.set(server, error.message);
       return undefined;

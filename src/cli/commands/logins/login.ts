@@ -85,26 +85,26 @@ export async function loginSpec(
   refuseDisabled([name], disabled);
   const server = servers.find(({ key }) => key === name);
   if (server === undefined) {
-    const remote = servers.filter(({ child }) => child?.kind === 'remote').map(({ key }) => key);
+    const remote = servers.filter(({ spec }) => spec?.kind === 'remote').map(({ key }) => key);
     throw new UsageError(
       `there is no server \`${name}\` in ${file}`,
       hintFor(name, remote, 'add it with `trunkline add NAME URL`'),
     );
   }
-  const { child, problem } = server;
+  const { spec, problem } = server;
   if (problem !== undefined) throw new UsageError(`server \`${name}\`: ${problem.message}`, problem.hint);
-  if (child?.kind !== 'remote')
+  if (spec?.kind !== 'remote')
     throw new UsageError(
       `server \`${name}\` is a program on this machine, which needs no login`,
       'give it keys with `env`',
     );
-  const { login: ofServer } = child;
+  const { login: ofServer } = spec;
   if (ofServer === undefined)
     throw new UsageError(
       `server \`${name}\` has credentials in its entry (\`headers\` or \`headersCommand\`)`,
       'remove them to log in instead',
     );
-  return { spec: { ...child, login: ofServer }, config };
+  return { spec: { ...spec, login: ofServer }, config };
 }
 
 type ShowPage = (url: string) => Promise<void>;

@@ -170,11 +170,11 @@ async function compareVersions(
 
 /** Returns the server with the program of the package in this folder. */
 function runFrom(server: PackagedServer, folder: string): PackagedServer {
-  const { child } = server;
-  if (child === undefined || child.kind === 'remote') return server;
-  const { missing, ...spec } = child;
+  const { spec: before } = server;
+  if (before === undefined || before.kind === 'remote') return server;
+  const { missing, ...spec } = before;
   const own = missing === undefined ? spec.args.slice(1) : spec.args;
-  return { ...server, child: { ...spec, args: [programIn(folder, server.package.request), ...own] } };
+  return { ...server, spec: { ...spec, args: [programIn(folder, server.package.request), ...own] } };
 }
 
 function describeVersions(before: LockedPackage | undefined, after: LockedPackage): string {

@@ -64,10 +64,10 @@ export class FairWriter implements MessageSink {
   readonly #pausedSources = new Map<string, number>();
   #isClosed = false;
   #onAllWritten: (() => void) | undefined;
-  readonly #goOnLater = (): void => this.#goOn();
+  readonly #writeWaitingLater = (): void => this.#writeWaiting();
   readonly #onTaken = (): void => {
     this.#begun = undefined;
-    this.#goOn();
+    this.#writeWaiting();
   };
 
   constructor(stream: Writable, backpressure: ClientBackpressure, options: FairWriterOptions = {}) {
@@ -109,7 +109,7 @@ export class FairWriter implements MessageSink {
   /** Calls back once everything sent until now is written, or cannot be written any more. */
   whenAllWritten(onAllWritten: () => void): void {
     this.#onAllWritten = onAllWritten;
-    if (!this.#isBusy) this.#goOn();
+    if (!this.#isBusy) this.#writeWaiting();
   }
 
   /** Closes the writer, and returns `true`, if the client does not read. One message may be of any size. */
@@ -133,7 +133,7 @@ export class FairWriter implements MessageSink {
     if (source !== undefined) this.#pauseIfMuchWaits(source);
     if (this.#isBusy) return;
     this.#isBusy = true;
-    inMicrotask(this.#goOnLater);
+    inMicrotask(this.#writeWaitingLater);
   }
 
   #pauseIfMuchWaits(source: string): void {
@@ -145,7 +145,7 @@ export class FairWriter implements MessageSink {
   }
 
   /** Writes waiting messages, up to and including the next large one. */
-  #goOn(): void {
+  #writeWaiting(): void {
     while (this.#stream.writable) {
       const next = this.#waiting.take();
       if (next === undefined) {

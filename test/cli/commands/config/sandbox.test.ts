@@ -14,7 +14,7 @@ it.each([
     const server = {
       key: 'files',
       package: { request: { name: FILES }, found },
-      child: { kind: 'program', args, env: {} },
+      spec: { kind: 'program', args, env: {} },
     };
     const [suggested] = remarksOn(server as unknown as ServerConfig, { proposed: [], distrusted: [], network: [] });
     expect(suggested).toMatch(/Suggested: `sandbox: .*`\.$/);

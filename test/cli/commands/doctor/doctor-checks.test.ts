@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkStarts, type DoctorFacts } from '../../../../src/cli/commands/doctor/doctor-checks.js';
 import { reportOf } from '../../../setup/doctor/doctor-home.js';
 
-const SERVER = { key: 's', child: { missing: undefined } };
+const SERVER = { key: 's', spec: { missing: undefined } };
 const hub = { tools: async () => undefined };
 
 const CONFIG = { file: '/c.yaml', servers: [SERVER], gateway: { callLog: 'off' } };
