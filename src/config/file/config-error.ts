@@ -36,7 +36,7 @@ export class ConfigError extends Error {
   readonly line: number | undefined;
   readonly column: number | undefined;
   readonly hint: string | undefined;
-  /** In the order of the file. The list ends after 100 problems, and its last one then gives the number of the others. */
+  /** At most 101, in the order of the file. If the file has more, the last one says how many are not listed. */
   readonly problems: readonly [ConfigProblem, ...ConfigProblem[]];
 
   constructor(
@@ -88,7 +88,10 @@ export class ServerFault extends Error {
   readonly hint: string;
   /** Path of the fault within the server's entry; empty for the whole entry. */
   readonly path: readonly PropertyKey[];
-  /** Set if only a variable of a user is missing, which no configuration can have: of `any` user, or of the `one` who is served. */
+  /**
+   * Set if a variable of a user is missing, which the configuration file cannot set. `one`: the user who is served lacks it.
+   * `any`: the server was resolved for no user.
+   */
   readonly isOfUser: 'any' | 'one' | undefined;
 
   constructor(message: string, hint: string, path: readonly PropertyKey[] = [], isOfUser?: 'any' | 'one') {
@@ -99,7 +102,7 @@ export class ServerFault extends Error {
   }
 }
 
-/** Returns the result of `read`. Adds `path` to a `ServerFault` that `read` throws. */
+/** Returns the result of `read`. A `ServerFault` of `read` is thrown with `path` as its path. */
 export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   try {
     return read();
@@ -148,7 +151,7 @@ export function formatPath(path: Path): string {
   return path
     .map((step, depth) => {
       if (typeof step === 'number') return `[${step}]`;
-      // In `{KEY:value}`, without a space after the colon, YAML reads the value, which may be a secret, as a part of the key.
+      // YAML reads `{KEY:value}`, without a space, as one key. The value in it may be a secret, so such a name is not shown.
       const name = path[depth - 1] === 'env' && !/^\w+$/.test(String(step)) ? '…' : String(step);
       return depth === 0 ? name : `.${name}`;
     })

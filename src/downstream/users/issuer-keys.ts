@@ -18,8 +18,9 @@ interface IssuerKeysOptions {
 
 /** Age in milliseconds at which the keys are read again, so that a key that the issuer has withdrawn loses its effect. */
 const MAX_AGE_MS = 10 * 60_000;
-/** Shortest time between two readings, because a token can name any key. Shorter while there are no keys at all. */
+/** Shortest time between two readings, in milliseconds, because anybody can send tokens that name unknown keys. */
 const COOLDOWN_MS = 30_000;
+/** The same while no keys are known. */
 const COOLDOWN_WITHOUT_KEYS_MS = 2_000;
 /** Longest wait for a reading if there are older keys, in milliseconds. */
 const PATIENCE_MS = 5_000;
@@ -121,7 +122,7 @@ export class IssuerKeys {
   }
 }
 
-/** The URLs at which an issuer may have its metadata, as on the page of authorization of revision 2026-07-28. */
+/** The URLs at which an issuer may have its metadata, as on the page about authorization of MCP's revision 2026-07-28. */
 function metadataUrls(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');

@@ -12,7 +12,7 @@ export interface LeasesOptions {
   readonly onInternalError: (error: unknown) => void;
 }
 
-/** Called when a lease cannot be kept. What it protects must have ended after `ms`. `because` is a clause. */
+/** Called when a lease cannot be kept. The listener must end what the lease protects within `ms`. `because` is a clause. */
 export type OnLost = (ms: number, because: string) => void;
 
 interface Lease {
@@ -24,16 +24,19 @@ interface Lease {
 /** How long a lease lasts after it was renewed, in milliseconds. */
 const LEASE_MS = 15_000;
 const RENEW_MS = 3_000;
-/** Rest of a lease with which it is given up, so that what it protects ends in time, and the part of it that is not used. */
+/**
+ * While the store does not answer, a lease is given up when this time of it is left, so that what it protects can end in time.
+ * The second time of it is a reserve.
+ */
 const [GIVE_UP_MS, SPARE_MS] = [6_000, 1_000];
 
-/** The record that says whether the store has had its leases for as long as one lasts. */
+/** Name of the record that is `complete` if the store has all leases, or random text since the store was new or lost its data. */
 const MARK = 'leases';
 const COMPLETE = Buffer.from('complete');
 
 /**
- * The leases of this gateway, each of which one gateway of the cluster has at a time. A lease is renewed until it is released. Its
- * time is that of the monotonic clock, and begins before the store is asked.
+ * The leases of this gateway. At most one gateway of the cluster has a lease at a time, and renews it until it is released. The time
+ * of a lease is measured from before the store is asked, so that it ends here before it ends in the store.
  */
 export class Leases {
   readonly #options: LeasesOptions;
@@ -44,7 +47,7 @@ export class Leases {
   #releasing = 0;
   /** Called when no lease is left. */
   #waiting: (() => void)[] = [];
-  /** A mark that the store had, and when it was first seen. */
+  /** The random text that the record `MARK` had, and when it was first seen. */
   #mark: { readonly text: string; readonly seenAt: number } | undefined;
   #cancelRenewal: Cancel | undefined;
 
@@ -67,12 +70,12 @@ export class Leases {
     return holder;
   }
 
-  /** Whether this gateway has the lease, or may have got it without knowing that yet, while others know it. */
+  /** Whether this gateway has the lease, or has asked for it, because others may see it in the store before this gateway does. */
   has(name: string): boolean {
     return this.#held.has(name) || this.#asked.has(name);
   }
 
-  /** Calls the listener if the lease cannot be kept, until the returned function is called. The lease must have been taken. */
+  /** Calls the listener when the lease is lost, or at once if this gateway does not have it. The returned function ends that. */
   onLost(name: string, listener: OnLost): () => void {
     const lease = this.#held.get(name);
     if (lease === undefined) listener(0, LATE);
@@ -87,7 +90,7 @@ export class Leases {
     if (unused.length > 0) await this.release(...unused.map(([name]) => name));
   }
 
-  /** Gives leases back, all of them without `name`, because nothing that they protect is left. */
+  /** Gives back these leases, or all if none is named. Call it when nothing that they protect is left. */
   async release(...names: readonly string[]): Promise<void> {
     const { store, self } = this.#options;
     const released = names.length === 0 ? [...this.#held.keys()] : names.filter((name) => this.#held.has(name));
@@ -154,8 +157,8 @@ export class Leases {
   }
 
   /**
-   * Whether every lease of the cluster is in the store. A store that has lost its data gets a new mark. The leases count again
-   * after the mark was there for as long as a lease lasts, because each one was renewed or is over then.
+   * Whether every lease of the cluster is in the store. A store that has lost its data gets a new mark. When the
+   * mark is as old as a lease can be, every older lease has been renewed since, or has ended, so the store has all leases again.
    */
   async #isComplete(): Promise<boolean> {
     const { store, clock } = this.#options;
@@ -175,4 +178,4 @@ export class Leases {
 
 const LATE = 'this gateway could not renew its lease in time';
 const TAKEN = 'another gateway has taken its lease';
-const AWAY = 'the store of the cluster does not answer, and another gateway could run it soon';
+const AWAY = 'the store of the cluster does not answer, and another gateway could start this server soon';

@@ -1,10 +1,10 @@
 import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 
-/** A name to which a server was refused connections, or a file that it could not write. */
+/** A host name to which the sandbox let a server open no connection, or a file that it could not write. */
 export interface Refusal {
   readonly kind: 'connection' | 'write';
-  /** The file, or the name the port if it is not a usual one. Text of the server, made printable. */
+  /** The file, or the host name with a port that is not 80 or 443. Text of the server, made printable. */
   readonly target: string;
   /** The reason, as a clause. */
   readonly reason: string;
@@ -14,10 +14,10 @@ export interface Refusal {
   readonly at: number;
 }
 
-/** Most names that are kept for one server. */
+/** Limit of the host names and files that are kept for one server and user. */
 const MAX_TARGETS = 20;
 
-/** The names to which confined servers were refused connections, by server and user. */
+/** Host names and files that the sandbox refused, by server and user. */
 export class Refusals {
   readonly #byOwner = new Map<string, Map<string, Refusal>>();
 
@@ -30,8 +30,8 @@ export class Refusals {
   }
 
   /**
-   * Notes the file of an error about a read-only file system, which every folder is for a confined server that is not open for
-   * writing. The system does not report such a file, so the words of the server count.
+   * Notes the file in an error about a read-only file system, because each folder that is not open for writing is read-only for a
+   * confined server. The operating system reports no such file, so the server's own error is the only source.
    */
   noteWrite(sandbox: SandboxSpec, error: string, at: number): void {
     const [, folder, name = ''] = UNWRITABLE.exec(error) ?? [];
@@ -69,7 +69,7 @@ function ownerOf({ server, user }: SandboxSpec): string {
 export function describeRefusal({ kind, target, reason, allowedBy }: Refusal): string {
   const how = allowedBy === undefined ? `: ${reason}.` : `; \`${allowedBy}\` in the server's entry would allow it.`;
   if (kind === 'write')
-    return `The sandbox refused the server to write ${target}, as the server reports; \`${allowedBy}\` in its entry would open the folder.`;
+    return `The sandbox did not let the server write ${target}, as the server reports; \`${allowedBy}\` in its entry would open the folder.`;
   return `The sandbox refused the server a connection to ${target}${how}`;
 }
 
@@ -99,14 +99,14 @@ function isListable(target: string): boolean {
 }
 
 /**
- * A remark about a confined server that may use the network, if its Node is too old to send `fetch` through a proxy. Node is
- * the program of packages and of `node` in PATH, which is the Node that runs Trunkline.
+ * A remark about a confined server that may use the network, if its Node is too old to send `fetch` through a proxy. A package,
+ * and a server whose command is `node`, `npx` or `npm`, is taken to run with the Node that runs Trunkline.
  */
 export function proxyRemark({ command }: Pick<ChildSpec, 'command'>, usesNetwork: boolean): string | undefined {
   const { execPath, versions } = process;
   const runsNode = command === execPath || /^(?:node|npx|npm)$/.test(command);
   if (!usesNetwork || !runsNode || followsProxies(versions.node)) return undefined;
-  return `\`fetch\` of its Node ${versions.node} ignores the proxy through which the sandbox lets it out: run it with Node 22.21 or newer, or 24.`;
+  return `Node ${versions.node}, which runs the server, does not send \`fetch\` through the proxy of the sandbox: run the server with Node 22.21 or newer, or 24.`;
 }
 
 /** Whether `fetch` of this version of Node uses the proxy of the environment with `NODE_USE_ENV_PROXY`. */

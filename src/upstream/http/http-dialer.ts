@@ -22,19 +22,19 @@ import type { Loss } from './session.js';
 
 export interface HttpDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
-  /** The turns of the servers whose output answers nothing. */
+  /** The servers whose output answers nothing. One of them is read at a time. */
   readonly floods: FloodQueue;
-  /** The protocol era that the servers speak. */
+  /** Opens a connection in the era that the server speaks. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly onInternalError: OnInternalError;
   /** Removes secrets from the words of servers. */
   readonly redact?: (text: string) => string;
-  /** Authorizes the requests of one connection. Its end waits for `release`. */
+  /** Authorizes the requests of one connection. The connection has ended when `release` has. */
   readonly openAccess: (spec: RemoteSpec) => { readonly access: RemoteAccess; readonly release: () => unknown };
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
-  /** Makes the agent of a server, in place of one on the network. */
+  /** Makes the agent of a server, for connections to other gateways and for tests. */
   readonly createAgent?: (url: URL, options: AgentOptions) => Agent;
 }
 
@@ -56,7 +56,7 @@ const ENDLESS = 'for a minute it sent more than Trunkline can read, without answ
 /** Longest time without a byte of an answer that has begun, in milliseconds. */
 const GAP_MS = 300_000;
 
-/** Failure of a dial for each reason for which a connection ends. */
+/** The fault to report for each way in which a connection is lost. */
 const FAULTS = { lapsed: 'server', unreachable: 'network', blocked: 'blocked' } as const satisfies Record<Loss, string>;
 
 /** Connects to servers behind a URL. */
@@ -94,7 +94,7 @@ export class HttpDialer {
         lost: (reason, because) => {
           loss = { loss: reason, because };
           bridge.close('exited', because);
-          // Before the handshake, the failure of the dial tells.
+          // While the connection is being opened, the outcome of the dial reports the loss.
           if (opened !== undefined) listener.lost(FAULTS[reason], because);
         },
         note: (text) => log.add(text),

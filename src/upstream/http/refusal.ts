@@ -25,7 +25,7 @@ export interface Refusal {
  * - `older`: The server may be of revision 2024-11-05, which takes no POST at this URL.
  * - `gone`: The refusal is the answer, or the failure, of this message.
  *
- * 401, and 403 with a challenge, are judged before (`login`), as are 429 and 503 with `Retry-After` (`again`).
+ * `HttpOutput` has judged 401, and 403 with a challenge, before. `Post` has judged 429 and 503 with `Retry-After`.
  */
 export type Meaning = 'new session' | 'in doubt' | 'other headers' | 'older' | 'gone';
 
@@ -35,7 +35,7 @@ const ABOUT_SESSION = /\bsession\b|\bnot (?:been )?initiali[sz]ed\b/i;
 const CODES_OF_SESSION: ReadonlySet<number> = new Set([-32_000, -32_001, -32_002, -32_600]);
 const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
 
-/** The one place that decides what a refusal means. */
+/** Decides what a refusal means, for all requests that credentials and waiting cannot help. */
 export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: Refusal): Meaning {
   if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'gone';
   if (isInitialize) {

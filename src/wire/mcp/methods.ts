@@ -96,7 +96,7 @@ const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
   ...Object.values(LISTS).map(({ method }) => method),
 ]);
 
-/** Whether some revision defines the notification. */
+/** Whether MCP defines the method, as a notification or as a request. */
 export function isDefinedNotification(method: string): boolean {
   return DEFINED_NOTIFICATIONS.has(method);
 }
@@ -107,9 +107,9 @@ const DEFINED_NOTIFICATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether servers may get a message of a client with this method. They may not if a server could take it for another one, which the
- * gateway would have checked and translated: a method of MCP in another spelling, a request that is sent as a notification or the
- * other way round, and what libraries of JSON-RPC handle themselves, such as `$/cancelRequest`.
+ * Whether servers may get a message of a client with this method. They may not if a server could take the method for one of MCP,
+ * because the gateway has not checked and translated it as such. Examples are another spelling, and a request that is sent as a
+ * notification. Methods with `$/` are refused, too, because libraries of JSON-RPC handle some of them themselves.
  */
 export function mayReachServers(method: string, kind: 'request' | 'notification'): boolean {
   const meant = DEFINED.get(foldMethod(method));
@@ -117,7 +117,7 @@ export function mayReachServers(method: string, kind: 'request' | 'notification'
   return meant === method && method.startsWith('notifications/') === (kind === 'notification');
 }
 
-/** Letters and digits alone, because some servers make `tools_call` or `toolsCall` of a method to find its function. */
+/** Returns the letters and digits in one case, because some servers turn `tools/call` into `tools_call` to find a function. */
 function foldMethod(method: string): string {
   return foldKey(method).replace(/[^\p{L}\p{N}]/gu, '');
 }

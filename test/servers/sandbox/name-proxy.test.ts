@@ -70,7 +70,7 @@ describe('the connections that were refused', () => {
     refusals.noteWrite({ ...sandbox, network: [] }, error, 1);
     refusals.noteWrite(sandbox, `ENOENT: no such file or directory, open '/srv/x'`, 1);
     expect(refusals.of(sandbox)).toMatchObject([{ kind: 'write', allowedBy: `sandbox: { write: [${folder}] }` }]);
-    expect(refusals.since(sandbox, 1)).toContain(`The sandbox refused the server to write ${folder}/`);
+    expect(refusals.since(sandbox, 1)).toContain(`The sandbox did not let the server write ${folder}/`);
   });
 
   it('are limited in number', () => {

@@ -56,20 +56,20 @@ function notRecorded(server: string, { entries }: Recording): UsageError {
   return new UsageError(`the recording has no server \`${server}\``, hintFor(server, servers, all));
 }
 
-/** Wait of the first list for all servers, so that the answers do not depend on the time of their starts. */
+/** Longest wait of the first list for all servers, in milliseconds, so that no answer depends on how fast a server starts. */
 const STARTUP_WAIT_MS = 300_000;
 const TIMEOUT_MS = 120_000;
-/** Answers that differ from run to run, because they contain the version of Trunkline and the servers that run already. */
+/** Members of answers that differ from run to run, because they contain the version of Trunkline and the running servers. */
 const ALWAYS_IGNORED = ['serverInfo', 'instructions'];
 
-/** `trunkline replay FILE --as-client`: sends what the clients sent to the configured gateway, and compares the answers. */
+/** `trunkline replay FILE --as-client`: sends recorded messages of clients again, and compares the answers with the recorded ones. */
 async function replayClient(
   settings: GlobalOptions,
   file: string,
   { ignored, isJson }: { readonly ignored: readonly string[]; readonly isJson: boolean },
 ): Promise<number> {
   const { entries } = await openRecording(file);
-  // A client of `/mcp/KEY` gets other lists than a client on stdin.
+  // Leaves out clients of `/mcp/KEY`, because their lists differ from those of a client on stdin, which this command plays.
   const ofAll = entries.filter(({ dir, server }) => server === undefined || dir === 'g>s' || dir === 's>g');
   const log = openQuietLog(settings);
   const read = await readConfig(settings);
@@ -94,7 +94,7 @@ async function replayClient(
 
 function leftOutText(entries: readonly RecordedEntry[]): string {
   const keys = new Set(entries.flatMap(({ dir, server }) => (dir === 'c>g' && server !== undefined ? [server] : [])));
-  return `Clients that see one server unchanged are left out: ${[...keys].map((key) => `/mcp/${key}`).join(', ')}.`;
+  return `Clients that were connected to one server alone are not replayed: ${[...keys].map((key) => `/mcp/${key}`).join(', ')}.`;
 }
 
 /** Lists the differences, and sums up in the last line. */
@@ -103,6 +103,6 @@ export function resultText({ compared, skipped, findings }: ReplayResult): strin
     `${request} (line ${line}):${differences.length === 0 ? ' no answer' : ''}`,
     ...differences.map((each) => `  ${differenceText(each)}`),
   ]);
-  const own = skipped === 0 ? '' : `, ${skipped} of Trunkline's own tools not compared`;
+  const own = skipped === 0 ? '' : `, ${skipped} answers of Trunkline's own tools not compared`;
   return [...lines, `${compared} answers compared, ${findings.length} different${own}.`].join('\n');
 }

@@ -104,7 +104,9 @@ export async function importServers({ settings, options, isJson }: Invocation<Im
   if (isJson) await printJson(toJson(prepared, isWritten));
   else if (isWritten) {
     tellWritten(added, target);
-    tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');
+    tell(
+      'Run `trunkline check`, which starts each of them once. Then remove them from your clients, or each tool exists twice.',
+    );
   }
   return isWritten || isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
 }
@@ -116,7 +118,7 @@ export async function writeImport(prepared: PreparedImport): Promise<void> {
   tellWritten(added, target);
 }
 
-/** The files are first, because a server that starts without its file writes a new one. */
+/** Copies the kept files first, because a server that starts without its file would write a new one. */
 function save({ target, added, edited }: PreparedImport): void {
   copyKeptFiles(added);
   saveEdit(target, edited);

@@ -26,7 +26,7 @@ export function clientLocations(system: ClientSystem): ClientLocation[] {
   }
   for (const client of CLIENTS) {
     const file = projectFile(client, system);
-    // In the home folder, `.cursor/mcp.json` is the file of the user.
+    // A variable such as `CODEX_HOME` can put the user's file into the project. It is not listed twice.
     if (file !== undefined && !files.has(file)) places.push(...locationsIn(client, 'project', file));
   }
   return places;
@@ -93,8 +93,7 @@ export function folderNamed(name: string, { platform, home, env }: ClientSystem)
       return set('LOCALAPPDATA') ?? join(home, 'AppData', 'Local');
     default: {
       const [variable, usual] = OWN_FOLDERS.get(name) ?? [];
-      if (variable === undefined || usual === undefined)
-        throw new Error(`the table of clients names no folder {${name}}`);
+      if (variable === undefined || usual === undefined) throw new Error(`no folder has the name {${name}}`);
       return set(variable) ?? join(home, usual);
     }
   }
@@ -132,7 +131,7 @@ export function isInstalled(client: Client, system: ClientSystem): boolean {
 /** The file that takes an entry for the user. Throws a `FileRefusal` if several files are possible. */
 export function targetFile(client: Client, system: ClientSystem): string {
   const all = userFiles(client, system, 'written');
-  // Claude Desktop reads the folder of its package, and ignores the other file without a word.
+  // Claude Desktop from an MSIX package reads a copy of its folder below `LocalCache`, and ignores the usual file.
   const packaged = all.filter((file) => file.includes(`${sep}LocalCache${sep}`) && existsSync(dirname(dirname(file))));
   if (packaged.length === 1 && packaged[0] !== undefined) return packaged[0];
   if (packaged.length > 1) {
@@ -153,7 +152,7 @@ export function targetLocation(client: Client, file: string, text: string): Clie
   const place = locationIn(client, 'user', file);
   if (client.otherPath === undefined) return place;
   const other = valueAt(parseText(client.format, text), client.otherPath);
-  // A server may be called as the last member of that path.
+  // A server can have the name of the last member of `otherPath`, such as `servers`. Then not all its members are objects.
   const isOther = isRecord(other) && Object.values(other).every(isRecord);
   return isOther ? { ...place, path: client.otherPath } : place;
 }
@@ -163,7 +162,7 @@ export function programOf({ program }: Client, { platform, home, env }: ClientSy
   if (program === undefined) return undefined;
   const path = env.PATH ?? env.Path ?? '';
   const folders = path.split(platform === 'win32' ? ';' : ':').filter(Boolean);
-  // The installer of Claude Code puts it there, with an alias for shells.
+  // Claude Code may be installed there and reached through an alias of the shell, so that PATH lacks the folder.
   if (program === 'claude') folders.push(join(home, '.local', 'bin'), join(home, '.claude', 'local'));
   const endings = platform === 'win32' ? ['.exe', '.cmd'] : [''];
   return folders
