@@ -1,8 +1,10 @@
-import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { Server } from 'node:net';
-import { PassThrough, type Readable, Writable } from 'node:stream';
-import spawn from 'cross-spawn';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { execa } from 'execa';
 import { errorCode } from '../../host/errors/error-text.js';
 import type { ChildExit } from '../../spec/launch.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
@@ -56,59 +58,74 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
       onExit(childExit);
       resolve(childExit);
     };
+    const onMissing = () => onFailed(Object.assign(new Error('not found'), { code: 'ENOENT' }));
     // Not `close`, because a grandchild that keeps stdout open would delay it.
     subprocess?.on('exit', (code, signal) => {
-      if (code === NOT_FOUND_BY_CMD) onFailed(Object.assign(new Error('not found'), { code: 'ENOENT' }));
-      else onEnded({ code, signal });
+      if (code === NOT_FOUND_BY_CMD) onMissing();
+      else if (code !== 1 || process.platform !== 'win32') onEnded({ code, signal });
+      else void isMissing(request).then((missing) => (missing ? onMissing() : onEnded({ code, signal })));
     });
-    // On Windows, cross-spawn emits `error` instead of `exit` if the command is missing and cmd.exe ends with 1.
-    subprocess?.on('error', onFailed);
     void failure?.then(onFailed);
   });
   return { pid, stdin, stdout, stderr, exit };
 }
 
+/** Whether Windows does not find a command, which cmd.exe reports with exit code 1, and `where` with the same. Never rejects. */
+async function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): Promise<boolean> {
+  if (isShell) return false;
+  const { exitCode } = await execa('where', [command], { cwd, env, extendEnv: false, reject: false });
+  return exitCode === 1;
+}
+
 interface Spawning {
-  readonly subprocess?: ChildProcessWithoutNullStreams;
+  readonly subprocess?: ReturnType<typeof start>;
   /** Resolves with the cause if nothing was spawned. */
   readonly failure?: Promise<unknown>;
 }
 
 function spawnProcess(request: SpawnRequest): Spawning {
-  const { command, args, cwd, env, isShell = false, inputs = [], onListener } = request;
+  let created: ChildProcess | undefined;
+  const onCreated = (message: unknown) => {
+    created = (message as { process: ChildProcess }).process;
+  };
+  subscribe('child_process', onCreated);
   try {
-    const subprocess = spawn(command, args, {
-      cwd,
-      env,
-      stdio: ['pipe', 'pipe', 'pipe', ...inputs.map(() => 'pipe' as const), ...(onListener ? ['ipc' as const] : [])],
-      shell: isShell,
-      // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
-      detached: process.platform !== 'win32',
-      windowsHide: true,
-    });
-    // Stays for the life of the process, because an `error` event without a listener would crash the gateway.
-    const failure = new Promise((resolve) => {
-      subprocess.on('error', resolve);
-    });
-    // Without a free file descriptor, Node creates no streams and emits EMFILE in the next tick.
-    if (subprocess.pid === undefined) return { failure };
-    for (const [index, content] of inputs.entries()) give(subprocess.stdio[3 + index], content);
-    if (onListener !== undefined) takeListener(subprocess, onListener);
-    return { subprocess: subprocess as ChildProcessWithoutNullStreams };
+    const subprocess = start(request);
+    return subprocess.pid === undefined ? { failure: subprocess.then(({ cause }) => cause) } : { subprocess };
   } catch (error) {
-    // Node throws some errors, such as a null byte in the command, and emits the others.
-    return { failure: Promise.resolve(error) };
+    // Without a free file descriptor, Node creates no streams and emits the error in the next tick. execa expects streams.
+    return {
+      failure: created === undefined ? Promise.resolve(error) : once(created, 'error').then(([cause]) => cause),
+    };
+  } finally {
+    unsubscribe('child_process', onCreated);
   }
 }
 
-function give(pipe: unknown, content: Uint8Array): void {
-  if (!(pipe instanceof Writable)) return;
-  // The program may end before it has read everything.
-  pipe.on('error', () => {});
-  pipe.end(content);
+function start({ command, args, cwd, env, isShell = false, inputs = [], onListener }: SpawnRequest) {
+  const subprocess = execa(command, args, {
+    cwd,
+    env,
+    extendEnv: false,
+    stdio: ['pipe', 'pipe', 'pipe', ...inputs],
+    ipc: onListener !== undefined,
+    shell: isShell,
+    // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
+    detached: process.platform !== 'win32',
+    buffer: false,
+    cleanup: false,
+    reject: false,
+  });
+  // Stays for the life of the process, because an `error` event without a listener would crash the gateway.
+  subprocess.on('error', () => {});
+  if (onListener !== undefined) takeListener(subprocess, onListener);
+  return subprocess;
 }
 
-function takeListener(subprocess: ChildProcess, onListener: (listener: Server) => void): void {
+function takeListener(
+  subprocess: Pick<ChildProcess, 'once' | 'disconnect'>,
+  onListener: (listener: Server) => void,
+): void {
   subprocess.once('message', (_, handle) => {
     subprocess.disconnect();
     if (handle instanceof Server) onListener(handle);
