@@ -12,10 +12,12 @@ import type { Failure } from './failure.js';
 export type { InputRequest, WithdrawInput } from '../wire/mcp/relayed-request.js';
 
 /*
- * The port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it opens a
- * session with `GatewayPort.open`, hands each request to `GatewaySession.serve` as an `Exchange`, and calls
- * `GatewaySession.close` when the client is gone. A transport implements the port in `transport.ts` instead. This file
- * depends on no transport and on no protocol era.
+ * The room of the clients: `stdio` and `http` carry their messages, `legacy` and `modern` speak the revisions of MCP, `users`
+ * knows who they are. The gateway, the hub, features and the composition root may use it.
+ *
+ * Begin here, at the port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it
+ * opens a session with `GatewayPort.open`, hands each request to `GatewaySession.serve` as an `Exchange`, and calls
+ * `GatewaySession.close` when the client is gone. A transport implements the port in `transport.ts` instead.
  */
 
 /** Serves clients. Implemented by the gateway. */

@@ -43,7 +43,7 @@ export interface ReplyChannel extends MessageSink {
   /** Whether all requests of the session share this channel, so that no two in flight may have the same id. */
   readonly isShared: boolean;
   /** Whether the client has disconnected and cannot receive anything on this channel. */
-  readonly isUnheard: boolean;
+  readonly isDisconnected: boolean;
   /** The HTTP request that this channel answers. Absent for other transports. */
   readonly http?: HttpFacts | undefined;
   /** Sends the answer. `source` is the same as for `send`. */

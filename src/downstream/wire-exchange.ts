@@ -173,7 +173,7 @@ export abstract class WireExchange implements Exchange {
 
   send(message: SplicedMessage): void {
     if (this.#isSettled) return;
-    if (this.#reply.isUnheard) this.#owner.sendUnsolicited(message);
+    if (this.#reply.isDisconnected) this.#owner.sendUnsolicited(message);
     else this.#reply.send(message, this.#source);
   }
 

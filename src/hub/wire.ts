@@ -1,5 +1,8 @@
 /*
- * Messages between an attach process and a hub over the hub's socket.
+ * The room of the hub, the background process that all clients of one configuration share. `attach` is the small process
+ * that each client starts, `server` the hub, `hub-folder.ts` how the two find each other. `app` and `cli` use it.
+ *
+ * Begin here, at the messages between an attach process and a hub over the hub's socket.
  *
  * The attach process writes one line, the hello, and the hub answers with one line. Then the attach process writes the bytes
  * of the client unchanged, and the hub writes frames. A frame is a header of eight bytes and a payload. The header consists of

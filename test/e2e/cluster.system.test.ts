@@ -124,7 +124,7 @@ describe('the code of a cluster', () => {
     const running = place.start(['serve', '--config', config, '--http', '127.0.0.1:0'], undefined, env);
     await running.untilListening();
     await place.initialize(running);
-    expect(modulesLoaded(log).includes('src/extras/cluster/cluster.ts')).toBe(isSet);
+    expect(modulesLoaded(log).includes('src/extras/cluster/cluster-member.ts')).toBe(isSet);
     if (!isSet) expect(modulesLoaded(log)).toEqual([]);
   });
 });

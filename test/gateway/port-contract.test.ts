@@ -82,7 +82,7 @@ function legacyCall(
   const channel = new RecordingSink();
   client.eraSession.receive(requestOf({ jsonrpc: '2.0', id, ...message }), {
     isShared: false,
-    isUnheard: false,
+    isDisconnected: false,
     unwrittenBytes: 0,
     send: (sent) => channel.send(sent),
     answer: (sent) => channel.send(sent),

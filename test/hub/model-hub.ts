@@ -74,7 +74,7 @@ export class ModelHub {
     const message = JSON.parse(line);
     const channel = {
       isShared: true,
-      isUnheard: false,
+      isDisconnected: false,
       unwrittenBytes: 0,
       send: () => {},
       answer: () => {},

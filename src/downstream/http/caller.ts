@@ -1,5 +1,5 @@
 import type { Caller } from './http-client.js';
-import type { HttpRefusal } from './refusal.js';
+import type { HttpRefusal } from './http-refusal.js';
 
 /** The sender of a request, or the refusal of the request. */
 export type Admission = Caller | { readonly refusal: HttpRefusal };

@@ -240,7 +240,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   /** Takes a message in place of the client, which does not get the answer. */
   #receiveOwn(message: SplicedMessage, answered: (answer: Answer | undefined) => void = () => {}): void {
     const scanned = this.#options.scan(splice(message));
-    this.receive(scanned, () => unheardReply(answered));
+    this.receive(scanned, () => silentReply(answered));
   }
 
   passing(message: SplicedMessage): void {
@@ -275,9 +275,9 @@ class HttpClient implements HttpClientSession, TransportSession {
 }
 
 /** The channel of a request that the client has not sent. */
-function unheardReply(answered: (answer: Answer | undefined) => void): ReplyChannel {
+function silentReply(answered: (answer: Answer | undefined) => void): ReplyChannel {
   return {
-    ...{ isShared: false, isUnheard: true, unwrittenBytes: 0 },
+    ...{ isShared: false, isDisconnected: true, unwrittenBytes: 0 },
     send: () => {},
     answer: (message) => {
       answered(message);

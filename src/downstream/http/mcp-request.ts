@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FairMemory, Holder } from '../../wire/io/shared-limit.js';
 import type { Envelope, Rejection } from '../../wire/mcp/envelope.js';
-import { namesModernRevision } from './guards.js';
+import { namesModernRevision } from './header-guards.js';
 import type { Caller } from './http-client.js';
-import type { HttpRefusal } from './refusal.js';
+import type { HttpRefusal } from './http-refusal.js';
 import type { SessionOwner } from './sealed-ids.js';
 
 /** A request for the MCP endpoint. An `HttpEndpoint` fills in the fields that can change. */

@@ -6,9 +6,9 @@ import type { Clock } from '../../wire/timing/clock.js';
 import type { Deadlines } from '../../wire/timing/deadlines.js';
 import type { HttpFacts } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
-import type { EventStream, Timed } from './event-stream.js';
+import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody, SHUTTING_DOWN } from './http-refusal.js';
 import { clientOf } from './listener.js';
-import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody, SHUTTING_DOWN } from './refusal.js';
+import type { EventStream, Timed } from './sse-stream.js';
 
 export interface PostStreamOptions {
   readonly response: ServerResponse;
@@ -31,7 +31,7 @@ export interface PostStreamOptions {
    */
   readonly isAbandonedByClosing?: boolean;
   /** Whether the request is a subscription, which stays open. */
-  readonly isStanding?: boolean;
+  readonly staysOpen?: boolean;
   readonly passing: (message: SplicedMessage) => void;
   /** Called once, after all answers were sent or withdrawn. */
   readonly onOver: () => void;
@@ -42,7 +42,7 @@ type State =
   | { readonly kind: 'waiting'; readonly collected: Answer[] }
   | { readonly kind: 'streaming'; readonly stream: EventStream }
   /** The client left, and has no stream to resume, so nothing can be sent. */
-  | { readonly kind: 'unheard' }
+  | { readonly kind: 'disconnected' }
   | { readonly kind: 'over' };
 
 /** Limit of the collected answers of a batch, in bytes. Beyond it, an event stream begins. */
@@ -54,7 +54,7 @@ export class PostStream implements ReplyChannel, Timed {
   readonly isShared = false;
   dueAt: number;
   readonly #options: PostStreamOptions;
-  #state: State = { kind: 'unheard' };
+  #state: State = { kind: 'disconnected' };
   #left: number;
   #onAbandoned: () => void = () => {};
 
@@ -62,7 +62,7 @@ export class PostStream implements ReplyChannel, Timed {
     this.#options = options;
     this.#left = options.answers;
     this.dueAt = options.clock.now() + options.streamAfterMs;
-    if (!options.response.destroyed) this.#become({ kind: 'waiting', collected: [] });
+    if (!options.response.destroyed) this.#enter({ kind: 'waiting', collected: [] });
     options.response.once('close', () => this.closed());
   }
 
@@ -70,8 +70,8 @@ export class PostStream implements ReplyChannel, Timed {
     return this.#state.kind === 'streaming' ? this.#state.stream.unwrittenBytes : 0;
   }
 
-  get isUnheard(): boolean {
-    return this.#state.kind === 'unheard' || this.#state.kind === 'over';
+  get isDisconnected(): boolean {
+    return this.#state.kind === 'disconnected' || this.#state.kind === 'over';
   }
 
   get http(): HttpFacts {
@@ -81,7 +81,7 @@ export class PostStream implements ReplyChannel, Timed {
 
   send(message: SplicedMessage): void {
     this.#options.passing(message);
-    if (!this.isUnheard) this.#stream().send(message);
+    if (!this.isDisconnected) this.#stream().send(message);
   }
 
   answer(message: Answer): void {
@@ -95,8 +95,8 @@ export class PostStream implements ReplyChannel, Timed {
     this.#settleOne();
   }
 
-  get isStanding(): boolean {
-    return this.#options.isStanding === true;
+  get staysOpen(): boolean {
+    return this.#options.staysOpen === true;
   }
 
   /** Whether an event stream has begun and is not over. */
@@ -111,8 +111,8 @@ export class PostStream implements ReplyChannel, Timed {
   closed(): void {
     const { kind } = this.#state;
     const { isAbandonedByClosing = false } = this.#options;
-    if (kind === 'waiting' || (kind === 'streaming' && isAbandonedByClosing)) this.#become({ kind: 'unheard' });
-    if (isAbandonedByClosing && this.#state.kind === 'unheard') this.#onAbandoned();
+    if (kind === 'waiting' || (kind === 'streaming' && isAbandonedByClosing)) this.#enter({ kind: 'disconnected' });
+    if (isAbandonedByClosing && this.#state.kind === 'disconnected') this.#onAbandoned();
   }
 
   /** Ends the response early, because the session has ended. */
@@ -167,7 +167,7 @@ export class PostStream implements ReplyChannel, Timed {
     if (this.#state.kind === 'streaming') return this.#state.stream;
     const collected = this.#state.kind === 'waiting' ? this.#state.collected : [];
     const stream = this.#options.openStream();
-    this.#become({ kind: 'streaming', stream });
+    this.#enter({ kind: 'streaming', stream });
     for (const message of collected) stream.send(message);
     return stream;
   }
@@ -178,11 +178,11 @@ export class PostStream implements ReplyChannel, Timed {
   }
 
   #over(): void {
-    this.#become({ kind: 'over' });
+    this.#enter({ kind: 'over' });
     this.#options.onOver();
   }
 
-  #become(state: State): void {
+  #enter(state: State): void {
     this.#state = state;
     if (state.kind === 'waiting') this.#options.timers.watch(this);
     else this.#options.timers.unwatch(this);

@@ -1,4 +1,4 @@
-import { type HttpRefusal, retryAfter } from './refusal.js';
+import { type HttpRefusal, retryAfter } from './http-refusal.js';
 
 export interface RequestRate {
   readonly requestsPerSecond: number;

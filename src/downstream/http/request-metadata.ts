@@ -5,7 +5,7 @@ import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from 
 import { isDefinedNotification } from '../../wire/mcp/methods.js';
 import { MIRRORED_NAMES, type MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import { MODERN_CODES } from '../../wire/mcp/revisions.js';
-import type { HttpRefusal } from './refusal.js';
+import type { HttpRefusal } from './http-refusal.js';
 
 /*
  * From revision 2026-07-28 on, headers repeat parts of the body, so that a proxy can route a request without reading

@@ -3,12 +3,12 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { AllowedNames } from './bind.js';
 import { type HttpUsers, METADATA_PATH } from './caller.js';
-import type { HttpEndpoint, Served } from './endpoint.js';
-import * as guards from './guards.js';
+import * as guards from './header-guards.js';
 import { endpointOfView } from './http-client.js';
+import { FOR_MACHINES, type HttpRefusal, refusalBody } from './http-refusal.js';
 import { addressOf, clientOf, endBrokenConnection, type Listener } from './listener.js';
+import type { HttpEndpoint, Served } from './mcp-endpoint.js';
 import { McpRequest } from './mcp-request.js';
-import { FOR_MACHINES, type HttpRefusal, refusalBody } from './refusal.js';
 
 export interface RoutesOptions {
   readonly listener: Listener;

@@ -8,18 +8,18 @@ import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines } from '../../wire/timing/deadlines.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
 import type { HttpUsers } from './caller.js';
-import { Drain } from './drain.js';
-import { Endpoint, type HttpEndpoint } from './endpoint.js';
-import type { Timed } from './event-stream.js';
-import { BearerCheck } from './guards.js';
+import { BearerCheck } from './header-guards.js';
 import type { HttpSessionPort } from './http-client.js';
+import { Drain } from './http-drain.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { Listener, listenAlso, portOf } from './listener.js';
+import { Endpoint, type HttpEndpoint } from './mcp-endpoint.js';
+import { SessionlessClients, Sessions } from './mcp-sessions.js';
 import { RequestRates } from './rate-limit.js';
 import { createRoutes } from './routes.js';
 import type { SealedIds } from './sealed-ids.js';
 import type { SessionRecords } from './session-records.js';
-import { SessionlessClients, Sessions } from './sessions.js';
+import type { Timed } from './sse-stream.js';
 
 export interface HttpTransportOptions {
   readonly core: HttpSessionPort;

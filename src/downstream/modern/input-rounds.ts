@@ -63,7 +63,7 @@ interface Pending {
  */
 export class InputRounds implements ReplyChannel {
   readonly isShared = false;
-  readonly isUnheard = false;
+  readonly isDisconnected = false;
   readonly #options: InputRoundsOptions;
   readonly #pending = new Map<string, Pending>();
   #open: OpenRequest[];

@@ -516,7 +516,7 @@ class ResourceSubscriptions {
       ...{ client, clock, key: '0' },
       owner: { sendUnsolicited: () => {}, settled: () => {} },
       reply: {
-        ...{ isShared: false, isUnheard: true, unwrittenBytes: 0, send: () => {}, onAbandoned: () => {} },
+        ...{ isShared: false, isDisconnected: true, unwrittenBytes: 0, send: () => {}, onAbandoned: () => {} },
         answer: ({ errorCode }) => end(errorCode === undefined),
         withdraw: () => end(false),
       },

@@ -206,7 +206,7 @@ export interface PipeReply extends ReplyChannel {
 /** One client on a duplex byte stream, such as stdin and stdout. Each line in either direction is one message. */
 export class ClientPipe implements TransportSession, PipeReply {
   readonly isShared = true;
-  readonly isUnheard = false;
+  readonly isDisconnected = false;
   readonly isListening = true;
   readonly principal: string;
   readonly server: string | undefined;
@@ -355,7 +355,7 @@ const MAX_COLLECTED_BYTES = 16 * 1024 * 1024;
 /** Collects the answers to a batch and sends them as one array after the last one. Other messages are sent at once. */
 export class BatchReply implements ReplyChannel {
   readonly isShared = true;
-  readonly isUnheard = false;
+  readonly isDisconnected = false;
   readonly #reply: ReplyChannel;
   #missing: number;
   #collected: SplicedMessage[] = [];

@@ -4,7 +4,7 @@ import { createFetch } from '../../host/http/fetch.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { type Admission, bearerToken, type HttpUsers, METADATA_PATH } from '../http/caller.js';
 import { type Caller, viewAt } from '../http/http-client.js';
-import { type HttpRefusal, retryAfter } from '../http/refusal.js';
+import { type HttpRefusal, retryAfter } from '../http/http-refusal.js';
 import { IssuerKeys, KeysMissing } from './issuer-keys.js';
 import { CLOCK_TOLERANCE_S, JwtCheck, TokenRefused } from './jwt-check.js';
 import { MachineTokens } from './machine-tokens.js';

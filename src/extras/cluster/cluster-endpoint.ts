@@ -1,9 +1,15 @@
+/*
+ * A cluster: several gateways that serve the same clients behind a load balancer. `app` turns it on. Begin here, where requests
+ * come in. `homes.ts` says which gateway serves a user or a session, `hop.ts` and `peer-listener.ts` carry requests between
+ * gateways, `members.ts` knows which gateways live, `sole-servers.ts` runs a server once, `redis-store.ts` has what all share.
+ */
+
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { type Endpoint, type HttpEndpoint, isSubscription, type Served } from '../../downstream/http/endpoint.js';
+import { type HttpRefusal, MOVED, UNKNOWN_SESSION } from '../../downstream/http/http-refusal.js';
 import { passedOnFor } from '../../downstream/http/listener.js';
+import { type Endpoint, type HttpEndpoint, isSubscription, type Served } from '../../downstream/http/mcp-endpoint.js';
 import type { McpRequest } from '../../downstream/http/mcp-request.js';
-import { type HttpRefusal, MOVED, UNKNOWN_SESSION } from '../../downstream/http/refusal.js';
-import { Cluster, type ClusterOptions, type ReceivedRequest } from './cluster.js';
+import { ClusterMember, type ClusterOptions, type ReceivedRequest } from './cluster-member.js';
 import { GATEWAY, homeKey, type LocalClients, type PlacedRequest, userOf } from './homes.js';
 import { HOME_HEADER } from './hop.js';
 
@@ -32,13 +38,13 @@ const misdirected = (home: string): HttpRefusal => ({
  * the requests that other gateways have authenticated and passed on. All else is left to the endpoint of this process.
  */
 export class ClusterEndpoint implements HttpEndpoint {
-  readonly cluster: Cluster;
+  readonly cluster: ClusterMember;
   readonly #endpoint: Endpoint;
   readonly #hasUsers: boolean;
   /** The gateways to which requests of clients are to be passed. */
   readonly #homes = new WeakMap<McpRequest, string>();
 
-  constructor(cluster: Cluster, endpoint: Endpoint, hasUsers: boolean) {
+  constructor(cluster: ClusterMember, endpoint: Endpoint, hasUsers: boolean) {
     this.cluster = cluster;
     this.#endpoint = endpoint;
     this.#hasUsers = hasUsers;
@@ -50,7 +56,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     endpoint: Endpoint,
     route: RequestListener,
   ): Promise<ClusterEndpoint> {
-    const cluster = await Cluster.join(options, clientsOf(endpoint, route));
+    const cluster = await ClusterMember.join(options, clientsOf(endpoint, route));
     return new ClusterEndpoint(cluster, endpoint, hasUsers);
   }
 
@@ -112,7 +118,7 @@ export class ClusterEndpoint implements HttpEndpoint {
 
   endStreams(): void {
     this.#endpoint.endStreams();
-    this.cluster.endStanding();
+    this.cluster.endOpenStreams();
   }
 
   async endClients(): Promise<void> {
@@ -155,10 +161,10 @@ export class ClusterEndpoint implements HttpEndpoint {
     let home = this.#namedIn(request) ?? this.#homes.get(request);
     if (home === undefined) return undefined;
     const placed = this.#placed(request);
-    const isStanding = post === undefined || isSubscription(post.message);
+    const staysOpen = post === undefined || isSubscription(post.message);
     for (let tries = 0; home !== undefined; tries += 1) {
       if (tries === MAX_HOPS) return MOVED;
-      const to = { request: raw, response, url, body: post?.body, placed, endpoint, isStanding };
+      const to = { request: raw, response, url, body: post?.body, placed, endpoint, staysOpen };
       const passed = await this.cluster.pass(home, to);
       if (passed.kind === 'answered') return 'answered';
       if (passed.kind === 'lost' && this.#endpoint.answerLost(request)) return 'answered';

@@ -28,7 +28,7 @@ export interface PassedRequest {
   readonly placed: PlacedRequest;
   readonly endpoint: string | undefined;
   /** Whether the request stays open, such as a GET stream or a subscription, and so delays no end of the gateway. */
-  readonly isStanding: boolean;
+  readonly staysOpen: boolean;
 }
 
 /** Status with which a gateway names the gateway that serves the request. */
@@ -74,7 +74,7 @@ const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 
 interface Open {
   readonly outgoing: ClientRequest;
   readonly response: ServerResponse;
-  readonly isStanding: boolean;
+  readonly staysOpen: boolean;
 }
 
 /** Passes requests of clients to other gateways, and their answers back. */
@@ -94,7 +94,7 @@ export class Hops {
   }
 
   get hasCalls(): boolean {
-    for (const open of this.#open.values()) for (const { isStanding } of open) if (!isStanding) return true;
+    for (const open of this.#open.values()) for (const { staysOpen } of open) if (!staysOpen) return true;
     return false;
   }
 
@@ -110,10 +110,10 @@ export class Hops {
     for (const { outgoing } of this.#open.get(name) ?? []) outgoing.destroy(new Error('the gateway does not answer'));
   }
 
-  endStanding(): void {
+  endOpenStreams(): void {
     for (const open of this.#open.values())
-      for (const { outgoing, response, isStanding } of open) {
-        if (!isStanding) continue;
+      for (const { outgoing, response, staysOpen } of open) {
+        if (!staysOpen) continue;
         if (response.headersSent) response.end();
         outgoing.destroy();
       }
@@ -142,7 +142,7 @@ export class Hops {
 
   #pass({ name, address }: Receiver, passed: PassedRequest, facts: HopFacts, resolve: (hopped: Hopped) => void): void {
     const { signer, clock } = this.#options;
-    const { request, response, url: path, body, isStanding } = passed;
+    const { request, response, url: path, body, staysOpen } = passed;
     const method = request.method ?? '';
     const headers = signer.sign({
       ...{ to: name, method, path, body, facts },
@@ -156,7 +156,7 @@ export class Hops {
       path,
       headers: { ...headers, ...length },
     });
-    const open = { outgoing, response, isStanding };
+    const open = { outgoing, response, staysOpen };
     const ofReceiver = this.#open.get(name) ?? new Set();
     this.#open.set(name, ofReceiver.add(open));
     let isConnected = false;

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { connect } from 'node:net';
 import { loopbackOf } from '../../config/schema/settings.js';
 import { allowedNames } from '../../downstream/http/bind.js';
-import { refuseHost } from '../../downstream/http/guards.js';
+import { refuseHost } from '../../downstream/http/header-guards.js';
 import { errorCode, errorMessage } from '../../host/errors/error-text.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { CONTENT_TYPE } from './exposition.js';

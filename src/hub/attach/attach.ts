@@ -59,7 +59,11 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
   const { connection } = found;
   // The hub has another version, as after an update.
   if (connection.version !== VERSION)
-    void import('./control-client.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start), goOn);
+    void import('./control-client.js').then(
+      ({ succeedOlder }) => succeedOlder(folder, connection, start),
+      // The older hub serves on.
+      () => {},
+    );
   const leave = () => process.exit(0);
   for (const signal of END_SIGNALS) process.once(signal, leave);
   await attachClient({
@@ -217,9 +221,6 @@ function hubEnvironment(names: readonly string[]): Record<string, string> {
 function loggingArgs({ verbosity, logFile }: AttachOptions): string[] {
   return [...Array<string>(verbosity).fill('-v'), ...(logFile === undefined ? [] : ['--log-file', logFile])];
 }
-
-/** Does nothing, because the older hub serves on. */
-const goOn = (): void => {};
 
 /** Ends this process, because an update or npx has removed the code that would serve the client. */
 function leaveUnserved(error: unknown): void {

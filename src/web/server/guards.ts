@@ -1,5 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { refuseHttpVersion, refuseRepeatedHeader, refuseTransferEncoding } from '../../downstream/http/guards.js';
+import {
+  refuseHttpVersion,
+  refuseRepeatedHeader,
+  refuseTransferEncoding,
+} from '../../downstream/http/header-guards.js';
 import { LOOPBACK_NAMES } from '../../host/http/addresses.js';
 
 /** An answer to a request that is not done. The message is a sentence for the user, without text of the request. */

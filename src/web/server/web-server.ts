@@ -3,7 +3,12 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { refuseContentEncoding, refuseContentType, refuseLength, tooLarge } from '../../downstream/http/guards.js';
+import {
+  refuseContentEncoding,
+  refuseContentType,
+  refuseLength,
+  tooLarge,
+} from '../../downstream/http/header-guards.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Requests } from './contract.js';

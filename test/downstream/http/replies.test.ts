@@ -275,7 +275,7 @@ describe('a client that goes away', () => {
       return connected;
     });
     const [unheard] = replies;
-    expect(unheard?.isUnheard).toBe(false);
+    expect(unheard?.isDisconnected).toBe(false);
     socket.destroy();
     http.core.onRequest = (message, channel) => {
       channel.send(progress(1));
@@ -283,7 +283,7 @@ describe('a client that goes away', () => {
     };
     await retry(() => http.post(notification('n'), session));
     expect(http.core.last.closed).toBe(0);
-    expect(unheard?.isUnheard).toBe(true);
+    expect(unheard?.isDisconnected).toBe(true);
     unheard?.send(progress(1));
     unheard?.answer(result(1));
     const stream = await retry(() => http.postForEvents(request(2), session));

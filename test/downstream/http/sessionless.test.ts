@@ -123,7 +123,7 @@ describe('closing the connection of a request without a session', () => {
     }
     socket.destroy();
     await until('it was cancelled', () => abandoned === 1);
-    expect(replies[0]?.isUnheard).toBe(true);
+    expect(replies[0]?.isDisconnected).toBe(true);
     http.clock.advance(DEFAULT_LIMITS.sessionIdleMs);
     expect(http.core.last.closed).toBe(1);
   });

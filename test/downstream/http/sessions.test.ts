@@ -84,7 +84,7 @@ describe('a session', () => {
     };
     const impatient = await begin();
     impatient.socket.destroy();
-    await expect.poll(() => impatient.reply?.isUnheard).toBe(true);
+    await expect.poll(() => impatient.reply?.isDisconnected).toBe(true);
     impatient.answer?.();
     expect([http.front.sessions, http.core.last.closed]).toEqual([0, 1]);
 

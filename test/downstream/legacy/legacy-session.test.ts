@@ -29,10 +29,10 @@ const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
 /** Makes a call whose answer has its own channel, as over HTTP. */
-function callApart(client: ScriptedClient, isUnheard = false) {
+function callApart(client: ScriptedClient, isDisconnected = false) {
   const sent: string[] = [];
   const reply = {
-    ...{ isShared: false, isUnheard, unwrittenBytes: 0, withdraw: () => {}, onAbandoned: () => {} },
+    ...{ isShared: false, isDisconnected, unwrittenBytes: 0, withdraw: () => {}, onAbandoned: () => {} },
     send: () => sent.push('sent'),
     answer: () => sent.push('answer'),
   };
@@ -492,7 +492,7 @@ describe('a call whose client has gone from where its answer goes', () => {
     const { sent, reply } = callApart(client);
     child.say({ jsonrpc: '2.0', id: 'q1', method: 'elicitation/create', params: {} });
     expect([sent, client.received.lines]).toEqual([['sent'], []]);
-    reply.isUnheard = true;
+    reply.isDisconnected = true;
     child.say({ jsonrpc: '2.0', id: 'q2', method: 'elicitation/create', params: {} });
     expect(sent).toEqual(['sent']);
     expect(client.received.messages.map(({ method }) => method)).toEqual(['elicitation/create']);

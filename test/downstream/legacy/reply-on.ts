@@ -5,7 +5,7 @@ import type { MessageSink } from '../../../src/wire/jsonrpc/message.js';
 export function replyOn(sink: MessageSink): ReplyChannel {
   return {
     isShared: true,
-    isUnheard: false,
+    isDisconnected: false,
     unwrittenBytes: 0,
     send: (message, source) => sink.send(message, source),
     answer: (message, source) => sink.send(message, source),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import type { Cluster, ReceivedRequest } from '../../../src/extras/cluster/cluster.js';
 import { ClusterEndpoint } from '../../../src/extras/cluster/cluster-endpoint.js';
+import type { ClusterMember, ReceivedRequest } from '../../../src/extras/cluster/cluster-member.js';
 import { inSession, request } from '../../downstream/http/serving.js';
 
 describe('the endpoint of a gateway of a cluster', () => {
@@ -20,7 +20,7 @@ describe('the endpoint of a gateway of a cluster', () => {
       ...{ leave: async () => {}, close: async () => {} },
     };
     const { http, session } = await inSession(undefined, {
-      decorate: async (endpoint) => new ClusterEndpoint(cluster as unknown as Cluster, endpoint, false),
+      decorate: async (endpoint) => new ClusterEndpoint(cluster as unknown as ClusterMember, endpoint, false),
     });
     const body = JSON.stringify(request(1));
     const socket = await http.connect();

@@ -3,8 +3,8 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { HttpLimits } from '../../../src/downstream/http/limits.js';
-import type { Cluster } from '../../../src/extras/cluster/cluster.js';
 import { ClusterEndpoint } from '../../../src/extras/cluster/cluster-endpoint.js';
+import type { ClusterMember } from '../../../src/extras/cluster/cluster-member.js';
 import { openRedisStore } from '../../../src/extras/cluster/redis-store.js';
 import type { ClusterStore } from '../../../src/extras/cluster/store.js';
 import type { GatewayEvent } from '../../../src/host/observe/events/events.js';
@@ -21,7 +21,7 @@ export interface Gateway {
   readonly http: Serving;
   readonly core: ScriptedCore;
   readonly users: ScriptedUsers;
-  readonly cluster: Cluster;
+  readonly cluster: ClusterMember;
   readonly store: ClusterStore;
   readonly name: string;
   readonly peerPort: number;

@@ -3,8 +3,8 @@ import { RPC_CODES } from '../../wire/jsonrpc/message.js';
 import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../wire/mcp/revisions.js';
 import { isHostHeader } from './bind.js';
 import { type Admission, bearerToken, type CallerCheck } from './caller.js';
+import { type HttpRefusal, retryAfter } from './http-refusal.js';
 import { FailureWindow } from './rate-limit.js';
-import { type HttpRefusal, retryAfter } from './refusal.js';
 
 /** Value of a header from Node. Requests that repeat such a header were refused before. */
 type Header = string | undefined;

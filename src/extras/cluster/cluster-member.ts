@@ -64,7 +64,7 @@ export type Passed =
  * One gateway among those that serve the same clients. Has its own homes, and the way to the others. Gateways have the names of
  * their instances.
  */
-export class Cluster {
+export class ClusterMember {
   readonly #options: ClusterOptions;
   readonly #signer: RequestSigner;
   readonly #members: Members;
@@ -125,8 +125,8 @@ export class Cluster {
   }
 
   /** Joins the cluster, also if its store is away. Rejects if the peer port cannot be opened. */
-  static async join(options: ClusterOptions, clients: LocalClients): Promise<Cluster> {
-    const cluster = new Cluster(options, clients);
+  static async join(options: ClusterOptions, clients: LocalClients): Promise<ClusterMember> {
+    const cluster = new ClusterMember(options, clients);
     const { host, port } = options.listen;
     try {
       await cluster.#listener.listen(host, port);
@@ -236,8 +236,8 @@ export class Cluster {
   }
 
   /** Ends the standing requests that are passed on. */
-  endStanding(): void {
-    this.#hops.endStanding();
+  endOpenStreams(): void {
+    this.#hops.endOpenStreams();
   }
 
   /** Leaves the cluster, so that the others serve its users. */

@@ -8,14 +8,8 @@ import { METHODS } from '../../wire/mcp/methods.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { AllowedNames } from './bind.js';
 import type { CallerCheck } from './caller.js';
-import { onOneLine } from './event-stream.js';
-import * as guards from './guards.js';
+import * as guards from './header-guards.js';
 import type { HttpSessionPort } from './http-client.js';
-import type { HttpLimits } from './limits.js';
-import { addressOf } from './listener.js';
-import { type McpRequest, readBody } from './mcp-request.js';
-import { respond } from './post-stream.js';
-import type { RequestRates } from './rate-limit.js';
 import {
   BATCH_WITHOUT_SESSION,
   type HttpRefusal,
@@ -28,10 +22,22 @@ import {
   OVERLOADED,
   UNKNOWN_SESSION,
   unknownEndpoint,
-} from './refusal.js';
+} from './http-refusal.js';
+import type { HttpLimits } from './limits.js';
+import { addressOf } from './listener.js';
+import { type McpRequest, readBody } from './mcp-request.js';
+import {
+  type PostingClient,
+  Session,
+  SessionlessClient,
+  type SessionlessClients,
+  type Sessions,
+} from './mcp-sessions.js';
+import { respond } from './post-stream.js';
+import type { RequestRates } from './rate-limit.js';
 import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable } from './request-metadata.js';
 import { parseEventId, type SealedIds } from './sealed-ids.js';
-import { type PostingClient, Session, SessionlessClient, type SessionlessClients, type Sessions } from './sessions.js';
+import { onOneLine } from './sse-stream.js';
 
 /** The refusal of a request, or `answered` if the response is written elsewhere, or the client has left. */
 export type Served = HttpRefusal | 'answered';

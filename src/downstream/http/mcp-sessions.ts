@@ -16,10 +16,7 @@ import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import { MODERN_CODES, negotiateRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
-import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
 import type { Caller, HttpClientSession, HttpSessionPort } from './http-client.js';
-import type { HttpLimits } from './limits.js';
-import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
 import {
   FULL,
   GONE,
@@ -30,9 +27,12 @@ import {
   SHUTTING_DOWN,
   UNKNOWN_SESSION,
   unknownEndpoint,
-} from './refusal.js';
+} from './http-refusal.js';
+import type { HttpLimits } from './limits.js';
+import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
 import type { EventId, SealedIds, SealedSession, SessionOwner } from './sealed-ids.js';
 import { FollowedState, type SessionRecords, type SessionState } from './session-records.js';
+import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './sse-stream.js';
 
 interface PostingClientOptions {
   readonly client: HttpClientSession;
@@ -80,7 +80,7 @@ export abstract class PostingClient implements Due {
 
   /** Whether a request other than a subscription is in flight. */
   get hasCalls(): boolean {
-    for (const { isStanding } of this.posts) if (!isStanding) return true;
+    for (const { staysOpen } of this.posts) if (!staysOpen) return true;
     return false;
   }
 
@@ -110,7 +110,7 @@ export abstract class PostingClient implements Due {
           headers,
           streamAfterMs: limits.streamAfterMs,
         },
-        isStanding: message.kind === 'request' && message.method === METHODS.listen,
+        staysOpen: message.kind === 'request' && message.method === METHODS.listen,
         passing: (passing) => this.client.passing(passing),
         onOver: () => {
           this.posts.delete(opened);
@@ -652,7 +652,7 @@ export class SessionlessClient extends PostingClient {
 
   /** Refuses first the requests without an event stream, because event streams may get a last message while they end. */
   close(refusal: HttpRefusal): void {
-    const isFirst = (post: PostStream) => !post.isStreaming || (refusal === MOVED && !post.isStanding);
+    const isFirst = (post: PostStream) => !post.isStreaming || (refusal === MOVED && !post.staysOpen);
     for (const post of [...this.posts]) if (isFirst(post)) post.endEarly(refusal);
     this.client.close();
     for (const post of [...this.posts]) post.endEarly(refusal);

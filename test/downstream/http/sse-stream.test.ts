@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { messageFrame, ReplayRing } from '../../../src/downstream/http/event-stream.js';
+import { messageFrame, ReplayRing } from '../../../src/downstream/http/sse-stream.js';
 import { whole } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
