@@ -48,7 +48,7 @@ export const REQUESTS: Scripts = {
     );
   },
   'a name written with escapes': {
-    on: ['directly', 'over stdio', 'over stdio through a hub', 'over HTTP', 'over HTTP to its own endpoint'],
+    on: ['directly', 'over stdio through a hub', 'over HTTP', 'over HTTP to its own endpoint'],
     because: 'a name with a prefix is replaced, and written without escapes',
     play: async (client) => {
       await client.ask(request('tools/call', `"name":"\\u0070lay",${meta([DONE])}`));

@@ -18,7 +18,6 @@ const ODD = fileURLToPath(new URL('../../fixtures/servers/odd.mjs', import.meta.
 /** The ways to the odd server. The first is what the others are compared with. */
 export const WAYS = [
   'directly',
-  'over stdio',
   'over stdio with prefixes',
   'over stdio through a hub',
   'over stdio through trunkline__call_tool',
