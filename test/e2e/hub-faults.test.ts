@@ -94,17 +94,6 @@ describe('a hub that fails at every start', () => {
   });
 });
 
-describe('a hub that may not serve a client', () => {
-  it('is started unless the command line, the variable or the configuration turns it off', async () => {
-    const place = sharedPlace(LAB);
-    const off = [{ args: ['--no-hub'] }, { env: { TRUNKLINE_HUB: 'off' } }, { gateway: { hub: 'off' } }];
-    for (const more of off) await (await place.client(more)).listTools();
-    expect(place.hubPids).toEqual([]);
-    await (await place.client()).listTools();
-    expect(place.hubPids).toHaveLength(1);
-  });
-});
-
 describe('a client of a later version', () => {
   it('F112: starts a hub of its version, to which the other clients move with their sessions', async () => {
     const place = sharedPlace(LAB);
@@ -140,11 +129,11 @@ describe('a client of a hub', () => {
   it('F104: that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
     const place = sharedPlace(LAB);
     const silent = await place.client({ mayBreak: true });
-    const others = await Promise.all(Array.from({ length: 9 }, () => place.client()));
+    const others = await Promise.all(Array.from({ length: 3 }, () => place.client()));
     await silent.listTools();
     silent.pauseReading();
     const answers = Array.from({ length: 8 }, () => silent.call('lab__big', { bytes: 10 * 1024 * 1024 }));
-    for (let count = 0; count < 20; count += 1) {
+    for (let count = 0; count < 10; count += 1) {
       const markers = others.map((_, index) => `${index}-${count}`);
       const asked = others.map((other, index) =>
         textOf(other.call('lab__wait', { delayMs: 0, marker: markers[index] })),
@@ -153,8 +142,9 @@ describe('a client of a hub', () => {
     }
     silent.resumeReading();
     const texts = await Promise.all(answers.map((answer) => textOf(answer)));
-    for (const text of texts)
-      expect(text).toMatch(/^x{10485760}$|^The hub ended unexpectedly while this call was in flight/);
+    const whole = 'x'.repeat(10 * 1024 * 1024);
+    const lost = 'The hub ended unexpectedly while this call was in flight';
+    expect(texts.filter((text) => text !== whole && !text.startsWith(lost))).toEqual([]);
     expect(await textOf(silent.call('lab__wait', { delayMs: 0, marker: 'on' }))).toBe('on');
   });
 });

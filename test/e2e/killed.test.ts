@@ -118,7 +118,7 @@ describe('the next start', () => {
 });
 
 describe('a gateway that ends in the orderly way', () => {
-  it.each([50, 150, 300])(
+  it.each([50, 300])(
     'F16: leaves neither guardian nor run file, and no server, when it is told to end %i ms after its spawn',
     async (delayMs) => {
       const gateway = await start({ servers: { lab: {}, mute: { args: ['mute'] } } }, { handshake: false });

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
 import { GatewayProcess, type Received, type StartOptions } from '../support/gateway-process.js';
-import { sharedPlace } from '../support/hub-place.js';
 
 /** The client of the tests, which is called `test`, sees one of the two servers. Nothing starts before the gateway is loaded. */
 const HALF: StartOptions = {
@@ -26,11 +25,4 @@ it('a client whose view leaves a server out is served in the first run, and in l
   const second = await GatewayProcess.start({ ...HALF, folder: first.folder });
   await worksFor(second);
   await second.dispose();
-});
-
-it('a client whose view leaves a server out is served by a hub, and by the next one, which has its lists', async () => {
-  const place = sharedPlace(HALF);
-  await worksFor(await place.client());
-  process.kill(place.hubPid, 'SIGKILL');
-  await worksFor(await place.client());
 });
