@@ -1,3 +1,9 @@
+/*
+ * Spec: the words that everybody uses, without code. This file has the entry of a server as it was resolved (`ServerSpec`),
+ * `server-rules.ts` the limits and shapes of its calls and tools, `launch.ts` what supervision and transports tell each other,
+ * and `server-state.ts` what supervision knows. Every room may import them. This room imports none.
+ */
+
 /**
  * Program to run for one server of the configuration, with its timeouts and its restart policy.
  *

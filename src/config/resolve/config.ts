@@ -6,6 +6,13 @@ import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';
 import { type Owner, userVariable, variableIn } from './references.js';
 
+/*
+ * Config: the YAML file. `file` finds it, parses it and checks it against `schema`, whose tables of settings (`settings.ts`) have every
+ * default. The result has each server as the file has it (`WrittenServer`). `resolve` replaces variables, and finds packages and
+ * folders of this machine: `ServerConfig` here. `edit` changes the text of a file. Every room above may use it. Begin here, then
+ * with `checkFile` and `resolveConfig`.
+ */
+
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
   readonly file: string;

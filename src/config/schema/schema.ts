@@ -30,13 +30,15 @@ import {
 // Compiling the schema to functions would take longer than it saves, because a file is parsed once.
 z.config({ jitless: true });
 
+const string = z.string(expects('a string; put it in quotes'));
+
 const variables = z.record(
   z.string().check(
     z.regex(/^[^=\0]+$/, {
       error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
     }),
   ),
-  z.string(expects('a string; put it in quotes')).check(withoutNul()),
+  string.check(withoutNul()),
   expects('a map of environment variables'),
 );
 
@@ -52,6 +54,8 @@ const header = z.string().check(
   z.regex(HEADER_NAME, { error: 'this is not a valid name of an HTTP header' }),
   z.refine((name) => !OWN_HEADERS.has(name.toLowerCase()), { error: 'Trunkline sets this header itself; remove it' }),
 );
+
+const headers = z.record(header, string, expects('a map of headers'));
 
 /** Headers that the transport sets for each request. */
 export const OWN_HEADERS: ReadonlySet<string> = new Set([
@@ -78,47 +82,40 @@ const description = z.union(
 
 const values = z.record(z.string(), z.unknown(), expects('a map of parameters with their values'));
 
-const params = z.exactPartial(
-  z.strictObject(
-    {
-      hide: list(text('The name of a parameter.'), 'Parameters that clients do not see.'),
-      set: described(values, 'Values of parameters, which replace those of a client. Texts may contain variables.'),
-      default: described(values, 'Values for parameters that a client leaves out. Texts may contain variables.'),
-      describe: described(
-        z.record(z.string(), text('The new description.'), expects('a map of parameters with their descriptions')),
-        'Descriptions of parameters, which replace those of the server.',
-      ),
-    },
-    expects('a map with `hide`, `set`, `default` or `describe`'),
-  ),
+const params = map(
+  {
+    hide: list(text('The name of a parameter.'), 'Parameters that clients do not see.'),
+    set: described(values, 'Values of parameters, which replace those of a client. Texts may contain variables.'),
+    default: described(values, 'Values for parameters that a client leaves out. Texts may contain variables.'),
+    describe: described(
+      z.record(z.string(), text('The new description.'), expects('a map of parameters with their descriptions')),
+      'Descriptions of parameters, which replace those of the server.',
+    ),
+  },
+  'a map with `hide`, `set`, `default` or `describe`',
 );
 
 const byTool = <Value extends z.ZodMiniType>(value: Value, description: string) =>
   described(z.record(z.string(), value, expects('a map of tools, by their original names')), description);
 
 /** The key `tools` of a server. Tools have their original names here. */
-const toolSettings = z.exactPartial(
-  z.strictObject(
-    {
-      allow: list(
-        text('The name of a tool. `*` matches any characters.'),
-        'The only tools to show. Default: all tools.',
-      ),
-      deny: list(text('The name of a tool. `*` matches any characters.'), 'Tools to hide, even if `allow` names them.'),
-      rename: byTool(newName, 'New names of tools, without the prefix.'),
-      describe: byTool(description, 'Descriptions of tools, which replace or follow those of the server.'),
-      params: byTool(params, 'How parameters of tools are shown, and their values.'),
-      pin: list(
-        text('The name of a tool. `*` matches any characters.'),
-        'Tools that are in the list also in search mode.',
-      ),
-      keywords: byTool(
-        list(text('A word or a phrase.'), 'Words and phrases for the tool.'),
-        'Words with which people ask for tools, for search mode.',
-      ),
-    },
-    expects('a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`'),
-  ),
+const toolSettings = map(
+  {
+    allow: list(text('The name of a tool. `*` matches any characters.'), 'The only tools to show. Default: all tools.'),
+    deny: list(text('The name of a tool. `*` matches any characters.'), 'Tools to hide, even if `allow` names them.'),
+    rename: byTool(newName, 'New names of tools, without the prefix.'),
+    describe: byTool(description, 'Descriptions of tools, which replace or follow those of the server.'),
+    params: byTool(params, 'How parameters of tools are shown, and their values.'),
+    pin: list(
+      text('The name of a tool. `*` matches any characters.'),
+      'Tools that are in the list also in search mode.',
+    ),
+    keywords: byTool(
+      list(text('A word or a phrase.'), 'Words and phrases for the tool.'),
+      'Words with which people ask for tools, for search mode.',
+    ),
+  },
+  'a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`',
 );
 
 const NAME_FORM =
@@ -134,97 +131,85 @@ function isNetworkName(text: string): boolean {
 }
 
 /** Parameters of requests, by their names. */
-const requestParams = z.record(
-  z.string(),
-  z.string(expects('a string; put it in quotes')),
-  expects('a map of parameters'),
-);
+const requestParams = z.record(z.string(), string, expects('a map of parameters'));
 
 const METADATA_FORM = 'a string, true, false, or a list of strings';
 
 const SANDBOX_FORM = 'true, false, or a map with `read`, `write`, `network` or `unixSockets`';
 
 /** The key `oauth` of a server behind a URL. */
-const oauth = z
-  .exactPartial(
-    z.strictObject(
-      {
-        clientId: text('The id of an OAuth app that you have registered.', 'the id of an OAuth app'),
-        clientSecret: text(`Its secret. Keep it out of the file: \`\${secret:NAME}\`.`, 'the secret of an OAuth app'),
-        clientMetadataUrl: text(
-          'The URL of a document that describes the client, for authorization servers that accept one instead of a registration.',
-          'the URL of a document',
-        ),
-        scopes: list(text('The name of a scope.'), 'The scopes to ask for. Default: those that the server names.'),
-        grant: z
-          .enum(
-            ['authorization_code', 'client_credentials'],
-            expects('authorization_code or client_credentials', { quote: true }),
-          )
-          .register(z.globalRegistry, {
-            description:
-              'Whether a person logs in (authorization_code, the default), or the client itself (client_credentials).',
-          }),
-        privateKeyFile: text(
-          'A file with the private key (PEM) with which the client authenticates, relative to the folder of this file.',
-          'the path of a file',
-        ),
-        issuer: text(
-          'The URL of the authorization server. Default: the one that the server names. A new login with a secret needs it, or a yes on the terminal.',
-          'the URL of an authorization server',
-        ),
-        resource: z
-          .union(
-            [z.literal(false), text('The `resource` of requests for tokens.')],
-            expects('false, or the URL of the server'),
-          )
-          .register(z.globalRegistry, {
-            description:
-              'The `resource` of requests for tokens. `false` sends none, for authorization servers that refuse it.',
-          }),
-        authorizationParams: described(
-          requestParams,
-          'Further parameters of the page for logins, such as `access_type: offline`. They replace those of the same name.',
-        ),
-        tokenParams: described(
-          requestParams,
-          'Further parameters of requests for tokens, such as `audience`. They replace those of the same name.',
-        ),
-        headers: described(
-          z.record(header, z.string(expects('a string; put it in quotes')), expects('a map of headers')),
-          'Headers of requests for metadata, registrations and tokens, such as those that a firewall wants. They go to the server and to the authorization server that it names.',
-        ),
-        metadata: described(
-          z.record(
-            z.string(),
-            z.union([z.string(), z.boolean(), z.array(z.string())], expects(METADATA_FORM)),
-            expects('a map with members of the metadata'),
-          ),
-          'Members that replace those of the metadata of the authorization server, such as `token_endpoint`.',
-        ),
-        redirectUri: text(
-          'The redirect URI of a registered app, if it is not `http://127.0.0.1:PORT/callback`. Its port must be free on this machine; otherwise the address of the last page has to be pasted.',
-          'a URL',
-        ),
-        callbackPort: z
-          .number(expects('a port'))
-          .check(
-            z.minimum(1024, expects('a port from 1024 to 65535')),
-            z.maximum(65_535, expects('a port from 1024 to 65535')),
-          )
-          .register(z.globalRegistry, {
-            description:
-              'The port of `http://127.0.0.1:PORT/callback`, the redirect URI of a registered app. Default: a free one of 27890 to 27894.',
-          }),
-      },
-      expects('a map with settings of the login'),
+const oauth = map(
+  {
+    clientId: text('The id of an OAuth app that you have registered.', 'the id of an OAuth app'),
+    clientSecret: text(`Its secret. Keep it out of the file: \`\${secret:NAME}\`.`, 'the secret of an OAuth app'),
+    clientMetadataUrl: text(
+      'The URL of a document that describes the client, for authorization servers that accept one instead of a registration.',
+      'the URL of a document',
     ),
-  )
-  .check(
-    z.refine(({ grant, clientId }) => grant !== 'client_credentials' || clientId !== undefined, {
-      error: 'found `grant: client_credentials` without `clientId`; add `clientId`',
-    }),
-  );
+    scopes: list(text('The name of a scope.'), 'The scopes to ask for. Default: those that the server names.'),
+    grant: word(
+      ['authorization_code', 'client_credentials'],
+      'Whether a person logs in (authorization_code, the default), or the client itself (client_credentials).',
+      'authorization_code or client_credentials',
+    ),
+    privateKeyFile: text(
+      'A file with the private key (PEM) with which the client authenticates, relative to the folder of this file.',
+      'the path of a file',
+    ),
+    issuer: text(
+      'The URL of the authorization server. Default: the one that the server names. A new login with a secret needs it, or a yes on the terminal.',
+      'the URL of an authorization server',
+    ),
+    resource: z
+      .union(
+        [z.literal(false), text('The `resource` of requests for tokens.')],
+        expects('false, or the URL of the server'),
+      )
+      .register(z.globalRegistry, {
+        description:
+          'The `resource` of requests for tokens. `false` sends none, for authorization servers that refuse it.',
+      }),
+    authorizationParams: described(
+      requestParams,
+      'Further parameters of the page for logins, such as `access_type: offline`. They replace those of the same name.',
+    ),
+    tokenParams: described(
+      requestParams,
+      'Further parameters of requests for tokens, such as `audience`. They replace those of the same name.',
+    ),
+    headers: described(
+      headers,
+      'Headers of requests for metadata, registrations and tokens, such as those that a firewall wants. They go to the server and to the authorization server that it names.',
+    ),
+    metadata: described(
+      z.record(
+        z.string(),
+        z.union([z.string(), z.boolean(), z.array(z.string())], expects(METADATA_FORM)),
+        expects('a map with members of the metadata'),
+      ),
+      'Members that replace those of the metadata of the authorization server, such as `token_endpoint`.',
+    ),
+    redirectUri: text(
+      'The redirect URI of a registered app, if it is not `http://127.0.0.1:PORT/callback`. Its port must be free on this machine; otherwise the address of the last page has to be pasted.',
+      'a URL',
+    ),
+    callbackPort: z
+      .number(expects('a port'))
+      .check(
+        z.minimum(1024, expects('a port from 1024 to 65535')),
+        z.maximum(65_535, expects('a port from 1024 to 65535')),
+      )
+      .register(z.globalRegistry, {
+        description:
+          'The port of `http://127.0.0.1:PORT/callback`, the redirect URI of a registered app. Default: a free one of 27890 to 27894.',
+      }),
+  },
+  'a map with settings of the login',
+).check(
+  z.refine(({ grant, clientId }) => grant !== 'client_credentials' || clientId !== undefined, {
+    error: 'found `grant: client_credentials` without `clientId`; add `clientId`',
+  }),
+);
 
 const server = mapWith(
   SERVER_SETTINGS,
@@ -238,14 +223,13 @@ const server = mapWith(
       'The URL of a remote server, instead of a package or a command. Plain `http:` is accepted for this machine only, unless the server is `insecure`.',
       'the URL of a server',
     ),
-    transport: z
-      .enum(['auto', 'http', 'sse'], expects('auto, http or sse', { quote: true }))
-      .register(z.globalRegistry, {
-        description:
-          'The transport of a `url`: Streamable HTTP (http), the older HTTP with SSE of revision 2024-11-05 (sse), or whichever the server has (auto).',
-      }),
+    transport: word(
+      ['auto', 'http', 'sse'],
+      'The transport of a `url`: Streamable HTTP (http), the older HTTP with SSE of revision 2024-11-05 (sse), or whichever the server has (auto).',
+      'auto, http or sse',
+    ),
     headers: described(
-      z.record(header, z.string(expects('a string; put it in quotes')), expects('a map of headers')),
+      headers,
       `Headers of every request to the \`url\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
     ),
     headersCommand: text(
@@ -269,10 +253,7 @@ const server = mapWith(
       'the path of a file',
     ),
     bin: text('Which program of the package to run, if the package has several.', 'the name of a program'),
-    args: list(
-      z.string(expects('a string; put it in quotes')).check(withoutNul()),
-      'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
-    ),
+    args: list(string.check(withoutNul()), 'Arguments, passed without a shell. Relative paths are relative to `cwd`.'),
     cwd: text(
       'Working directory, relative to the folder of this file. Default: the folder of this file or, with `sharing: folder`, the working folder of the client.',
       'the path of a folder',
@@ -292,14 +273,11 @@ const server = mapWith(
       'Methods outside of MCP that this server answers, such as the methods of an extension.',
     ),
     tools: described(toolSettings, 'Which tools of this server to show, and in which form.'),
-    type: z
-      .enum(
-        ['stdio', 'http', 'sse', 'streamable-http'],
-        expects('stdio, http, sse or streamable-http', { quote: true }),
-      )
-      .register(z.globalRegistry, {
-        description: 'The transport, as other programs write it. `transport` is the key for a `url`.',
-      }),
+    type: word(
+      ['stdio', 'http', 'sse', 'streamable-http'],
+      'The transport, as other programs write it. `transport` is the key for a `url`.',
+      'stdio, http, sse or streamable-http',
+    ),
   },
   'a map with `package`, `command` or `url`',
   (entry, report) => {
@@ -388,42 +366,40 @@ const viewName = z.string(expects('the name of a view')).check(
   }),
 );
 
-const view = z.exactPartial(
-  z.strictObject(
-    {
-      groups: list(
-        text('The name of a group.'),
-        'The groups of users who get the view, with `gateway.http.auth`. For other users, the view does not exist. Default: all users.',
-      ),
-      servers: list(text('The key of a server.'), 'The servers of the view. Default: all servers.'),
-      tools: described(
-        z.exactPartial(
-          z.strictObject(
-            {
-              allow: list(
-                text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
-                'The only tools of the view. Default: all tools of its servers.',
-              ),
-              deny: list(
-                text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
-                'Tools that the view hides, even if `allow` names them.',
-              ),
-            },
-            expects('a map with `allow` or `deny`'),
+const view = map(
+  {
+    groups: list(
+      text('The name of a group.'),
+      'The groups of users who get the view, with `gateway.http.auth`. For other users, the view does not exist. Default: all users.',
+    ),
+    servers: list(text('The key of a server.'), 'The servers of the view. Default: all servers.'),
+    tools: described(
+      map(
+        {
+          allow: list(
+            text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
+            'The only tools of the view. Default: all tools of its servers.',
           ),
-        ),
-        'The tools that the view shows.',
+          deny: list(
+            text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
+            'Tools that the view hides, even if `allow` names them.',
+          ),
+        },
+        'a map with `allow` or `deny`',
       ),
-      results: described(
-        fieldOf(SHARED_SETTINGS.results) as z.ZodMiniType<WrittenOf<(typeof SHARED_SETTINGS)['results']['table']>>,
-        'Which results are cut for clients of the view, instead of the `results` of the servers.',
-      ),
-      mode: z.enum(MODE.words, expects(`one of ${MODE.words.join(', ')}`, { quote: true })).register(z.globalRegistry, {
-        description: 'The `mode` of the clients of the view. Default: that of `gateway`.',
-      }),
-    },
-    expects('a map with `groups`, `servers`, `tools`, `results` or `mode`'),
-  ),
+      'The tools that the view shows.',
+    ),
+    results: described(
+      fieldOf(SHARED_SETTINGS.results) as z.ZodMiniType<WrittenOf<(typeof SHARED_SETTINGS)['results']['table']>>,
+      'Which results are cut for clients of the view, instead of the `results` of the servers.',
+    ),
+    mode: word(
+      MODE.words,
+      'The `mode` of the clients of the view. Default: that of `gateway`.',
+      `one of ${MODE.words.join(', ')}`,
+    ),
+  },
+  'a map with `groups`, `servers`, `tools`, `results` or `mode`',
 );
 
 const views = described(
@@ -475,35 +451,33 @@ const RATIO = expects('a number from 0 to 1', { quote: true });
 const tracing = z.union(
   [
     z.literal('off'),
-    z.exactPartial(
-      z.strictObject(
-        {
-          endpoint: text(
-            'The URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`. `/v1/traces` is appended unless the URL ends with it. It replaces the endpoint and the headers of the `OTEL_*` variables.',
-            'the URL of a collector',
-          ),
-          headers: described(
-            z.record(header, z.string(expects('a string; put it in quotes')), expects('a map of headers')),
-            `Headers of every request to the \`endpoint\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
-          ),
-          sample: z.number(RATIO).check(z.gte(0, RATIO), z.lte(1, RATIO)).register(z.globalRegistry, {
-            description:
-              'The share of calls to trace, from 0 to 1. A call that belongs to a trace of its client follows the decision of the client.',
-          }),
-          insert: flag({
-            kind: 'flag',
-            standard: false,
-            about:
-              'Adds a `traceparent` to the `_meta` of traced calls without one, so that the server can continue the trace.',
-          }),
-          content: flag({
-            kind: 'flag',
-            standard: false,
-            about: 'Adds arguments, results and URIs of resources to the spans, without known secrets, and cut.',
-          }),
-        },
-        expects('a map with settings of traces'),
-      ),
+    map(
+      {
+        endpoint: text(
+          'The URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`. `/v1/traces` is appended unless the URL ends with it. It replaces the endpoint and the headers of the `OTEL_*` variables.',
+          'the URL of a collector',
+        ),
+        headers: described(
+          headers,
+          `Headers of every request to the \`endpoint\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
+        ),
+        sample: z.number(RATIO).check(z.gte(0, RATIO), z.lte(1, RATIO)).register(z.globalRegistry, {
+          description:
+            'The share of calls to trace, from 0 to 1. A call that belongs to a trace of its client follows the decision of the client.',
+        }),
+        insert: flag({
+          kind: 'flag',
+          standard: false,
+          about:
+            'Adds a `traceparent` to the `_meta` of traced calls without one, so that the server can continue the trace.',
+        }),
+        content: flag({
+          kind: 'flag',
+          standard: false,
+          about: 'Adds arguments, results and URIs of resources to the spans, without known secrets, and cut.',
+        }),
+      },
+      'a map with settings of traces',
     ),
   ],
   expects('off, or a map with settings of traces'),
@@ -561,29 +535,25 @@ const jwt = z.strictObject(
 );
 
 /** Users of the HTTP server. Without it, all clients have one token. */
-const auth = z
-  .exactPartial(
-    z.strictObject(
-      {
-        jwt: described(jwt, 'Users who log in at an identity provider, whose access tokens are JWTs.'),
-        tokens: text(
-          'A file with a line `NAME SHA256 GROUPS` for each machine that has a token of its own. Relative to the folder of this file.',
-          'the path of a file',
-        ),
-        variables: text(
-          `A folder with the files \`users/USER/NAME\` and \`machines/MACHINE/NAME\`, whose contents are the values of \${user:NAME} in an entry. Relative to the folder of this file.`,
-          'the path of a folder',
-        ),
-      },
-      expects('a map with `jwt` or `tokens`'),
+const auth = map(
+  {
+    jwt: described(jwt, 'Users who log in at an identity provider, whose access tokens are JWTs.'),
+    tokens: text(
+      'A file with a line `NAME SHA256 GROUPS` for each machine that has a token of its own. Relative to the folder of this file.',
+      'the path of a file',
     ),
-  )
-  .check(
-    z.superRefine((values, { addIssue }) => {
-      if (values.jwt === undefined && values.tokens === undefined)
-        addIssue(aboutKey('found neither `jwt` nor `tokens`, so nobody could log in; add one of them'));
-    }),
-  );
+    variables: text(
+      `A folder with the files \`users/USER/NAME\` and \`machines/MACHINE/NAME\`, whose contents are the values of \${user:NAME} in an entry. Relative to the folder of this file.`,
+      'the path of a folder',
+    ),
+  },
+  'a map with `jwt` or `tokens`',
+).check(
+  z.superRefine((values, { addIssue }) => {
+    if (values.jwt === undefined && values.tokens === undefined)
+      addIssue(aboutKey('found neither `jwt` nor `tokens`, so nobody could log in; add one of them'));
+  }),
+);
 
 const http = described(
   mapWith(
@@ -669,44 +639,40 @@ const cluster = z.strictObject(
 );
 
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
-export const fileSchema = z
-  .exactPartial(
-    z.strictObject(
-      {
-        $schema: text('The JSON Schema of this file, for editors. Trunkline ignores it.'),
-        servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
-        mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
-        defaults: described(defaults, 'Default settings of all servers. An entry of a server overrides them.'),
-        secretCommand,
-        views,
-        clients,
-        gateway: described(
-          mapWith(
-            GATEWAY_SETTINGS,
-            {
-              http,
-              tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.'),
-              cluster: described(
-                cluster,
-                'Several gateways that serve each user at one of them, for `serve --http`; see docs/cluster.md. Needs `sealKeyFile`.',
-              ),
-            },
-            'a map of settings',
-            (values, report) => {
-              if (values.cluster !== undefined && values.sealKeyFile === undefined)
-                report(
-                  'found `cluster` without `sealKeyFile`, the key that its gateways share; add `sealKeyFile`',
-                  'cluster',
-                );
-            },
+export const fileSchema = map(
+  {
+    $schema: text('The JSON Schema of this file, for editors. Trunkline ignores it.'),
+    servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
+    mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
+    defaults: described(defaults, 'Default settings of all servers. An entry of a server overrides them.'),
+    secretCommand,
+    views,
+    clients,
+    gateway: described(
+      mapWith(
+        GATEWAY_SETTINGS,
+        {
+          http,
+          tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.'),
+          cluster: described(
+            cluster,
+            'Several gateways that serve each user at one of them, for `serve --http`; see docs/cluster.md. Needs `sealKeyFile`.',
           ),
-          'Settings of Trunkline itself.',
-        ),
-      },
-      expects('a map with `servers:`'),
+        },
+        'a map of settings',
+        (values, report) => {
+          if (values.cluster !== undefined && values.sealKeyFile === undefined)
+            report(
+              'found `cluster` without `sealKeyFile`, the key that its gateways share; add `sealKeyFile`',
+              'cluster',
+            );
+        },
+      ),
+      'Settings of Trunkline itself.',
     ),
-  )
-  .register(z.globalRegistry, { title: 'Trunkline configuration' });
+  },
+  'a map with `servers:`',
+).register(z.globalRegistry, { title: 'Trunkline configuration' });
 
 /** The schema of a file that another program may share. Unknown keys at the top level are not mistakes. */
 export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `servers:`'));
@@ -743,8 +709,7 @@ function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMi
   // A field that replaces a setting keeps the place of the setting.
   const others = Object.entries(fields).filter(([key]) => !Object.hasOwn(table, key));
   const shape: Record<string, z.ZodMiniType> = { ...Object.fromEntries(others), ...fieldsOf(table), ...fields };
-  const map = z.exactPartial(z.strictObject(shape, expects(expected)));
-  const checked = map.check(
+  const checked = map(shape, expected).check(
     z.superRefine((values, { addIssue }) => check(values, (...issue) => addIssue(aboutKey(...issue)))),
   );
   const parse = (values: Values) => {
@@ -786,10 +751,9 @@ function fieldOf(setting: Setting): z.ZodMiniType {
       return sandbox(setting);
     case 'section': {
       const { table, expected, about } = setting;
-      const map = z.exactPartial(z.strictObject(fieldsOf(table), expects(expected)));
       return described(
         z.pipe(
-          map,
+          map(fieldsOf(table), expected),
           z.transform((values: Values) => renamed(values, table)),
         ),
         about,
@@ -841,26 +805,24 @@ function flag({ standard, about }: Flag) {
 
 function sandbox({ about, standard }: Extract<Setting, { readonly kind: 'sandbox' }>) {
   const path = text('The path of a file or a folder, relative to the folder of this file. `~` is the home folder.');
-  const map = z.exactPartial(
-    z.strictObject(
-      {
-        read: list(path, 'Files and folders that the server may read.'),
-        write: list(path, 'Files and folders that the server may read and write.'),
-        network: list(
-          networkName,
-          'Names that the server may connect to, through a proxy. `*.example.com` stands for all names below it, `*` for all public names. A name without a port means the ports 80 and 443.',
-        ),
-        unixSockets: flag({
-          kind: 'flag',
-          standard: false,
-          about: 'Lets the server use unix sockets, such as those of a browser, in the folders that it sees.',
-        }),
-      },
-      expects(SANDBOX_FORM),
-    ),
+  const openings = map(
+    {
+      read: list(path, 'Files and folders that the server may read.'),
+      write: list(path, 'Files and folders that the server may read and write.'),
+      network: list(
+        networkName,
+        'Names that the server may connect to, through a proxy. `*.example.com` stands for all names below it, `*` for all public names. A name without a port means the ports 80 and 443.',
+      ),
+      unixSockets: flag({
+        kind: 'flag',
+        standard: false,
+        about: 'Lets the server use unix sockets, such as those of a browser, in the folders that it sees.',
+      }),
+    },
+    SANDBOX_FORM,
   );
   return z
-    .union([z.boolean(), map], expects(SANDBOX_FORM))
+    .union([z.boolean(), openings], expects(SANDBOX_FORM))
     .register(z.globalRegistry, { description: about, default: standard });
 }
 
@@ -874,6 +836,16 @@ function oneOf({ words, standard, about }: Choice) {
 /** Refuses a NUL character, because Node starts no program and opens no file with it. */
 function withoutNul() {
   return z.refine<string>((value) => !value.includes('\0'), { error: 'found a NUL character (\\0); remove it' });
+}
+
+/** A map with known keys, of which none is required. */
+function map<Shape extends Readonly<Record<string, z.ZodMiniType>>>(shape: Shape, expected: string) {
+  return z.exactPartial(z.strictObject(shape, expects(expected)));
+}
+
+/** One of these words. */
+function word<const Word extends string>(words: readonly Word[], description: string, expected: string) {
+  return z.enum(words, expects(expected, { quote: true })).register(z.globalRegistry, { description });
 }
 
 /** A non-empty string. Error messages never quote its value, because it may be a secret. */

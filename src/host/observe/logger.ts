@@ -6,6 +6,12 @@ import { LogFile } from './log-file.js';
 import { toText } from './log-line.js';
 import type { Redact } from './redact.js';
 
+/*
+ * Host: this machine. Files (`files`), the log, events and the removal of secrets (`observe`), texts and codes of errors
+ * (`errors`), requests over HTTP as a client (`http`), and who runs here (`process`). Every room above may use it, and it knows
+ * none of them. Begin with `files/whole-file.ts`, through which files are read and written, and with `Logger` here.
+ */
+
 /** The part of pino's interface that Trunkline uses. */
 export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
 

@@ -1,6 +1,14 @@
 import { toBytes } from '../json/json-text.js';
 import { type Edit, type SplicedMessage, visitPieces } from '../json/splice.js';
 
+/*
+ * Wire: bytes and JSON-RPC, without the platform (`io/streams` alone has streams of Node). Every room above may use it.
+ *
+ * A line comes out of `io/line-decoder.ts`, `jsonrpc/envelope-scanner.ts` finds its members without building values, and
+ * `mcp/envelope.ts` says which members count in MCP. A message is relayed as its bytes with edits (`json/splice.ts`), and
+ * written by `io/streams`. Begin with `MessageSink` here and `SplicedMessage` there.
+ */
+
 /** Receives messages and writes them, one a line. */
 export interface MessageSink {
   /**
