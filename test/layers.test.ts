@@ -34,7 +34,7 @@ const FOLDERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   servers: [['supervision', 'process'], ['sandbox'], ['packages']],
   upstream: [['.'], ['health'], ['channel'], ['legacy', 'modern', 'stdio', 'http'], ['auth']],
   gateway: [['catalog'], ['dispatch'], ['registry'], ['routing'], ['tasks', 'search'], ['reverse'], ['.']],
-  extras: [['cluster', 'metrics', 'tracing'], ['record']],
+  extras: [['cluster', 'large-results', 'metrics', 'tracing'], ['record']],
   hub: [['.'], ['attach', 'server']],
   web: [['server'], ['page']],
   setup: [['clients/files'], ['clients/import', 'doctor']],

@@ -10,12 +10,12 @@ import {
 } from '../config/resolve/config.js';
 import type { SoleServers } from '../extras/cluster/sole-servers.js';
 import type { ClusterStore } from '../extras/cluster/store.js';
+import type { LargeResults } from '../extras/large-results/large-results.js';
 import type { ClusterFacts } from '../extras/metrics/exposition.js';
 import { Metrics } from '../extras/metrics/metrics.js';
 import type { Tracing } from '../extras/tracing/tracing.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
-import type { LargeResults } from '../gateway/large-results.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import type { OwnTool, VisibleBackends } from '../gateway/routing/own-tool.js';
@@ -98,7 +98,7 @@ export async function codeFor({ servers, gateway }: Config, environment = proces
   const cutsResults = limits.some((limit = 0) => limit > 0);
   const traces = gateway.tracing !== undefined || Object.keys(environment).some((name) => name.startsWith('OTEL_'));
   const [ofResults, ofTraces] = await Promise.all([
-    cutsResults ? import('../gateway/large-results.js') : undefined,
+    cutsResults ? import('../extras/large-results/large-results.js') : undefined,
     traces ? import('../extras/tracing/tracing.js') : undefined,
   ]);
   return { ...ofResults, ...ofTraces };

@@ -24,13 +24,12 @@ import { type Catalogs, MergedLists, type Shadowed } from './catalog/catalog.js'
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList, asksFirstPage } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
-import { type EditAnswer, type Handling, mender } from './dispatch/call.js';
-import type { LargeResults } from './large-results.js';
+import { type EditAnswer, mender } from './dispatch/call.js';
 import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import type { OwnTool } from './routing/own-tool.js';
+import type { OwnTool, ResultCutter } from './routing/own-tool.js';
 import {
   type Candidates,
   completesNothing,
@@ -53,7 +52,7 @@ export interface ClientViewOptions {
   readonly named?: NamedView | undefined;
   readonly ownTools: readonly OwnTool[];
   /** Cuts large results. Absent if the clients get every result as it is. */
-  readonly results?: LargeResults | undefined;
+  readonly results?: ResultCutter | undefined;
   /** Whether the client gets every result whole, as commands do. */
   readonly getsAll: (client: DownstreamClient) => boolean;
   /** The tools of the gateway itself that only clients in search mode see. */
@@ -290,17 +289,44 @@ export class ClientView {
     return isAboutTask ? aboutTask : this.#router.target(request, this.lists.catalogs, client.revision);
   }
 
+  /** Sends a request to its server, shaped as the tool needs and translated if it concerns a task. */
   #send(exchange: Exchange, target: Target): void {
-    const { backend } = target;
-    const { logs, tasks, named, getsAll } = this.#options;
-    let { results } = this.#options;
-    if (results !== undefined && getsAll(exchange.client)) results = undefined;
-    const { client, logLevel } = exchange;
+    const { backend, edits, tool } = target;
+    const { request, client, logLevel } = exchange;
+    const { logs, tasks } = this.#options;
     if (logLevel !== undefined && logLevel !== 'off') logs.raise(client, logLevel, backend);
+    const kind = APPROVED.get(request.method);
+    const used = tool ?? target.original;
+    const needsApproval = kind !== undefined && used !== undefined && backend.rules.approvals !== undefined;
+    const refusal = needsApproval ? () => backend.lists.approvalRefusal(kind, used) : undefined;
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
     // A client that sees one server unchanged gets the bytes of that server.
     const mend = this.isUnchanged ? undefined : mender(exchange, backend.dispatcher.repairedResults);
-    sendToServer(exchange, target, { tasks, results, named, onAnswered, mend });
+    const { task, relatedTask } = request.tokens;
+    if (task !== undefined || relatedTask !== undefined || TASK_METHODS.has(request.method)) {
+      if (updated(exchange, backend, tasks)) return;
+      const all = [...edits, ...tasks.towardServer(request, client, backend)];
+      const translation = askedTask(exchange, backend, tasks);
+      const editAnswer = this.#cutting(exchange, target, target.editAnswer);
+      backend.serve(exchange, { edits: all, mend, editAnswer, onAnswered, translation, refusal });
+      return;
+    }
+    const mayMakeTask = tool !== undefined && backend.mayMakeTask(tool, client.revision);
+    const translation = mayMakeTask ? calledTask(exchange, backend, tool, tasks) : undefined;
+    const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
+    // The calls of a server without a handshake have a translation, because they may become tasks.
+    const mayDiffer = translation !== undefined || knowsOldContentOnly(client.revision);
+    const editAnswer = this.#cutting(exchange, target, mayDiffer ? forClient(exchange, target) : target.editAnswer);
+    backend.serve(exchange, { edits, mend, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
+  }
+
+  /** Returns the edits of an answer, with those that cut a large result, unless the client gets every result whole. */
+  #cutting(exchange: Exchange, target: Target, editAnswer: EditAnswer | undefined): EditAnswer | undefined {
+    const { results, named, getsAll } = this.#options;
+    if (results === undefined || getsAll(exchange.client)) return editAnswer;
+    const cut = results.editor(exchange, target.backend, target.tool, named);
+    if (cut === undefined) return editAnswer;
+    return (response, connection) => cut(response, editAnswer?.(response, connection) ?? []);
   }
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */
@@ -338,42 +364,6 @@ const APPROVED: ReadonlyMap<string, 'tools' | 'prompts' | 'resources'> = new Map
   [METHODS.getPrompt, 'prompts'],
   [METHODS.readResource, 'resources'],
 ]);
-
-/** Sends a request to its server, shaped as the tool needs and translated if it concerns a task. */
-function sendToServer(
-  exchange: Exchange,
-  target: Target,
-  {
-    tasks,
-    results,
-    named,
-    onAnswered,
-    mend,
-  }: Pick<ClientViewOptions, 'tasks' | 'results' | 'named'> & Pick<Handling, 'onAnswered' | 'mend'>,
-): void {
-  const { backend, edits, tool } = target;
-  const { request, client } = exchange;
-  const kind = APPROVED.get(request.method);
-  const used = tool ?? target.original;
-  const needsApproval = kind !== undefined && used !== undefined && backend.rules.approvals !== undefined;
-  const refusal = needsApproval ? () => backend.lists.approvalRefusal(kind, used) : undefined;
-  const { task, relatedTask } = request.tokens;
-  if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-    const translation = calledTask(exchange, target, tasks);
-    const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
-    // The calls of a server without a handshake have a translation, because they may become tasks.
-    const mayDiffer = translation !== undefined || knowsOldContentOnly(client.revision);
-    const editor = mayDiffer ? forClient(exchange, target) : target.editAnswer;
-    const editAnswer = results === undefined ? editor : results.editor(exchange, target, named, editor);
-    backend.serve(exchange, { edits, mend, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
-    return;
-  }
-  if (updated(exchange, backend, tasks)) return;
-  const related = tasks.towardServer(request, client, backend);
-  const translation = askedTask(exchange, backend, tasks);
-  const editAnswer = results?.editor(exchange, target, named, target.editAnswer) ?? target.editAnswer;
-  backend.serve(exchange, { edits: [...edits, ...related], mend, editAnswer, onAnswered, translation, refusal });
-}
 
 /** Returns the edits of an answer. A client with a handshake also gets the edits that a server without one needs. */
 function forClient({ client, request }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {

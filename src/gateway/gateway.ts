@@ -24,7 +24,6 @@ import { type NamedView, NamedViews, type NamedViewsOptions } from './catalog/to
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
 import { describeServers, onlyHandshake } from './instructions.js';
-import type { LargeResults } from './large-results.js';
 import type { Backend, BackendListener, ListenerFor, RunningBackend, Teller } from './registry/backend.js';
 import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
@@ -32,7 +31,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { type OwnTool, offeredOf } from './routing/own-tool.js';
+import { type OwnTool, offeredOf, type ResultCutter } from './routing/own-tool.js';
 import { createSearchTools, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
 import { Tasks } from './tasks/tasks.js';
 
@@ -63,7 +62,7 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
 export interface GatewaySettings {
   readonly ownTools: readonly OwnTool[];
   /** Cuts large results. Absent if the configuration has never limited any. */
-  readonly results?: LargeResults | undefined;
+  readonly results?: ResultCutter | undefined;
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   /** Text for the instructions of every client, for example that the configuration cannot be used. */

@@ -46,3 +46,11 @@ export interface CallLimits {
   /** Longest wait for a slot, and again for the end of another client's calls. */
   readonly maxWaitMs: number;
 }
+
+/** Limits of the content in a tool result, in bytes. 0 means no limit. */
+export interface ResultLimits {
+  /** Of all texts together. */
+  readonly maxBytes?: number;
+  /** Of all images, audio and binary resources together, without their encoding as text. */
+  readonly maxBinaryBytes?: number;
+}

@@ -7,23 +7,22 @@ import type { ClientOrigin, DownstreamClient, GatewayPort, User } from '../../sr
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
 import { eraChooser } from '../../src/downstream/transport.js';
+import type { LargeResults } from '../../src/extras/large-results/large-results.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
 import {
   createToolPolicy,
   type NamedViewsOptions,
-  type ResultLimits,
   type ToolPolicyRules,
 } from '../../src/gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
-import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type CatalogueContent, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
 import type { ToolApprovals } from '../../src/spec/approvals.js';
 import type { ListMode } from '../../src/spec/list-modes.js';
-import type { CallLimits, ToolShapes } from '../../src/spec/server-rules.js';
+import type { CallLimits, ResultLimits, ToolShapes } from '../../src/spec/server-rules.js';
 import type { ServerState } from '../../src/spec/server-state.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
 import type { ClientProfile } from '../../src/wire/mcp/handshake.js';

@@ -1,4 +1,5 @@
 import type { ListMode } from '../../spec/list-modes.js';
+import type { ResultLimits } from '../../spec/server-rules.js';
 import { suggest } from '../../wire/json/suggest.js';
 
 /** Glob patterns for the original names of the tools that are listed and callable. */
@@ -56,14 +57,6 @@ interface ViewRules {
   readonly tools?: Partial<ToolPolicyRules> | undefined;
   readonly results?: ResultLimits | undefined;
   readonly mode?: ListMode | undefined;
-}
-
-/** Limits of the content in a tool result, in bytes. 0 means no limit. */
-export interface ResultLimits {
-  /** Of all texts together. */
-  readonly maxBytes?: number;
-  /** Of all images, audio and binary resources together, without their encoding as text. */
-  readonly maxBinaryBytes?: number;
 }
 
 export interface NamedViewsOptions {

@@ -1,13 +1,13 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { ApprovalFacts } from '../../spec/approvals.js';
-import type { ToolShapes } from '../../spec/server-rules.js';
+import type { ResultLimits, ToolShapes } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
-import { hasHandshake } from '../../wire/mcp/revisions.js';
+import { hasHandshake, isModernRevision, knowsTasks } from '../../wire/mcp/revisions.js';
 import type { ListedServer } from '../catalog/catalog.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
 import {
@@ -18,7 +18,7 @@ import {
   type ServerLists,
 } from '../catalog/offered-lists.js';
 import type { RawEntry } from '../catalog/pagination.js';
-import { createToolPolicy, type ResultLimits, type ToolPolicyRules } from '../catalog/tool-policy.js';
+import { createToolPolicy, type ToolPolicyRules } from '../catalog/tool-policy.js';
 import { ToolShaping } from '../catalog/tool-shaping.js';
 import { startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import type { Handling } from '../dispatch/call.js';
@@ -213,6 +213,18 @@ export class Backend implements ListedServer {
   /** Reads the tools again, because a call of one had other headers than the server wants. Never rejects. */
   rereadTools(): Promise<void> {
     return this.lists.rereadTools();
+  }
+
+  /** Whether a call of this tool by a client of this revision may become a task that the client has not asked for. */
+  mayMakeTask(originalName: string, revision: string | undefined): boolean {
+    const { connection } = this.dispatcher;
+    // Without a process, neither its revision nor its tools are known yet.
+    return connection === undefined || isModernRevision(connection.revision) || this.lacksTasks(originalName, revision);
+  }
+
+  /** Whether the tool runs only as a task, and clients of this revision have no such tasks. */
+  lacksTasks(originalName: string, revision: string | undefined): boolean {
+    return !knowsTasks(revision) && this.lists.tools.taskOnly.has(originalName);
   }
 
   /** Whether a call of this tool may be repeated, because its annotations say so and the configuration trusts the server. */

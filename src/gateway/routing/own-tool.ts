@@ -1,6 +1,8 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
-import type { Exchange } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../wire/json/json-text.js';
+import type { Edit } from '../../wire/json/splice.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import type { Catalogs, Shadowed } from '../catalog/catalog.js';
 import type { NamedView } from '../catalog/tool-policy.js';
 import type { Backend } from '../registry/backend.js';
@@ -48,4 +50,20 @@ export interface VisibleBackends {
   readonly principal?: string | undefined;
   /** How the client sees the tools. Absent if no client asks. */
   readonly decision?: { readonly mode: 'direct' | 'search'; readonly because: string } | undefined;
+}
+
+/** Cuts large results of tools, and keeps the whole of each for the client that got it. */
+export interface ResultCutter {
+  /** Returns a function that adds the cuts to the other edits of an answer; `undefined` if the result is never cut. */
+  editor(
+    exchange: Exchange,
+    backend: Backend,
+    tool: string | undefined,
+    named: NamedView | undefined,
+  ): ((response: ResponseEnvelope, others: readonly Edit[]) => readonly Edit[]) | undefined;
+  /** Answers `resources/read` for the URI of a kept result. Returns false for every other URI. */
+  serve(exchange: Exchange): boolean;
+  /** Forgets the results of a client that has left. */
+  left(client: DownstreamClient): void;
+  close(): void;
 }

@@ -20,14 +20,13 @@ import { METHODS } from '../../wire/mcp/methods.js';
 import { asOlderInput, withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
 import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
-import { isModernRevision, knowsTasks } from '../../wire/mcp/revisions.js';
+import { isModernRevision } from '../../wire/mcp/revisions.js';
 import { signedQuestion } from '../../wire/mcp/signed-questions.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
 import type { Cancel } from '../../wire/timing/clock.js';
 import type { Translation } from '../dispatch/call.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Backend } from '../registry/backend.js';
-import type { Target } from '../routing/router.js';
 import {
   madeOutcome,
   TaskInputs,
@@ -42,31 +41,25 @@ import type { Tasks } from './tasks.js';
 const AS_TASK = toBytes(',"task":{}');
 
 /**
- * Returns the translation for a tool call that may become a task although its client did not ask for one; `undefined`
- * if it cannot.
+ * Returns the translation for a tool call that may become a task although its client did not ask for one
+ * (`Backend.mayMakeTask`).
  *
  * Some tools of revision 2025-11-25 run only as a task, so the gateway turns the call of a client without such tasks
  * into one. A server of 2026-07-28 may answer any call with a task of the extension. A client that declares the
  * extension gets the task. For any other client, the gateway waits for the task and answers the call with the task's
  * result. A cancelled call cancels the task.
  */
-export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks: Tasks): Translation | undefined {
+export function calledTask(exchange: Exchange, backend: Backend, tool: string, tasks: Tasks): Translation | undefined {
   const { client, request } = exchange;
   const { params } = request;
-  const { connection } = backend.dispatcher;
-  if (tool === undefined || params === undefined) return undefined;
-  /** Whether the tool runs only as a task, and the client has no such tasks. */
-  const isMissing = () => !knowsTasks(client.revision) && backend.lists.tools.taskOnly.has(tool);
-  // Without a process, neither its revision nor its tools are known yet.
-  const isPossible = connection === undefined || isModernRevision(connection.revision) || isMissing();
-  if (!isPossible) return undefined;
+  if (params === undefined) return undefined;
   const { dispatcher } = backend;
   /** Whether the gateway turned the call into a task. */
   let isMade = false;
   return {
     ...tasks.translationOf(exchange, backend),
     request: (to) => {
-      isMade = isMissing() && to.offers('tasks.requests.tools.call');
+      isMade = backend.lacksTasks(tool, client.revision) && to.offers('tasks.requests.tools.call');
       const end = params.end - 1;
       return isMade ? [{ span: { start: end, end }, text: AS_TASK }] : [];
     },

@@ -1,5 +1,5 @@
-import { toBytes } from '../wire/json/json-text.js';
-import { boundaryAfter, boundaryBefore, textInside, textLength } from '../wire/json/literal-text.js';
+import { toBytes } from '../../wire/json/json-text.js';
+import { boundaryAfter, boundaryBefore, textInside, textLength } from '../../wire/json/literal-text.js';
 
 /*
  * Reads parts of a long text that is stored as the inside of a string literal. Offsets and lengths are bytes of UTF-8. The text

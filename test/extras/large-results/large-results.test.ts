@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { NamedViewsOptions } from '../../src/gateway/catalog/tool-policy.js';
-import { LargeResults } from '../../src/gateway/large-results.js';
-import { FakeClock } from '../support/fake-clock.js';
-import { hmac } from '../support/hmac.js';
-import { InMemoryClient, InMemoryExchange } from '../support/in-memory-client.js';
-import { type ServerScript, startGateway, toolOf, type Who } from '../support/scripted-gateway.js';
-import { flush, type Message } from '../support/wire.js';
+import { LargeResults } from '../../../src/extras/large-results/large-results.js';
+import type { NamedViewsOptions } from '../../../src/gateway/catalog/tool-policy.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { hmac } from '../../support/hmac.js';
+import { InMemoryClient, InMemoryExchange } from '../../support/in-memory-client.js';
+import { type ServerScript, startGateway, toolOf, type Who } from '../../support/scripted-gateway.js';
+import { flush, type Message } from '../../support/wire.js';
 
 const LIMITED: ServerScript = { tools: ['t'], results: { maxBytes: 1_000 } };
 const text = (length: number, letter = 'x') => ({ content: [{ type: 'text', text: letter.repeat(length) }] });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type CutOptions, cutResult } from '../../src/gateway/cut-result.js';
-import { textInside } from '../../src/wire/json/literal-text.js';
-import { splice } from '../../src/wire/json/splice.js';
-import { bytesOf, type Message } from '../support/wire.js';
+import { type CutOptions, cutResult } from '../../../src/extras/large-results/cut-result.js';
+import { textInside } from '../../../src/wire/json/literal-text.js';
+import { splice } from '../../../src/wire/json/splice.js';
+import { bytesOf, type Message } from '../../support/wire.js';
 
 const URI = 'trunkline://result/1-x';
 

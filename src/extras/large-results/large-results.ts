@@ -1,19 +1,19 @@
-import type { DownstreamClient, Exchange } from '../downstream/port.js';
-import { type Span, stringAt, toBytes, valuesAt } from '../wire/json/json-text.js';
-import { isRecord } from '../wire/json/json-value.js';
-import { join, RpcError } from '../wire/jsonrpc/message.js';
-import { METHODS } from '../wire/mcp/methods.js';
-import { knowsOldContentOnly } from '../wire/mcp/older-revisions.js';
-import { resourceNotFoundCode } from '../wire/mcp/revisions.js';
-import type { Hmac } from '../wire/mcp/task-id.js';
-import type { Cancel, Clock } from '../wire/timing/clock.js';
-import type { NamedView, ResultLimits } from './catalog/tool-policy.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { Backend } from '../../gateway/registry/backend.js';
+import { createOwnTool, type OwnTool, type ResultCutter, textResult } from '../../gateway/routing/own-tool.js';
+import type { ResultLimits } from '../../spec/server-rules.js';
+import { type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { isRecord } from '../../wire/json/json-value.js';
+import type { Edit } from '../../wire/json/splice.js';
+import { join, RpcError } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import { knowsOldContentOnly } from '../../wire/mcp/older-revisions.js';
+import { resourceNotFoundCode } from '../../wire/mcp/revisions.js';
+import type { Hmac } from '../../wire/mcp/task-id.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { cutResult, type KeptContent } from './cut-result.js';
-import type { EditAnswer } from './dispatch/call.js';
 import { findLines, readRange } from './read-result.js';
-import type { Backend } from './registry/backend.js';
-import { createOwnTool, type OwnTool, textResult } from './routing/own-tool.js';
-import type { Target } from './routing/router.js';
 
 const MIB = 1024 * 1024;
 /** Limits of all results that are kept. Beyond them, the client with the most bytes loses its oldest result. */
@@ -40,6 +40,11 @@ interface KeptResult extends KeptContent {
   cancel: Cancel;
 }
 
+/** A view of the configuration, whose limits replace those of the servers. */
+interface LimitingView {
+  readonly results?: ResultLimits | undefined;
+}
+
 /** The client that can read results or, if the programs of one principal cannot be told apart, the principal. */
 type Owner = DownstreamClient | string;
 
@@ -50,7 +55,7 @@ type Holding = Map<string, KeptResult>;
  * Cuts tool results that are larger than the configuration allows, and keeps the whole of each in memory for a while. The client
  * that got the result, and no other, can read the whole as a resource, and parts of it with `trunkline__read_result`.
  */
-export class LargeResults {
+export class LargeResults implements ResultCutter {
   readonly tool: OwnTool;
   readonly #clock: Clock;
   readonly #seal: Hmac;
@@ -78,22 +83,15 @@ export class LargeResults {
     return this.#count === 0 ? undefined : { count: this.#count, bytes: this.#bytes };
   }
 
-  /** Returns the editor of an answer: it cuts the result, if results of this server are cut in this view. */
-  editor(
-    exchange: Exchange,
-    { backend, tool }: Target,
-    named: NamedView | undefined,
-    editAnswer: EditAnswer | undefined,
-  ): EditAnswer | undefined {
+  editor(exchange: Exchange, backend: Backend, tool: string | undefined, view: LimitingView | undefined) {
     const { request, client } = exchange;
-    const { maxBytes, maxBinaryBytes } = limitsOf(backend, named);
+    const { maxBytes, maxBinaryBytes } = limitsOf(backend, view);
     const path = RESULTS.get(request.method);
-    if ((maxBytes === 0 && maxBinaryBytes === 0) || path === undefined) return editAnswer;
+    if ((maxBytes === 0 && maxBinaryBytes === 0) || path === undefined) return undefined;
     const { bytes, tokens } = request;
     const source = stringAt(bytes, tokens.name) ?? 'a task';
     const hasLinks = !knowsOldContentOnly(client.revision);
-    return (response, connection) => {
-      const others = editAnswer?.(response, connection) ?? [];
+    return (response: ResponseEnvelope, others: readonly Edit[]): readonly Edit[] => {
       const [result] = response.result === undefined ? [] : valuesAt(response.bytes, response.result, path);
       // A client that has left can read nothing.
       if (result === undefined || exchange.isSettled) return others;
@@ -110,7 +108,6 @@ export class LargeResults {
     };
   }
 
-  /** Answers `resources/read` for the URI of a kept result. Returns false for every other URI. */
   serve(exchange: Exchange): boolean {
     const { request, client } = exchange;
     const uri = stringAt(request.bytes, request.tokens.uri);
@@ -126,7 +123,6 @@ export class LargeResults {
     return true;
   }
 
-  /** Forgets the results of a client that has left. */
   left(client: DownstreamClient): void {
     for (const owner of [client, client.principal])
       for (const [uri, kept] of this.#holdings.get(owner) ?? []) if (kept.client === client) this.#forget(owner, uri);
@@ -217,8 +213,8 @@ function bytesOf(holding: Holding): number {
 }
 
 /** Limits of the results that a client of this view gets whole; 0 if there is none. */
-function limitsOf({ rules }: Backend, named: NamedView | undefined): Required<ResultLimits> {
-  return { maxBytes: 0, maxBinaryBytes: 0, ...rules.results, ...named?.results };
+function limitsOf({ rules }: Backend, view: LimitingView | undefined): Required<ResultLimits> {
+  return { maxBytes: 0, maxBinaryBytes: 0, ...rules.results, ...view?.results };
 }
 
 function ownerOf({ client, conversation }: Exchange): Owner {

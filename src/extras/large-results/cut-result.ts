@@ -9,11 +9,11 @@ import {
   toBytes,
   visitElements,
   visitMembers,
-} from '../wire/json/json-text.js';
-import { boundaryAfter, boundaryBefore, insideOf, textInside, textLength } from '../wire/json/literal-text.js';
-import { concatEdits, type Edit } from '../wire/json/splice.js';
-import { join } from '../wire/jsonrpc/message.js';
-import { withContent } from '../wire/mcp/older-revisions.js';
+} from '../../wire/json/json-text.js';
+import { boundaryAfter, boundaryBefore, insideOf, textInside, textLength } from '../../wire/json/literal-text.js';
+import { concatEdits, type Edit } from '../../wire/json/splice.js';
+import { join } from '../../wire/jsonrpc/message.js';
+import { withContent } from '../../wire/mcp/older-revisions.js';
 
 export interface CutOptions {
   /** Limit of all texts of the result together, and of the structured content, in bytes. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { findLines, readRange } from '../../src/gateway/read-result.js';
-import { insideOf } from '../../src/wire/json/literal-text.js';
+import { findLines, readRange } from '../../../src/extras/large-results/read-result.js';
+import { insideOf } from '../../../src/wire/json/literal-text.js';
 
 /** A text, and the number of turns that its readers gave to others. */
 function longText(text: string) {
