@@ -2,7 +2,7 @@ import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import type { CallLimits } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
-import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
+import { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import { PROBES } from '../../upstream/health/health-monitor.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import type { SharedLimit } from '../../wire/io/shared-limit.js';
@@ -33,7 +33,6 @@ export interface DispatcherOptions extends CallHostOptions {
   /** Counts the waiting calls of all servers together. */
   readonly waiting?: SharedLimit;
   readonly limits: CallLimits;
-  readonly breakerPolicy?: BreakerPolicy;
   readonly isMisconfigured?: boolean;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
@@ -196,17 +195,12 @@ export class Dispatcher implements CallHost {
   }
 
   #newBreaker(): CircuitBreaker {
-    const { clock, breakerPolicy } = this.options;
-    return new CircuitBreaker({
-      clock,
-      ...(breakerPolicy === undefined ? {} : { policy: breakerPolicy }),
-      trial: async () => {
-        for (const method of PROBES) {
-          const outcome = await this.connection?.request(method, undefined, this.listTimeouts);
-          if (outcome?.kind === 'answered') return true;
-        }
-        return false;
-      },
+    return new CircuitBreaker(this.options.clock, async () => {
+      for (const method of PROBES) {
+        const outcome = await this.connection?.request(method, undefined, this.listTimeouts);
+        if (outcome?.kind === 'answered') return true;
+      }
+      return false;
     });
   }
 }
