@@ -8,6 +8,7 @@ import {
   variantOf,
 } from '../config/resolve/config.js';
 import { type SharingRule, sharingOf } from '../config/resolve/sharing.js';
+import type { GatewaySettings } from '../gateway/gateway.js';
 import { type BackendRules, toBackendRules } from '../gateway/registry/backend.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { SecretSource } from '../host/observe/redact.js';
@@ -43,6 +44,7 @@ export class ActiveConfig {
   /** Whether any configuration was accepted yet. */
   #isSound: boolean;
   #reloads = 0;
+  #views: NonNullable<GatewaySettings['views']>;
   /** Warnings already logged about this configuration. They are logged once, because all instances of a server have the same tools. */
   readonly #logged = new Set<string>();
 
@@ -50,6 +52,7 @@ export class ActiveConfig {
     const { clock, config, fault } = options;
     this.#options = options;
     this.#config = config;
+    this.#views = viewsOf(config);
     this.#isSound = fault === undefined;
     this.#fault = fault === undefined ? undefined : { report: fault, since: clock.now() };
   }
@@ -73,6 +76,12 @@ export class ActiveConfig {
     };
   }
 
+  /** The settings of the gateway. Unchanged views stay the same object, so that the lists of their clients stay, too. */
+  get gatewaySettings(): Omit<GatewaySettings, 'ownTools' | 'results'> {
+    const { startupWaitMs, mode, maxInstructionsBytes } = this.#config.gateway;
+    return { startupWaitMs, mode, maxInstructionsBytes, views: this.#views, notice: this.notice };
+  }
+
   /** Changed settings that take effect when Trunkline is restarted. */
   get needsRestart(): readonly string[] {
     const { config, servesHttp } = this.#options;
@@ -89,6 +98,9 @@ export class ActiveConfig {
 
   /** Accepts the file. `isOther` says whether its meaning has changed. */
   accept(config: Config, isOther: boolean): void {
+    const { views, clientViews } = this.#config.gateway;
+    const areSame = isDeepStrictEqual([views, clientViews], [config.gateway.views, config.gateway.clientViews]);
+    if (!areSame) this.#views = viewsOf(config);
     this.#config = config;
     this.#logged.clear();
     this.#fault = undefined;
@@ -179,4 +191,8 @@ export function secretsIn(headers: RemoteSpec['headers']): Readonly<Record<strin
       [`secret in ${name}`, value.replace(/^(?:Bearer|Basic|Token|DPoP) +/i, '')],
     ]),
   );
+}
+
+function viewsOf({ gateway: { views, clientViews } }: Config): NonNullable<GatewaySettings['views']> {
+  return { views, clients: clientViews };
 }

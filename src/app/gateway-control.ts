@@ -13,12 +13,12 @@ import { GatewayFile, removeEndedGateways } from '../state/gateway-file.js';
 import { userHubsFolder } from '../state/user-files.js';
 import type { CountedName } from '../status/refused-names.js';
 import { IDENTITY, VERSION } from '../version.js';
-import type { Composition } from './compose.js';
+import type { GatewayProcess } from './gateway-process.js';
 import { MAX_LINE_BYTES } from './local-clients.js';
 import { createEraChooser, LOCAL_USER } from './platform.js';
 
 export interface GatewayControlOptions {
-  readonly composition: Composition;
+  readonly composition: GatewayProcess;
   readonly logger: Logger;
   /** The HTTP transport. Absent if the gateway serves only the client on stdin. */
   readonly http: { readonly url: string; readonly refusedNames: readonly CountedName[] } | undefined;
@@ -137,7 +137,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     started: () => {
       running = { composition };
       onRunning(running);
-      if (kind === 'http') void loadRest(commands);
+      if (kind === 'http') void loadRest(composition.features, commands);
     },
     close: async () => {
       for (const end of unsubscribe) end();
@@ -178,8 +178,10 @@ export async function loadGatewayCommands(facts: HubCommandsOptions): Promise<Co
  * when npx has emptied its cache. The check of a configuration is left out, because it is large. Without it, a changed file
  * has no effect.
  */
-export async function loadRest(commands: () => Promise<unknown>): Promise<void> {
-  const own = [commands(), import('../extras/record/record-to.js'), import('../config/resolve/secrets.js')];
-  const watching = [import('../extras/metrics/exposition.js'), import('../extras/metrics/endpoint.js')];
-  await Promise.allSettled([...own, ...watching, import('opossum'), import('p-queue')]);
+export async function loadRest(
+  features: Pick<GatewayProcess['features'], 'preload'>,
+  commands: () => Promise<unknown>,
+): Promise<void> {
+  const own = [commands(), features.preload(), import('../config/resolve/secrets.js')];
+  await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
 }

@@ -6,13 +6,13 @@ import type { Config, Origin } from '../config/resolve/config.js';
 import type { FileWatch } from '../host/files/watch-files.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { ConfigCache } from '../state/config-cache.js';
-import { type Composition, codeFor, type OptionalCode } from './compose.js';
+import type { GatewayProcess } from './gateway-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { logConfig, readConfig, readConfigFile } from './read-config.js';
 
 export interface ReloadOptions {
   readonly settings: GlobalOptions;
-  readonly composition: Pick<Composition, 'platform' | 'change' | 'refuse'>;
+  readonly composition: Pick<GatewayProcess, 'platform' | 'change' | 'refuse'>;
   readonly logger: Logger;
   /** The configuration at the start. `file` is empty if no file was found; `stamp` is absent if the file was rejected. */
   readonly read: Pick<Config, 'file' | 'stamp' | 'envFiles'>;
@@ -98,17 +98,10 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   return stop;
 }
 
-/**
- * Reads the configuration, and loads the code that it needs. Returns `undefined`, and logs the reason, if an error other than a
- * `ConfigError` prevents it.
- */
-async function readOrKeep(
-  read: () => Promise<Config>,
-  logger: Logger,
-): Promise<[config: Config, code: OptionalCode] | undefined> {
+/** Reads the configuration. Returns `undefined`, and logs the reason, if an error other than a `ConfigError` prevents it. */
+async function readOrKeep(read: () => Promise<Config>, logger: Logger): Promise<Config | undefined> {
   try {
-    const config = await read();
-    return [config, await codeFor(config)];
+    return await read();
   } catch (err) {
     if (err instanceof ConfigError) throw err;
     // Code is loaded on demand, and an update of Trunkline may have removed its files.
@@ -126,10 +119,9 @@ async function applyFile(
   logger: Logger,
 ): Promise<Config | undefined> {
   try {
-    const found = await readOrKeep(read, logger);
-    if (found === undefined) return undefined;
-    const [config] = found;
-    const { needsRestart, ...changes } = composition.change(...found);
+    const config = await readOrKeep(read, logger);
+    if (config === undefined) return undefined;
+    const { needsRestart, ...changes } = composition.change(config);
     if (changes.isOther) {
       logger.info(changes, 'applied the changed configuration');
       logConfig(config, logger);

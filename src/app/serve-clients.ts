@@ -4,7 +4,10 @@ import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
-import { Observers } from '../extras/record/observers.js';
+import { largeResults } from '../extras/large-results/index.js';
+import { metrics } from '../extras/metrics/index.js';
+import { recording } from '../extras/record/index.js';
+import { tracing } from '../extras/tracing/index.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { EXIT } from '../host/errors/usage-error.js';
 import { type Logger, RecentLog } from '../host/observe/logger.js';
@@ -12,9 +15,9 @@ import { CacheFolder } from '../state/cache-folder.js';
 import { type CatalogueCache, openCatalogues } from '../state/catalogue-cache.js';
 import { ConfigCache } from '../state/config-cache.js';
 import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
-import { readSealKeys, readSealSecret, type SealSecret } from '../state/seal.js';
+import { createSeals, readSealKeys, readSealSecret, type SealSecret } from '../state/seal.js';
 import { approvalFolders, checkedFolder, instructionsFolder, packageFolders, runFolder } from '../state/user-files.js';
-import { type Composition, codeFor, compose } from './compose.js';
+import { GatewayProcess } from './gateway-process.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { LocalClients } from './local-clients.js';
 import type { Platform } from './platform.js';
@@ -56,31 +59,21 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
   const cluster = clientSide.http && (await openStore(config));
   let http: ServedHttp | undefined;
-  const composition = compose({
-    config,
-    code: await codeFor(config),
-    logger,
-    secrets,
-    platform: clientSide.platform,
-    environment: process.env,
-    hasManyConnections: clientSide.http !== undefined,
-    hasUsers: clientSide.http !== undefined && config.gateway.http.auth !== undefined,
-    onlyView: clientSide.http === undefined ? settings.view : undefined,
-    runFolder: runFolder(),
-    approvals: approvalFolders('serve'),
-    packages: packageFolders(),
-    ...caches,
-    sharedKeys,
+  const { catalogues, ...ofSeals } = caches;
+  const isOfUsers = config.gateway.http.auth !== undefined;
+  const composition = new GatewayProcess({
+    ...{ config, configFault: fault, logger, secrets, platform: clientSide.platform, environment: process.env },
+    features: [largeResults, metrics, tracing, recording(settings)],
+    seals: createSeals({ ...ofSeals, sharedKeys }),
+    ...{ runFolder: runFolder(), approvals: approvalFolders('serve'), packages: packageFolders(), catalogues },
+    ...(clientSide.http === undefined ? { onlyView: settings.view } : { http: isOfUsers ? 'users' : 'one user' }),
     service: () =>
       clientSide.http === undefined ? local?.service() : { kind: 'http', refusedNames: http?.refusedNames ?? [] },
     cluster: () => http?.cluster,
     clusterStore: cluster?.store,
-    ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);
-  const observers = new Observers({ composition, settings, logger });
-  const { tracing } = composition;
-  await Promise.all([observers.apply(config), tracing.apply(config)]);
+  await composition.prepared;
   const httpOptions = { http: config.gateway.http, composition, logger, cluster };
   http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
   const { drain } = http ?? {};
@@ -104,8 +97,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ...(drain && local === undefined && { drain: () => drain(composition.config.gateway.drainMs) }),
     onListening: clientSide.onListening,
     close: async () => {
-      const files = [caches.instructions?.settled(), observers.close()];
-      await Promise.all([http?.close(), control?.close(), unfollow(), ...files, tracing.close()]);
+      await Promise.all([http?.close(), control?.close(), unfollow(), caches.instructions?.settled()]);
     },
     work: async (ending) => {
       const { gateway } = clientSide;
@@ -122,11 +114,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       control?.started();
       const { checkedFiles } = caches;
       const { origin } = local ?? {};
-      const onApplied = (applied: Config) => {
-        local?.reloaded?.(applied);
-        void observers.apply(applied);
-        void tracing.apply(applied);
-      };
+      const onApplied = (applied: Config) => local?.reloaded?.(applied);
       const { watch, startupWaitMs } = config.gateway;
       const reload = { settings, composition, logger, read: config, checkedFiles, onApplied };
       if (watch) {
@@ -155,8 +143,8 @@ async function openHttp(options: ServeHttpOptions) {
 }
 
 /** Writes the answers from the cached catalogues before the starting servers take the processor. Waits for no server. */
-async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<void> {
-  await cachedListsShown();
+async function cachedAnswersWritten(composition: GatewayProcess): Promise<void> {
+  await composition.cachedListsShown();
   // One turn of the event loop reads the requests that came meanwhile. The next one writes their answers.
   await nextTurn();
   await nextTurn();

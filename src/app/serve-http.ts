@@ -13,12 +13,10 @@ import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { User } from '../downstream/port.js';
 import type { ClusterEndpoint } from '../extras/cluster/cluster-endpoint.js';
 import type { ClusterStore } from '../extras/cluster/store.js';
-import { CODES } from '../host/errors/codes.js';
 import { errorCode } from '../host/errors/error-text.js';
 import { FileError } from '../host/errors/file-error.js';
 import { UsageError } from '../host/errors/usage-error.js';
 import { readRegularFile } from '../host/files/whole-file.js';
-import type { EventSource, HttpEvent } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import { systemClock } from '../host/observe/system-clock.js';
 import { programOf } from '../spec/server-spec.js';
@@ -26,7 +24,8 @@ import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { tokenFile } from '../state/user-files.js';
 import { type CountedName, RefusedNames } from '../status/refused-names.js';
 import { IDENTITY, VERSION } from '../version.js';
-import type { Composition } from './compose.js';
+import type { GatewayProcess } from './gateway-process.js';
+import { logClusterEvents, logHttpEvents } from './log-events.js';
 import { createEraChooser } from './platform.js';
 
 /** The HTTP options of the command line. */
@@ -43,7 +42,7 @@ export interface ServeHttpOptions {
   readonly settings: HttpSettings;
   /** The limits and the users. */
   readonly http: HttpConfig;
-  readonly composition: Composition;
+  readonly composition: GatewayProcess;
   readonly logger: Logger;
   /** The cluster of this gateway. Absent if it serves alone. */
   readonly cluster?: { readonly config: ClusterConfig; readonly store: ClusterStore } | undefined;
@@ -129,7 +128,7 @@ async function listen(
       records: cluster && (await openRecords(cluster.store, http, composition)),
       events: platform.events,
       decorate,
-      readMetrics: () => composition.readMetrics(),
+      readMetrics: composition.features.texts.metrics,
     });
     const withToken = noAuth ? '' : '; `trunkline token` shows the token';
     // Without a terminal, it is not the file of the current folder.
@@ -141,7 +140,11 @@ async function listen(
   }
 }
 
-async function openRecords(store: ClusterStore, limits: HttpConfig, { seals }: Composition): Promise<SessionRecords> {
+async function openRecords(
+  store: ClusterStore,
+  limits: HttpConfig,
+  { seals }: GatewayProcess,
+): Promise<SessionRecords> {
   const { StoredSessions } = await import('../extras/cluster/stored-sessions.js');
   return new StoredSessions({ store, keys: seals.keysFor('records'), limits });
 }
@@ -154,7 +157,7 @@ async function joinCluster(
 ): Promise<ClusterEndpoint> {
   const { seals, platform } = composition;
   const { ClusterEndpoint } = await import('../extras/cluster/cluster-endpoint.js');
-  reportClusterEvents(composition, logger);
+  logClusterEvents(platform.events, logger, composition.notices);
   const { advertise, listen: address } = config;
   const { instance } = seals;
   try {
@@ -264,53 +267,3 @@ const LISTEN_FAULTS = new Map([
   ['ENOTFOUND', 'the host name does not exist'],
   ['EAI_AGAIN', 'the name server did not answer'],
 ]);
-
-const CHANGES = {
-  joined: 'another gateway has joined the cluster',
-  left: 'another gateway has left the cluster, and its users are served elsewhere',
-  unreachable: 'another gateway does not answer at its peer port, and its users are served elsewhere until it does',
-  reachable: 'another gateway answers at its peer port again',
-};
-
-/** Logs what happens to the cluster, and tells the status of a store that is away. */
-function reportClusterEvents({ platform: { events }, notices }: Composition, logger: Logger): void {
-  events.subscribe('cluster.member', ({ change, kind: _, ...member }) =>
-    logger[change === 'unreachable' ? 'warn' : 'info'](member, CHANGES[change]),
-  );
-  events.subscribe('cluster.stranger', () =>
-    logger.warn('the store has a gateway with another key; give all gateways of the cluster the same `sealKeyFile`'),
-  );
-  events.subscribe('cluster.store', ({ isUp, reason }) => {
-    // The reason is for the operator, because it may have an address.
-    if (isUp) notices.delete('cluster');
-    else notices.set('cluster', CODES['TL-CLUSTER-STORE-AWAY'].means);
-    if (isUp) logger.info('the store of the cluster answers');
-    else logger.warn({ reason }, 'the store of the cluster is away; the gateways go on with what they know');
-  });
-  events.subscribe('cluster.fenced', ({ clients }) =>
-    logger.warn({ clients }, 'clients were ended here, because another gateway serves their users or sessions now'),
-  );
-  events.subscribe('cluster.unsent', ({ instance, reason }) =>
-    logger.info({ instance, reason }, 'a request could not be passed to its gateway, and is served elsewhere'),
-  );
-}
-
-/** Logs the events of the HTTP transport. */
-function logHttpEvents(events: EventSource, logger: Logger): void {
-  for (const kind of HTTP_EVENTS) {
-    events.subscribe(kind, (event) => logger.info({ ...event }, kind.replace('.', ' ')));
-  }
-}
-
-const HTTP_EVENTS = [
-  'http.listening',
-  'http.draining',
-  'http.refused',
-  'http.session-opened',
-  'http.session-resumed',
-  'http.session-ended',
-  'http.stream-cut',
-  'http.connection-refused',
-  'http.connection-evicted',
-  'http.connection-failed',
-] as const satisfies readonly HttpEvent['kind'][];

@@ -257,7 +257,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           answering: () => listener.markReady(),
           ready: (hub) => {
             onRunning(hub);
-            void import('./gateway-control.js').then(({ loadRest }) => loadRest(commands));
+            void import('./gateway-control.js').then(({ loadRest }) => loadRest(hub.composition.features, commands));
             void movePredecessors(folder, numberOf(hubFolder), VERSION).then((running) =>
               removeLeftovers(hubFolder, running, Date.now()),
             );

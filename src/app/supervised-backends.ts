@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type Config, isPerUser, type Origin, type ServerConfig } from '../config/resolve/config.js';
+import {
+  type Config,
+  isInView,
+  isPerUser,
+  type Origin,
+  type ServerConfig,
+  variantOf,
+} from '../config/resolve/config.js';
 import { Backend, type ListenerFor, type RunningBackend } from '../gateway/registry/backend.js';
+import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { withErrorBoundary } from '../host/errors/internal-error.js';
 import { ChildLog } from '../host/observe/child-log.js';
 import type { KnownSecrets } from '../host/observe/redact.js';
@@ -28,11 +36,13 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   /** Limit on the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   /** Where missing packages are installed. Absent if none are installed. */
-  readonly packages?: Omit<PackagePaths, 'configFile'>;
+  readonly packages?: Omit<PackagePaths, 'configFile'> | undefined;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues: CatalogueStore | undefined;
   readonly servesHttp: boolean;
   readonly hasUsers: boolean;
+  /** The view of the client, if there is only one. Servers outside of the view do not start. */
+  readonly onlyView?: string | undefined;
 }
 
 type StartedProcesses = Pick<ServerProcesses, 'launcher' | 'orphanGuard' | 'beginLogin' | 'confined'>;
@@ -147,6 +157,29 @@ export class SupervisedBackends {
     return this.#instances;
   }
 
+  /** The servers of the active configuration, for the gateway. */
+  get poolSettings(): Omit<PoolChange, 'replaced' | 'retired'> {
+    const { activeConfig, onlyView } = this.#options;
+    const { config } = activeConfig;
+    const servers = config.servers.map((server) => ({
+      key: server.key,
+      sharing: activeConfig.sharingOf(server).sharing,
+      isSessionless: () => this.#isKnownModern(server),
+      isMisconfigured: server.spec === undefined,
+      waitsForClient: !isInView(config, server.key, onlyView),
+      variantOf: (origin: Origin | undefined) => variantOf(server, origin),
+    }));
+    return { servers, idleStopMs: config.gateway.idleStopMs };
+  }
+
+  /** The processes that run, each with the key of its server. */
+  get running(): readonly { readonly server: string; readonly pid: number }[] {
+    return [...this.#instances].flatMap(([id, { server }]) => {
+      const pid = server.spec === undefined ? undefined : this.#supervisor.snapshot(id).pid;
+      return pid === undefined ? [] : [{ server: server.key, pid }];
+    });
+  }
+
   /** Sets the processes that start servers. Must be called before any start. */
   startWith(processes: StartedProcesses): void {
     this.#processes = processes;
@@ -244,7 +277,7 @@ export class SupervisedBackends {
   }
 
   /** Whether the configuration or an earlier run says that the server speaks a revision without sessions. */
-  isKnownModern(server: ServerConfig): boolean {
+  #isKnownModern(server: ServerConfig): boolean {
     const era = server.era === 'auto' ? this.#cachedEraOf(server)?.find()?.era : server.era;
     return era === 'modern';
   }

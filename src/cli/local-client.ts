@@ -1,4 +1,4 @@
-import type { Composition } from '../app/compose.js';
+import type { GatewayProcess } from '../app/gateway-process.js';
 import { createEraChooser } from '../app/platform.js';
 import { ClientPipe } from '../downstream/stdio/stdio-transport.js';
 import { IDENTITY, VERSION } from '../version.js';
@@ -58,7 +58,7 @@ export class LocalClient {
    * A client of a gateway in this process, without a pipe. It has the view of this name, or sees everything; with `server`,
    * it sees this one server unchanged.
    */
-  static async open(composition: Composition, view = '', server?: string): Promise<LocalClient> {
+  static async open(composition: GatewayProcess, view = '', server?: string): Promise<LocalClient> {
     const { scan } = composition.platform;
     return await LocalClient.connect(scan, (receive) => openPipe(composition, receive, view, server));
   }
@@ -140,7 +140,7 @@ export class LocalClient {
 
 /** A session of a gateway in this process, without a pipe. */
 export function openPipe(
-  { platform, gateway }: Composition,
+  { platform, gateway }: GatewayProcess,
   receive: (message: Uint8Array) => void,
   view?: string,
   server?: string,

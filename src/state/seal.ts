@@ -95,7 +95,7 @@ interface SealsOptions extends SealOptions {
 }
 
 /** The seals of a gateway. Gateways with the same shared key accept each other's seals. */
-interface Seals extends Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal' | 'instance'> {
+export interface Seals extends Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal' | 'instance'> {
   /** Returns the keys for one purpose. Texts that they seal outlive the process. */
   keysFor(purpose: string): Keys;
 }

@@ -124,3 +124,26 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   /** Returns the command with which a user restarts a server of the hub. */
   readonly restartCommand?: ((server: string) => string) | undefined;
 }
+
+/**
+ * The facts that a user may know: about the user's own processes, about no other user, and about the machine only what
+ * explains a failure. The output of a process for all users may be about any of them.
+ */
+export function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
+  const isOwn = ({ clients }: Backend) => [...clients].some((client) => client.principal === principal);
+  return {
+    ...facts,
+    config: { ...facts.config, file: undefined },
+    restartCommand: undefined,
+    keptResults: undefined,
+    ...(facts.service?.kind === 'http' && { service: { kind: 'http', refusedNames: [] } }),
+    servers: facts.servers.map((server) => ({
+      ...server,
+      ...(server.sharing?.sharing === 'all' && {
+        ...{ logLines: [], cause: [] },
+        ...(server.sandboxRemarks && { sandboxRemarks: [] }),
+      }),
+      instances: server.instances.filter(({ backend }) => isOwn(backend)),
+    })),
+  };
+}

@@ -1,3 +1,5 @@
+import type { CallFeed } from '../gateway/call-feed.js';
+import type { EventSource } from '../host/observe/events/events.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
 
 /** Minutes that are kept. */
@@ -37,6 +39,8 @@ interface UsageHistoryOptions {
   readonly readUsage: () => Promise<
     ReadonlyMap<number, { readonly memoryBytes: number; readonly cpuMs: number }> | undefined
   >;
+  readonly calls: Pick<CallFeed, 'observe'>;
+  readonly events: EventSource;
 }
 
 /**
@@ -58,18 +62,22 @@ export class UsageHistory {
   constructor(options: UsageHistoryOptions) {
     this.#options = options;
     this.#since = minuteOf(options.now());
-    this.processesChanged();
+    options.calls.observe(this);
+    options.events.subscribe('server.changed', () => this.#processesChanged());
+    this.#processesChanged();
   }
 
   /** Counts a call, as the observer of all calls. */
-  readonly ended = ({ server }: { readonly server: string | undefined }): void => {
+  ended({ server }: { readonly server: string | undefined }): void {
     if (server !== undefined) this.#minute(server, this.#options.now()).calls += 1;
-  };
+  }
 
-  readonly begin = (): Pick<this, 'ended'> => this;
+  begin(): Pick<this, 'ended'> {
+    return this;
+  }
 
   /** A process of a server may have started. */
-  processesChanged(): void {
+  #processesChanged(): void {
     if (this.#isClosed || this.#cancel !== undefined || this.#options.processes().length === 0) return;
     const { now, schedule } = this.#options;
     this.#cancel = schedule(MINUTE_MS - (now() % MINUTE_MS), () => void this.#measure());
@@ -121,7 +129,7 @@ export class UsageHistory {
     for (const [server, sum] of sums) Object.assign(this.#minute(server, at), sum);
     this.#measured = { at, cpuMs: new Map([...(usages ?? [])].map(([pid, { cpuMs }]) => [pid, cpuMs])) };
     this.#cancel = undefined;
-    this.processesChanged();
+    this.#processesChanged();
   }
 
   #minute(server: string, now: number): Minute {

@@ -4,7 +4,10 @@ import type { Config } from '../../src/config/resolve/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 function configOf(gateway: object): Config {
-  return { servers: [], gateway: { http: { maxSessions: 1 }, ...gateway } } as unknown as Config;
+  return {
+    servers: [],
+    gateway: { http: { maxSessions: 1 }, views: [], clientViews: [], ...gateway },
+  } as unknown as Config;
 }
 
 describe('the active configuration', () => {

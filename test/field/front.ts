@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Server as SdkServer } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import type { Composition } from '../../src/app/compose.js';
+import type { GatewayProcess } from '../../src/app/gateway-process.js';
 import { createEraChooser } from '../../src/app/platform.js';
 import { createHttpClients } from '../../src/downstream/http/http-client.js';
 import { openHttpTransport } from '../../src/downstream/http/server.js';
@@ -43,7 +43,7 @@ export async function openSdkFront(makeServer: () => SdkServer): Promise<Front> 
 }
 
 /** Serves the gateway of all rows, without tokens, as the server of the official SDK has none. */
-export async function openFront({ gateway, platform }: Composition, views: ReadonlySet<string>): Promise<Front> {
+export async function openFront({ gateway, platform }: GatewayProcess, views: ReadonlySet<string>): Promise<Front> {
   const { url, close } = await openHttpTransport({
     ...platform,
     events: { wants: () => false, emit: () => {} },

@@ -17,7 +17,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { ReadBuffer } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { pino } from 'pino';
-import { type Composition, compose } from '../../src/app/compose.js';
+import { GatewayProcess } from '../../src/app/gateway-process.js';
 import { createEraChooser, createPlatform } from '../../src/app/platform.js';
 import { openStdioTransport } from '../../src/downstream/stdio/stdio-transport.js';
 import { readInto } from '../../src/wire/io/streams/read-into.js';
@@ -255,7 +255,7 @@ export class Field {
   readonly #dataHome = process.env.XDG_DATA_HOME;
   /** Why logins failed. */
   readonly #failedLogins = new Map<Row, string>();
-  #composition: Composition | undefined;
+  #composition: GatewayProcess | undefined;
   #front: Front | undefined;
 
   constructor(rows: readonly Row[]) {
@@ -338,7 +338,7 @@ export class Field {
         if (failure !== undefined) this.#failedLogins.set(row, failure);
       }),
     );
-    this.#composition = compose({
+    this.#composition = new GatewayProcess({
       config: loaded,
       platform: createPlatform(),
       logger: pino({ level: 'silent' }),

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { CallFeed } from '../../src/gateway/call-feed.js';
+import { EventBus } from '../../src/host/observe/events/events.js';
+import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { HISTORY_MINUTES, UsageHistory } from '../../src/status/usage-history.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { flush } from '../support/wire.js';
@@ -12,16 +15,18 @@ const BEGIN_MS = 1_790_000 * 3_600_000 + MINUTE_MS / 2;
 function begin() {
   const clock = new FakeClock();
   const processes = new Map<number, { server: string; memoryBytes: number; cpuMs: number }>();
+  const events = new EventBus();
   let skewMs = 0;
   const history = new UsageHistory({
     now: () => BEGIN_MS + clock.now() + skewMs,
     schedule: clock.schedule.bind(clock),
     processes: () => [...processes].map(([pid, { server }]) => ({ server, pid })),
     readUsage: async () => new Map(processes),
+    ...{ events, calls: new CallFeed(clock) },
   });
   const run = (pid: number, server: string, memoryMib: number, cpuMs = 0) => {
     processes.set(pid, { server, memoryBytes: memoryMib * MIB, cpuMs });
-    history.processesChanged();
+    events.emit({ kind: 'server.changed', instance: server, snapshot: {} as ChildSnapshot });
   };
   return {
     clock,

@@ -7,11 +7,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import { type Changed, type Composition, compose } from '../../src/app/compose.js';
+import { type Changed, GatewayProcess } from '../../src/app/gateway-process.js';
 import { createEraChooser, createPlatform } from '../../src/app/platform.js';
 import type { Config } from '../../src/config/resolve/config.js';
 import type { ClientOrigin } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
+import type { CreateFeature } from '../../src/extras/feature.js';
+import { systemClock } from '../../src/host/observe/system-clock.js';
 import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { reportStatus, type ServerReport } from '../../src/status/status.js';
 import type { FairMemory } from '../../src/wire/io/shared-limit.js';
@@ -33,6 +35,7 @@ export type Entries = Readonly<Record<string, Readonly<Record<string, unknown>>>
 export interface InProcessOptions {
   readonly servers: Entries;
   readonly gateway?: Readonly<Record<string, unknown>>;
+  readonly features?: readonly CreateFeature[];
   /** In place of the time of the machine. */
   readonly clock?: Clock;
   /** For a test that decides when a message stalls. */
@@ -57,7 +60,7 @@ export interface SeenChange {
 export class InProcessGateway {
   /** Part of the command lines of all servers. */
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-  readonly composition: Composition;
+  readonly composition: GatewayProcess;
   readonly clock: CountedClock;
   /** All changes of children, in order. */
   readonly changes: SeenChange[] = [];
@@ -77,19 +80,27 @@ export class InProcessGateway {
   }
 
   constructor(options: InProcessOptions) {
-    const { servers, gateway = {}, clock, unfinishedLines, environment = process.env, mayHaveProblems } = options;
+    const {
+      servers,
+      gateway = {},
+      features = [],
+      clock,
+      unfinishedLines,
+      environment = process.env,
+      mayHaveProblems,
+    } = options;
     this.#left = new NothingLeft(this.folder);
-    const platform = createPlatform();
+    const platform = createPlatform(systemClock);
     this.clock = new CountedClock(clock ?? platform.clock);
     this.#environment = environment;
     const config = this.#load(servers, gateway);
     const problem = config.servers.find((server) => server.problem !== undefined)?.problem;
     if (problem !== undefined && mayHaveProblems !== true) throw new Error(problem.message);
-    this.composition = compose({
+    this.composition = new GatewayProcess({
       config,
       platform: { ...platform, clock: this.clock, ...(unfinishedLines && { unfinishedLines }) },
       logger: pino({ level: 'debug' }, { write: (line: string) => this.log.push(line) }),
-      environment,
+      ...{ environment, features },
       runFolder: this.file('run'),
       approvals: { approvalsFolder: this.file('approvals'), withheldFolder: this.file('withheld'), purpose: 'serve' },
     });
@@ -195,7 +206,7 @@ export class InProcessClient {
   readonly #waiting = new Map<string, (answer: Message) => void>();
   #lastId = 0;
 
-  constructor({ gateway, platform }: Composition, clock: Clock, origin: ClientOrigin | undefined) {
+  constructor({ gateway, platform }: GatewayProcess, clock: Clock, origin: ClientOrigin | undefined) {
     const serverInfo = { name: 'trunkline', version: '1.2.3' };
     this.received.onLine = (line) => this.#receive(JSON.parse(line));
     this.session = new ClientPipe({

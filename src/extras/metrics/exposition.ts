@@ -1,35 +1,13 @@
-import type { DownstreamClient } from '../../downstream/port.js';
 import { serverStateOf } from '../../status/status.js';
 import type { ServerFacts, StatusFacts } from '../../status/status-facts.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
+import type { ClusterFacts, FeatureHost } from '../feature.js';
 import { type Counter, Exposition, type Metrics, OUTCOMES, type Series } from './metrics.js';
 
 /** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** The facts about the cluster of this gateway. */
-export interface ClusterFacts {
-  /** Numbers of the gateways by state, with this one. */
-  readonly members: Readonly<Record<string, number>>;
-  /** Number of the users and sessions that have their homes here. */
-  readonly homes: number;
-  readonly isStoreUp: boolean;
-  /** Requests that were passed to other gateways, by how that ended. */
-  readonly hops: Readonly<Record<string, number>>;
-  /** Requests of other gateways that were accepted, and that were refused because nothing proved where they came from. */
-  readonly received: { readonly accepted: number; readonly refused: number };
-}
-
-/** The parts of a running gateway that are read at a scrape. */
-export interface MeasuredGateway {
-  readonly metrics: Metrics;
-  readonly gateway: { readonly clients: Iterable<DownstreamClient> };
-  status(): StatusFacts;
-  /** The cluster of this gateway; `undefined` if the gateway serves alone. */
-  cluster(): ClusterFacts | undefined;
-  /** Reads memory, processor time and processes of all servers, by the pid of their group. */
-  readAllUsage(): Promise<ReadonlyMap<number, { memoryBytes: number; processes: number; cpuMs: number }>>;
-}
+type Measured = Pick<FeatureHost, 'gateway' | 'status' | 'cluster' | 'usage'>;
 
 /** States of a server, in the order of its life. */
 const STATES = [
@@ -39,18 +17,18 @@ const STATES = [
 const BREAKER_STATES = ['closed', 'half-open', 'open'];
 
 /** Returns a function that reads all metrics as text for Prometheus. It adds up the processor time from scrape to scrape. */
-export function createExposition(source: MeasuredGateway): () => Promise<string> {
+export function createExposition(metrics: Metrics, host: Measured): () => Promise<string> {
   const cpu = new ProcessorTime();
   return async () => {
-    const usage = await source.readAllUsage();
-    const facts = source.status();
+    const usage = await host.usage.readAll();
+    const facts = host.status();
     const out = new Exposition();
-    writeCalls(out, source.metrics);
+    writeCalls(out, metrics);
     writeServers(out, facts);
     writeUsage(out, facts, usage, cpu);
-    writeCounters(out, source.metrics, facts);
-    writeSessions(out, source, facts);
-    const cluster = source.cluster();
+    writeCounters(out, metrics, facts);
+    writeSessions(out, host, facts);
+    const { cluster } = host;
     if (cluster !== undefined) writeCluster(out, cluster);
     writeProcess(out, facts);
     return out.text;
@@ -135,7 +113,7 @@ function sum({ instances }: ServerFacts, read: (backend: ServerFacts['backend'])
   return instances.reduce((total, { backend }) => total + read(backend), 0);
 }
 
-type Usage = Awaited<ReturnType<MeasuredGateway['readAllUsage']>>;
+type Usage = Awaited<ReturnType<Measured['usage']['readAll']>>;
 
 function writeUsage(out: Exposition, { servers }: StatusFacts, usage: Usage, cpu: ProcessorTime): void {
   const rows = servers.map(({ backend, instances }) => {
@@ -205,7 +183,7 @@ function writeCounters(out: Exposition, { restarts, refused, renewals }: Metrics
   out.sample('trunkline_internal_errors_total', {}, facts.internalErrorCount);
 }
 
-function writeSessions(out: Exposition, { gateway }: MeasuredGateway, { service }: StatusFacts): void {
+function writeSessions(out: Exposition, { gateway }: Measured, { service }: StatusFacts): void {
   const front = service === undefined || service.kind === 'alone' ? 'stdio' : service.kind;
   const counts = { legacy: 0, modern: 0 };
   for (const { revision } of gateway.clients)

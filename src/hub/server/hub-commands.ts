@@ -32,9 +32,18 @@ export interface ServedGateway extends RecordedGateway {
   readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };
   readonly config: Pick<Config, 'file' | 'servers' | 'disabled' | 'gateway'>;
   status(): StatusFacts;
-  readUsage(): Promise<void>;
-  readHistory(): HistoryReport;
-  readMetrics(): Promise<string>;
+  readonly usage: {
+    /** Measures memory and processes of all servers, for the next status. */
+    refresh(): Promise<void>;
+    /** The last hour of these servers. */
+    history(servers: Iterable<string>): HistoryReport;
+  };
+  readonly features: {
+    /** Texts for programs of the operator by name, such as `metrics`. */
+    readonly texts: Readonly<Record<string, () => Promise<string>>>;
+    /** Loads the code that features need later. */
+    preload(): Promise<void>;
+  };
   outputOf(key: string): readonly OutputLine[];
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
@@ -98,13 +107,13 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
   return {
     /** Describes the gateway, its clients and its processes. A hub answers also before its first client has come. */
     describe: async ({ withUsage }) => {
-      if (withUsage === true) await options.hub()?.composition.readUsage();
+      if (withUsage === true) await options.hub()?.composition.usage.refresh();
       return describe(options);
     },
     /** The status of all servers, or of one. With `follow`, an event with the status every second until the connection is closed. */
     status: async ({ follow, server }, { emit, signal }) => {
       const { composition } = await running;
-      await composition.readUsage();
+      await composition.usage.refresh();
       if (typeof server === 'string') return statusOfServer(composition, server);
       if (follow !== true) return statusOf(composition);
       while (!signal.aborted) {
@@ -116,11 +125,11 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
     /** The report on all servers, or on one server with its last output. */
     report: async ({ server, withUsage }) => {
       const { composition } = await running;
-      if (withUsage === true) await composition.readUsage();
+      if (withUsage === true) await composition.usage.refresh();
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
     /** All metrics, as text for Prometheus. */
-    metrics: async () => await (await running).composition.readMetrics(),
+    metrics: async () => await (await running).composition.features.texts.metrics?.(),
     restart: async ({ server }) => {
       const { composition } = await running;
       if (composition.restart(String(server))) return null;

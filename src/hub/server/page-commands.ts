@@ -28,7 +28,7 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
   const { running, configFile } = options;
   let calls: FollowedCalls | undefined;
   // The history begins now, so that a page that is opened later has a past.
-  void running.then(({ composition }) => composition.readHistory());
+  void running.then(({ composition }) => composition.usage.history(composition.gateway.pool.keys));
   return {
     /** Emits the state and the calls that end, until the connection is closed. */
     page: async (_, context) => {
@@ -112,12 +112,12 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
     if (composition !== undefined && (isUsageDue || isHistoryDue)) {
       toldCounts = counts;
       toldAt = clock.now();
-      emit({ kind: 'history', ...composition.readHistory() } satisfies PageEvent);
+      emit({ kind: 'history', ...composition.usage.history(composition.gateway.pool.keys) } satisfies PageEvent);
     }
     look = new AbortController();
     await pause(clock, STATE_EVERY_MS, look.signal);
     if (isUsageDue) {
-      await composition.readUsage();
+      await composition.usage.refresh();
       isChanged = true;
     }
     if (isChanged) await pause(clock, Math.max(GATHER_MS, sentAt + STATE_EVERY_MS - clock.now()), signal);

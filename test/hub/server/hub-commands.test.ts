@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Composition } from '../../../src/app/compose.js';
+import type { GatewayProcess } from '../../../src/app/gateway-process.js';
 import { createPlatform } from '../../../src/app/platform.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { HubLife } from '../../../src/hub/hub-life.js';
@@ -52,7 +52,7 @@ it.each([
   ['ow', {}, 'There is no server "ow". Did you mean "own"?'],
 ])('a server that cannot be restarted is told why: %s, with %j', async (server, status, message) => {
   const config = { servers: [{ key: 'own' }], disabled: ['off'] };
-  const composition = { config, restart: () => false, status: () => status } as unknown as Composition;
+  const composition = { config, restart: () => false, status: () => status } as unknown as GatewayProcess;
   const running = Promise.resolve({ composition });
   const commands = gatewayCommands({ running } as unknown as Parameters<typeof gatewayCommands>[0]);
   const context = { emit: () => true, signal: new AbortController().signal };
@@ -63,7 +63,7 @@ it('a recording ends whose connection was closed before the first client of the 
   const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const facts = { platform: createPlatform(), secrets: new KnownSecrets(), config: { servers: [] } };
-  const composition = facts as unknown as Composition;
+  const composition = facts as unknown as GatewayProcess;
   const closed = new AbortController();
   const context = { emit: () => true, signal: closed.signal };
   const commands = recordingCommands(Promise.resolve({ composition }));

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { type ComposeOptions, type Composition, codeFor, compose } from '../../../app/compose.js';
+import { GatewayProcess, type GatewayProcessOptions } from '../../../app/gateway-process.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { createPlatform, type Platform } from '../../../app/platform.js';
 import { readConfig, refuseDisabled, requireView } from '../../../app/read-config.js';
@@ -8,6 +8,7 @@ import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import { currentFolder } from '../../../config/resolve/resolve-config.js';
 import type { User } from '../../../downstream/port.js';
+import { largeResults } from '../../../extras/large-results/index.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import type { Logger } from '../../../host/observe/logger.js';
 import { someOf } from '../../../setup/doctor/finding.js';
@@ -26,7 +27,7 @@ import { elapsed, ProgressLine } from '../../terminal.js';
 /** Dependencies of a command that needs servers. Every server is ready or has failed. */
 export interface Once {
   readonly config: Config;
-  readonly composition: Composition;
+  readonly composition: GatewayProcess;
   readonly client: LocalClient;
   readonly starts: FirstStarts;
   readonly progressLine: ProgressLine;
@@ -34,7 +35,7 @@ export interface Once {
   readonly ending: AbortSignal;
 }
 
-export interface RunOnceOptions extends Pick<ComposeOptions, 'trial'> {
+export interface RunOnceOptions extends Pick<GatewayProcessOptions, 'trial'> {
   readonly isReview?: boolean;
   readonly isQuiet?: boolean;
   /** Starts the servers with the variables of this user or machine. */
@@ -66,10 +67,10 @@ export async function runOnce(
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
   // Clients of a view may get cut results. The command alone gets all as it is.
-  const { LargeResults } = settings.view === undefined ? {} : await codeFor(config, {});
+  const features = settings.view === undefined ? [] : [largeResults];
   // In a trial, a confined server may lack what it needs, so its lists are not those of a client.
   const catalogues = trial === undefined ? await cataloguesToLeave(platform, log.logger) : undefined;
-  const more = { platform, catalogues, ...(trial && { trial }), ...(LargeResults && { code: { LargeResults } }) };
+  const more = { platform, catalogues, ...(trial && { trial }), features };
   const composition = composeOnce(config, log, packageFolders(), isReview, more);
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
     starts.moved(instance, snapshot);
@@ -142,8 +143,8 @@ export function composeOnce(
   log: OpenLog,
   packages?: ReturnType<typeof packageFolders>,
   isReview = false,
-  more: Pick<ComposeOptions, 'platform' | 'catalogues' | 'trial' | 'code'> = {},
-): Composition {
+  more: Pick<GatewayProcessOptions, 'platform' | 'catalogues' | 'trial' | 'features'> = {},
+): GatewayProcess {
   const approvals = approvalFolders(isReview ? 'review' : 'once');
   const rest = {
     environment: process.env,
@@ -152,7 +153,7 @@ export function composeOnce(
     ...(packages && { packages }),
     ...more,
   };
-  return compose({ config, ...log, ...rest });
+  return new GatewayProcess({ config, ...log, ...rest });
 }
 
 /** Runs the work of a command to its end, or until a signal comes, and then stops the composition. */

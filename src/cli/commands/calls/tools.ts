@@ -1,5 +1,5 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import type { Composition } from '../../../app/compose.js';
+import type { GatewayProcess } from '../../../app/gateway-process.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../status/status.js';
 import { plural } from '../../../status/status-text.js';
@@ -95,7 +95,7 @@ async function sizes(
 }
 
 /** The tools that clients of a view see, or all tools. */
-export function reportAll({ gateway, secrets, config }: Composition, viewName?: string): ViewTools {
+export function reportAll({ gateway, secrets, config }: GatewayProcess, viewName?: string): ViewTools {
   const view = gateway.named(viewName);
   const facts = { view, mode: config.gateway.mode, clients: [], catalogs: gateway.catalogsIn(view) };
   return reportView({ ...facts, backends: gateway.pool.oldest, redact: secrets.redact });

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { Composition } from '../../../app/compose.js';
+import type { GatewayProcess } from '../../../app/gateway-process.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
@@ -380,7 +380,10 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
 }
 
 /** The revisions of the modern era have no `ping`. */
-async function ping(composition: Composition, { server, state, era }: ServerReport): Promise<ObservedServer['ping']> {
+async function ping(
+  composition: GatewayProcess,
+  { server, state, era }: ServerReport,
+): Promise<ObservedServer['ping']> {
   if (state !== 'ready' || era?.name !== 'legacy') return undefined;
   const client = await LocalClient.open(composition, undefined, server);
   try {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/resolve/config.js';
 import type { Exchange } from '../../../src/downstream/port.js';
-import { Observers, type ObserversOptions } from '../../../src/extras/record/observers.js';
+import type { FeatureHost } from '../../../src/extras/feature.js';
+import { recording } from '../../../src/extras/record/index.js';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { callLogFile } from '../../../src/state/user-files.js';
@@ -31,21 +32,24 @@ const configOf = (gateway: Partial<Config['gateway']>) => ({
   servers: [],
 });
 
-function observing(settings: ObserversOptions['settings'] = {}) {
+function observing(settings: Parameters<typeof recording>[0] = {}) {
   const clock = new FakeClock();
   const messages = new MessageFeed(() => clock.now());
   messages.hold();
   const calls = new CallFeed(clock);
   const logged: string[] = [];
   const log = (facts: object, text: string) => void logged.push(`${text} ${Object.values(facts).join()}`);
-  const composition = {
+  const host = {
     ...{ platform: { messages, clock }, calls, config: configOf({}), secrets: new KnownSecrets() },
-    gateway: { pool: { of: () => [] } },
-  } as unknown as ObserversOptions['composition'];
-  const observers = new Observers({ composition, settings, logger: { info: log, warn: log, error: log } });
+    logger: { info: log, warn: log, error: log },
+  } as unknown as FeatureHost;
+  const feature = recording(settings)(host);
   return {
-    ...{ observers, messages, calls, logged },
-    apply: (gateway: Partial<Config['gateway']>) => observers.apply(configOf(gateway) as unknown as Config),
+    ...{ feature, messages, calls, logged },
+    apply: async (gateway: Partial<Config['gateway']>) => {
+      await feature.apply(configOf(gateway) as unknown as Config);
+      messages.letGo();
+    },
     call: () => {
       const profile = { clientInfo: {}, capabilities: {}, protocolVersion: '2025-11-25' };
       const view = { serve: (exchange: Exchange) => exchange.succeed(bytesOf('{}')) };
@@ -72,8 +76,8 @@ describe('the recording and the call log of a gateway', () => {
     expect(existsSync(join(folder, 'trunkline'))).toBe(false);
   });
 
-  it('begin and end with the configuration, the recording with what passed before it was read, the log with content if asked for', async () => {
-    const { observers, apply, messages, calls, pass, call } = observing();
+  it('begin and end with the configuration, the recording with the messages before it, the log with content', async () => {
+    const { feature, apply, messages, calls, pass, call } = observing();
     const file = join(folder, 'r.jsonl');
     pass('1');
     await apply({ record: file, callLog: 'full' });
@@ -85,7 +89,7 @@ describe('the recording and the call log of a gateway', () => {
     await apply({});
     expect([messages.isObserved, calls.isObserved]).toEqual([false, false]);
     pass('4');
-    await observers.close();
+    await feature.close();
     expect(messagesIn(file)).toEqual(['1', '2', '3']);
     const lines = readFileSync(callLogFile(), 'utf8').trim().split('\n');
     expect(lines.map((line) => JSON.parse(line).arguments)).toEqual(['{"path":"a"}', undefined]);
@@ -93,16 +97,16 @@ describe('the recording and the call log of a gateway', () => {
 
   it('follow the command line rather than the configuration', async () => {
     const [given, configured] = [join(folder, 'given.jsonl'), join(folder, 'configured.jsonl')];
-    const { observers, apply, pass } = observing({ record: given });
+    const { feature, apply, pass } = observing({ record: given });
     await apply({ record: configured });
     pass('1');
-    await observers.close();
+    await feature.close();
     expect(messagesIn(given)).toEqual(['1']);
     expect(existsSync(configured)).toBe(false);
   });
 
   it('do not end the gateway if they cannot be written, and are tried again with the next configuration', async () => {
-    const { observers, apply, messages, logged, pass } = observing();
+    const { feature, apply, messages, logged, pass } = observing();
     const file = join(folder, 'r.jsonl');
     writeFileSync(file, 'precious');
     await apply({ record: file });
@@ -113,7 +117,7 @@ describe('the recording and the call log of a gateway', () => {
     rmSync(file);
     await apply({ record: file });
     pass('1');
-    await observers.close();
+    await feature.close();
     expect(messagesIn(file)).toEqual(['1']);
   });
 });

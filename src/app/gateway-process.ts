@@ -1,0 +1,273 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Config, type ConfigChanges, compareConfigs, isChange } from '../config/resolve/config.js';
+import type { SoleServers } from '../extras/cluster/sole-servers.js';
+import type { ClusterStore } from '../extras/cluster/store.js';
+import { type ClusterFacts, type CreateFeature, type FeatureHost, Features } from '../extras/feature.js';
+import { CallFeed } from '../gateway/call-feed.js';
+import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
+import type { PoolChange } from '../gateway/registry/backend-pool.js';
+import { HELD_MS } from '../host/observe/events/events.js';
+import type { Logger } from '../host/observe/logger.js';
+import { KnownSecrets } from '../host/observe/redact.js';
+import { backgroundClock, watchEventLoop } from '../host/observe/system-clock.js';
+import type { OutputLine } from '../hub/control.js';
+import type { StopLadder } from '../spec/launch.js';
+import { programOf } from '../spec/server-spec.js';
+import { type ApprovalFolders, Approvals } from '../state/approvals.js';
+import type { CatalogueStore } from '../state/catalogue-cache.js';
+import { createSeals, type Seals } from '../state/seal.js';
+import type { ServiceFacts, StatusFacts } from '../status/status-facts.js';
+import { loadStatus } from '../status/status-tools.js';
+import { VERSION } from '../version.js';
+import { SharedLimit } from '../wire/io/shared-limit.js';
+import type { ClientProfile } from '../wire/mcp/handshake.js';
+import { ActiveConfig, secretSourcesOf } from './active-config.js';
+import type { ConfinementOptions } from './confined-servers.js';
+import { GatewayStatus } from './gateway-status.js';
+import { logEvents } from './log-events.js';
+import { createPlatform, type Platform } from './platform.js';
+import type { ServerProcesses, ServerProcessesOptions } from './server-processes.js';
+import { ServerUsage } from './server-usage.js';
+import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
+
+export interface GatewayProcessOptions {
+  readonly config: Config;
+  /** The report about the configuration file, if the file is rejected as a whole. */
+  readonly configFault?: string | undefined;
+  readonly logger: Logger;
+  /** Receives the secrets of the configuration; shared with the logger. */
+  readonly secrets?: KnownSecrets;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Shared with a transport that is already open. */
+  readonly platform?: Platform;
+  readonly features?: readonly CreateFeature[];
+  /** Default: random keys, so that ids of tasks and cursors end with the process. */
+  readonly seals?: Seals;
+  /** Folder of the run files, in which the next gateway finds the processes that a killed gateway has left behind. */
+  readonly runFolder: string;
+  readonly approvals: ApprovalFolders;
+  /** Where missing packages are installed; nothing is installed when absent. */
+  readonly packages?: SupervisedBackendsOptions['packages'];
+  /** Catalogues of earlier runs; nothing is cached when absent. */
+  readonly catalogues?: CatalogueStore | undefined;
+  /** The view of the client, if there is only one. Servers outside of the view do not start. */
+  readonly onlyView?: string | undefined;
+  /** Clients over HTTP have connections of their own; with `users`, they belong to users who must not learn of each other. */
+  readonly http?: 'one user' | 'users' | undefined;
+  /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
+  readonly service?: () => ServiceFacts | undefined;
+  /** The cluster of this gateway. `undefined` if the gateway serves alone. */
+  readonly cluster?: () => ClusterFacts | undefined;
+  /** The store of the cluster if this process is a member. */
+  readonly clusterStore?: ClusterStore | undefined;
+  /** A trial of confined servers, which finds out what they need. */
+  readonly trial?: ConfinementOptions['trial'];
+  /** For servers that a test plays in memory. */
+  readonly openStdio?: ServerProcessesOptions['openStdio'];
+}
+
+/**
+ * The gateway with its processes, features, clock and log: the composition root, to which the transports open for clients.
+ * `start` starts the servers, `change` applies another configuration, and `stop` ends everything.
+ */
+export class GatewayProcess implements FeatureHost {
+  readonly platform: Platform;
+  readonly logger: Logger;
+  readonly environment: FeatureHost['environment'];
+  /** Finds the known secrets in recorded messages. */
+  readonly secrets: KnownSecrets;
+  readonly seals: Seals;
+  readonly approvals: Approvals;
+  /** The calls of all clients. */
+  readonly calls: CallFeed;
+  readonly notices = new Map<string, string>();
+  readonly features: Features;
+  readonly usage: ServerUsage;
+  readonly gateway: Gateway;
+  /** Resolves when the features follow the configuration. */
+  readonly prepared: Promise<void>;
+  readonly #options: GatewayProcessOptions;
+  readonly #active: ActiveConfig;
+  readonly #instances: SupervisedBackends;
+  readonly #waiting: SharedLimit;
+  readonly #eventLoop: ReturnType<typeof watchEventLoop>;
+  readonly #status: GatewayStatus;
+  #processes: ServerProcesses | undefined;
+  #soleServers: SoleServers | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: GatewayProcessOptions) {
+    const { config, logger, environment, platform = createPlatform(), secrets = new KnownSecrets() } = options;
+    const { clock, events, internalErrors } = platform;
+    const { onInternalError } = internalErrors;
+    this.#options = options;
+    this.platform = platform;
+    this.logger = logger;
+    this.environment = environment;
+    this.secrets = secrets;
+    this.seals = options.seals ?? createSeals();
+    this.calls = new CallFeed(clock, onInternalError);
+    this.#eventLoop = watchEventLoop(backgroundClock, HELD_MS, (ms) => events.emit({ kind: 'loop.held', ms }));
+    this.#waiting = new SharedLimit(config.gateway.maxQueued);
+    platform.unfinishedLines.limitTo(config.gateway.maxPartialBytes);
+    logEvents(events, logger);
+    secrets.know(config.servers.flatMap(secretSourcesOf));
+    const servesHttp = options.http !== undefined;
+    const onChange = (key: string) => this.#instances.approvalsChanged(key);
+    this.approvals = new Approvals({ folders: options.approvals, clock, logger, onChange });
+    const { approvals } = this;
+    this.#active = new ActiveConfig({ clock, config, approvals, logger, fault: options.configFault, servesHttp });
+    this.#instances = new SupervisedBackends({
+      ...{ config, platform, logger, secrets, environment, servesHttp },
+      ...{ activeConfig: this.#active, waiting: this.#waiting, hasUsers: options.http === 'users' },
+      ...{ packages: options.packages, catalogues: options.catalogues, onlyView: options.onlyView },
+    });
+    this.usage = new ServerUsage(this.#instances, this.calls, events);
+    this.features = new Features((options.features ?? []).map((create) => create(this)));
+    // A recording has the held messages then, and nobody else wants them.
+    this.prepared = this.features.apply(config).then(() => platform.messages.letGo());
+    this.#status = new GatewayStatus({
+      ...{ platform, redact: secrets.redact, notices: this.notices, active: this.#active, instances: this.#instances },
+      ...{ features: this.features, usage: this.usage, waiting: this.#waiting, eventLoop: this.#eventLoop },
+      service: options.service ?? (() => undefined),
+      hasUsers: options.http === 'users',
+      gateway: () => this.gateway,
+    });
+    this.gateway = new Gateway({
+      ...{ clock, events, onInternalError, calls: this.calls },
+      ...this.#instances.poolSettings,
+      ...this.#settings(),
+      ...this.seals,
+      create: (...which) => this.#instances.create(...which),
+      profileOfAll: ALL_CLIENTS,
+    });
+  }
+
+  /** The active configuration. */
+  get config(): Config {
+    return this.#active.config;
+  }
+
+  get cluster(): ClusterFacts | undefined {
+    return this.#options.cluster?.();
+  }
+
+  /** Resolves when the cached catalogues are listed to the clients. */
+  cachedListsShown(): Promise<void> {
+    return this.#instances.cachedListsShown((backend) => !this.gateway.pool.isUnclaimed(backend));
+  }
+
+  /** Sets what decides where servers run that run on one gateway of a cluster only. Must be called before `start`. */
+  placeSoleServers(placing: SoleServers): void {
+    this.#soleServers = placing;
+    placing.isConfigured = (key) => this.config.servers.some((server) => programOf(server)?.soleKey === key);
+  }
+
+  /** Loads the code that starts processes, and starts every server. */
+  async start(): Promise<void> {
+    const { runFolder, http, trial, openStdio, clusterStore, config } = this.#options;
+    const { platform, logger, secrets, environment } = this;
+    const [{ ServerProcesses }] = await Promise.all([import('./server-processes.js'), loadStatus()]);
+    const processes = new ServerProcesses({
+      ...{ platform, logger, secrets, environment, runFolder, openStdio },
+      hasManyConnections: http !== undefined,
+      targets: this.#instances.targets,
+      openVault: async () => await (await import('./open-stores.js')).openVault(config, clusterStore),
+      confinement: { config: () => this.config, ...(trial && { trial }) },
+      onLoginChange: (server) => void this.restart(server),
+      soleServers: this.#soleServers,
+    });
+    this.#processes = processes;
+    this.usage.measureWith(processes.resources);
+    this.#instances.startWith(processes);
+    // One turn reads a call that came meanwhile, so that its server starts before the others.
+    await nextTurn();
+    if (this.#closing !== undefined) return;
+    this.gateway.start();
+    this.approvals.follow();
+    processes.sweep();
+  }
+
+  status(): StatusFacts {
+    return this.#status.facts;
+  }
+
+  /** The last output of all processes of a server. */
+  outputOf(key: string): readonly OutputLine[] {
+    return this.#instances.outputOf(key);
+  }
+
+  /** Restarts all processes of a server. Returns false if the server has none. */
+  restart(key: string): boolean {
+    const running = this.gateway.pool.of(key).filter((each) => this.#instances.factsOf(each).lifecycle !== undefined);
+    for (const { id } of running) this.#instances.restart(id);
+    return running.length > 0;
+  }
+
+  /** Applies another configuration. Unchanged servers keep running. */
+  change(next: Config): Changed {
+    const { notice, config: before } = this.#active;
+    const ofInstances = this.#instances.changesTo(next);
+    const completed = [this.#instances.completed(before), this.#instances.completed(next)] as const;
+    const changes = compareConfigs(...completed, ofInstances);
+    const isOther = isChange(changes) || notice !== undefined;
+    this.#active.accept(next, isOther);
+    // Secrets must be known before anything about the new servers is logged.
+    this.secrets.know(next.servers.flatMap(secretSourcesOf));
+    this.#waiting.limitTo(next.gateway.maxQueued);
+    this.platform.unfinishedLines.limitTo(next.gateway.maxPartialBytes);
+    this.#instances.change(next, ofInstances);
+    this.#processes?.resources.limitsChanged();
+    void this.features.apply(next);
+    const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
+    if (isOther) this.#changeGateway({ replaced: new Set(changes.replaced), retired: new Set(retired) });
+    this.platform.events.emit({ kind: 'config.read' });
+    return { ...changes, isOther, needsRestart: this.#active.needsRestart };
+  }
+
+  /** Reports a file with mistakes and changes nothing else. Returns false if the last report was the same. */
+  refuse(report: string): boolean {
+    const { notice } = this.#active;
+    const isNews = this.#active.refuse(report);
+    if (this.#active.notice !== notice) this.#changeGateway({ replaced: new Set(), retired: new Set() });
+    this.platform.events.emit({ kind: 'config.read' });
+    return isNews;
+  }
+
+  /** Stops all servers. Resolves when no process is left. A second call can shorten the times of `ladder`. */
+  async stop(ladder: StopLadder): Promise<void> {
+    this.#eventLoop.close();
+    this.usage.close();
+    this.gateway.close();
+    const stopped = this.#instances.stopAll(ladder);
+    this.#closing ??= this.features.close();
+    await Promise.all([stopped, this.#closing]);
+    const { catalogues } = this.#options;
+    await Promise.all([
+      ...[this.#soleServers?.close(), this.#processes?.close()],
+      ...[catalogues?.settled(), this.approvals.close()],
+    ]);
+  }
+
+  #changeGateway(changes: Pick<PoolChange, 'replaced' | 'retired'>): void {
+    this.gateway.change({ ...this.#instances.poolSettings, ...changes }, this.#settings());
+  }
+
+  #settings(): GatewaySettings {
+    const { tools: ownTools } = this.#status;
+    return { ...this.#active.gatewaySettings, ownTools, results: this.features.results };
+  }
+}
+
+export interface Changed extends ConfigChanges {
+  /** Whether anything is different. */
+  readonly isOther: boolean;
+  /** Changed settings that take effect when Trunkline is restarted. */
+  readonly needsRestart: readonly string[];
+}
+
+/** Client profile for a server process that all clients share. It declares every request that the gateway can route to a client. */
+const ALL_CLIENTS: ClientProfile = {
+  clientInfo: { name: 'trunkline', version: VERSION },
+  capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
+};

@@ -1,0 +1,114 @@
+import type { Feature } from '../extras/feature.js';
+import type { Gateway } from '../gateway/gateway.js';
+import type { OwnTool, VisibleBackends } from '../gateway/routing/own-tool.js';
+import type { Redact } from '../host/observe/redact.js';
+import { factsForUser, type ServiceFacts, type StatusFacts } from '../status/status-facts.js';
+import { createRestartTool, createStatusTool } from '../status/status-tools.js';
+import { VERSION } from '../version.js';
+import type { SharedLimit } from '../wire/io/shared-limit.js';
+import { quotedPath } from '../wire/json/printable.js';
+import type { ActiveConfig } from './active-config.js';
+import { LOCAL_USER, type Platform } from './platform.js';
+import type { ServerUsage } from './server-usage.js';
+import type { SupervisedBackends } from './supervised-backends.js';
+
+/** The parts of a gateway process that its status is about. */
+interface StatusSource {
+  readonly platform: Platform;
+  readonly redact: Redact;
+  readonly notices: ReadonlyMap<string, string>;
+  readonly active: ActiveConfig;
+  readonly instances: SupervisedBackends;
+  readonly usage: ServerUsage;
+  readonly features: Required<Pick<Feature, 'tools' | 'facts'>>;
+  readonly waiting: SharedLimit;
+  readonly eventLoop: StatusFacts['eventLoop'];
+  readonly service: () => ServiceFacts | undefined;
+  /** Whether clients belong to different users, who must not learn of each other. */
+  readonly hasUsers: boolean;
+  /** Called only after the gateway is made. */
+  readonly gateway: () => Pick<Gateway, 'catalogs' | 'pool'>;
+}
+
+/** The facts about a gateway process for its status, and Trunkline's own tools, of which one shows them. */
+export class GatewayStatus {
+  readonly #source: StatusSource;
+  readonly #startedAt: number;
+  #tools: { readonly madeFor: readonly unknown[]; readonly all: readonly OwnTool[] } | undefined;
+
+  constructor(source: StatusSource) {
+    this.#source = source;
+    this.#startedAt = source.platform.clock.now();
+  }
+
+  /** The tools for the active configuration. The array stays the same for as long as they do, because clients learn of each new one. */
+  get tools(): readonly OwnTool[] {
+    const { active, instances, features, usage } = this.#source;
+    const { notice } = active;
+    const { restartTool } = active.config.gateway;
+    const madeFor = [notice, restartTool, ...features.tools];
+    if (this.#tools !== undefined && isShallowEqual(madeFor, this.#tools.madeFor)) return this.#tools.all;
+    const readUsage = (pid: number) => usage.refresh(pid);
+    const all = [
+      createStatusTool((visible) => this.#factsFor(visible), { notice, readUsage }),
+      ...(restartTool ? [createRestartTool(runnable(instances), (id) => instances.restart(id))] : []),
+      ...features.tools,
+    ];
+    this.#tools = { madeFor, all };
+    return all;
+  }
+
+  /** The facts for the operator. */
+  get facts(): StatusFacts {
+    const { active, gateway } = this.#source;
+    const { catalogs, pool } = gateway();
+    const backends = new Map(pool.oldest.map((backend) => [backend.key, backend]));
+    const withoutInstance = active.config.servers.flatMap(({ key }) => (backends.has(key) ? [] : [key]));
+    return { ...this.#allFacts({ backends, catalogs }), withoutInstance };
+  }
+
+  #factsFor(visible: VisibleBackends): StatusFacts {
+    const { principal } = visible;
+    const isOfUser = this.#source.hasUsers && principal !== undefined && principal !== LOCAL_USER;
+    return isOfUser ? factsForUser(this.#allFacts(visible), principal) : this.#allFacts(visible);
+  }
+
+  #allFacts({ backends, ...visible }: VisibleBackends): StatusFacts {
+    const { platform, redact, notices, active, instances, features, waiting, eventLoop } = this.#source;
+    const { pool } = this.#source.gateway();
+    return {
+      ...{ ...visible, redact, waiting, eventLoop },
+      now: platform.clock.now(),
+      startedAt: this.#startedAt,
+      version: VERSION,
+      config: active.facts,
+      service: this.#source.service(),
+      notices: [...notices.values()],
+      partialFrames: platform.unfinishedLines,
+      requestBodies: platform.requestBodies,
+      internalErrorCount: platform.internalErrors.count,
+      usageOf: (pid) => this.#source.usage.of(pid),
+      canRestart: active.config.gateway.restartTool,
+      restartCommand: (server) =>
+        `trunkline restart ${server} --config ${quotedPath(active.config.file, process.platform)}`,
+      servers: [...backends.values()].map((backend) => ({
+        backend,
+        ...instances.factsOf(backend),
+        instances: pool.of(backend.key).map((each) => {
+          const { lifecycle, problem, isPerUser } = instances.factsOf(each);
+          return { backend: each, lifecycle, problem, isPerUser, isUnclaimed: pool.isUnclaimed(each) };
+        }),
+      })),
+      ...features.facts,
+    };
+  }
+}
+
+function isShallowEqual(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((each, at) => each === other[at]);
+}
+
+function runnable(instances: SupervisedBackends) {
+  return ({ backends }: VisibleBackends) =>
+    [...backends.values()].flatMap(({ key, id }) => (instances.canRun(id) ? [key] : []));
+}

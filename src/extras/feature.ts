@@ -1,0 +1,146 @@
+/*
+ * The features that a person turns on, a folder each. A folder has one `index.ts`, which exports one function that makes the
+ * feature, and loads the rest when the configuration wants it. The gateway runs without any of them. To add one: write its
+ * folder, and put its function into the list in `src/app/serve-clients.ts`.
+ */
+import type { Config } from '../config/resolve/config.js';
+import type { CallFeed } from '../gateway/call-feed.js';
+import type { Gateway, GatewaySettings } from '../gateway/gateway.js';
+import type { OwnTool } from '../gateway/routing/own-tool.js';
+import type { EventSource } from '../host/observe/events/events.js';
+import type { Logger } from '../host/observe/logger.js';
+import type { KnownSecrets } from '../host/observe/redact.js';
+import type { Seals } from '../state/seal.js';
+import type { StatusFacts } from '../status/status-facts.js';
+import type { MessageFeed } from '../wire/io/message-feed.js';
+import type { ScanEnvelope } from '../wire/mcp/envelope.js';
+import type { Clock } from '../wire/timing/clock.js';
+
+export interface Feature {
+  /**
+   * Follows the configuration: once before the gateway opens for clients, and again with each change. Never throws or rejects,
+   * because calls are served without the feature too. Resolves when the feature works as configured.
+   */
+  apply(config: Config): void | Promise<void>;
+  /** Ends the feature, while the servers stop. */
+  close(): void | Promise<void>;
+  /** Loads the code that the feature needs later, because its files may be gone after an update. */
+  preload?(): Promise<unknown>;
+  /** Tools of Trunkline's own. Another object for a tool tells clients that their lists have changed. */
+  readonly tools?: readonly OwnTool[];
+  /** Cuts large results. */
+  readonly results?: GatewaySettings['results'];
+  /** The facts that the status shows about the feature. */
+  readonly facts?: Partial<StatusFacts>;
+  /** Texts for programs of the operator by name, such as `metrics`: `trunkline NAME` and `GET /NAME` show them. */
+  readonly texts?: Readonly<Record<string, () => Promise<string>>>;
+}
+
+/** Makes a feature. `host` is complete when the first `apply` has returned. */
+export type CreateFeature = (host: FeatureHost) => Feature;
+
+/** The parts of a running gateway that features use. */
+export interface FeatureHost {
+  readonly platform: {
+    readonly clock: Clock;
+    readonly events: EventSource;
+    readonly messages: MessageFeed;
+    readonly scan: ScanEnvelope;
+  };
+  readonly gateway: Pick<Gateway, 'exposedName' | 'clients'>;
+  readonly calls: CallFeed;
+  readonly config: Config;
+  readonly secrets: KnownSecrets;
+  readonly logger: Logger;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly seals: Pick<Seals, 'runSeal'>;
+  /** Sentences to the user about Trunkline itself, for the status, by subject. */
+  readonly notices: Map<string, string>;
+  /** The cluster of this gateway. `undefined` if the gateway serves alone. */
+  readonly cluster: ClusterFacts | undefined;
+  status(): StatusFacts;
+  readonly usage: {
+    /** Measures all servers: memory in bytes, processes, and processor time in milliseconds, by the pid of their group. */
+    readAll(): Promise<ReadonlyMap<number, { memoryBytes: number; processes: number; cpuMs: number }>>;
+  };
+}
+
+/** The facts about the cluster of this gateway. */
+export interface ClusterFacts {
+  /** Numbers of the gateways by state, with this one. */
+  readonly members: Readonly<Record<string, number>>;
+  /** Number of the users and sessions that have their homes here. */
+  readonly homes: number;
+  readonly isStoreUp: boolean;
+  /** Requests that were passed to other gateways, by how that ended. */
+  readonly hops: Readonly<Record<string, number>>;
+  /** Requests of other gateways that were accepted, and that were refused because nothing proved where they came from. */
+  readonly received: { readonly accepted: number; readonly refused: number };
+}
+
+/** All features of a gateway as one. */
+export class Features implements Feature {
+  readonly #all: readonly Feature[];
+
+  constructor(all: readonly Feature[]) {
+    this.#all = all;
+  }
+
+  async apply(config: Config): Promise<void> {
+    await Promise.all(this.#all.map((feature) => feature.apply(config)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map((feature) => feature.close()));
+  }
+
+  async preload(): Promise<void> {
+    await Promise.allSettled(this.#all.map((feature) => feature.preload?.()));
+  }
+
+  get tools(): readonly OwnTool[] {
+    return this.#all.flatMap(({ tools = [] }) => tools);
+  }
+
+  get results(): Feature['results'] {
+    return this.#all.find(({ results }) => results !== undefined)?.results;
+  }
+
+  get facts(): Partial<StatusFacts> {
+    return Object.assign({}, ...this.#all.map(({ facts }) => facts));
+  }
+
+  get texts(): NonNullable<Feature['texts']> {
+    return Object.assign({}, ...this.#all.map(({ texts }) => texts));
+  }
+}
+
+/** Runs one thing for as long as a setting wants it, such as a recording to a file. */
+export class Switch {
+  readonly #begin: (wanted: string) => Promise<(() => Promise<void>) | undefined>;
+  #running: { readonly wanted: string; readonly end: () => Promise<void> } | undefined;
+  /** The latest change. Each change waits for the change before it. */
+  #changes: Promise<void> = Promise.resolve();
+
+  /** `begin` returns the function that ends what has begun; `undefined` if it cannot begin. It never rejects. */
+  constructor(begin: (wanted: string) => Promise<(() => Promise<void>) | undefined>) {
+    this.#begin = begin;
+  }
+
+  /** Ends what runs if another text is wanted, and begins with that text; `undefined` wants nothing. */
+  set(wanted: string | undefined): Promise<void> {
+    this.#changes = this.#changes.then(async () => {
+      if (this.#running?.wanted === wanted) return;
+      await this.#running?.end();
+      this.#running = undefined;
+      const end = wanted === undefined ? undefined : await this.#begin(wanted);
+      if (wanted !== undefined && end !== undefined) this.#running = { wanted, end };
+    });
+    return this.#changes;
+  }
+
+  /** Ends what runs. */
+  close(): Promise<void> {
+    return this.set(undefined);
+  }
+}
