@@ -49,12 +49,12 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #noTokens: Tokens<Paths>;
   readonly #maxDepth: number;
   readonly #isUtf8: (bytes: Uint8Array) => boolean;
-  readonly #limits: BatchLimits;
+  readonly #maxElements: number;
   /** The bytes that the last line was in, and whether they are valid UTF-8 as a whole. */
   #chunk: Uint8Array | undefined;
   #isTrusted = false;
 
-  constructor({ watch, ...limits }: { readonly watch: Paths } & BatchLimits) {
+  constructor({ watch, maxDepth, maxElements, isUtf8 }: ScannerOptions<Paths>) {
     this.#names = Object.keys(watch);
     const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
     this.#root = root;
@@ -63,9 +63,9 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     this.#slots = new Array<number>(size).fill(0);
     const absent = Object.fromEntries(this.#names.map((name) => [name, undefined]));
     this.#noTokens = Object.freeze(Object.create(absent) as Tokens<Paths>);
-    this.#maxDepth = limits.maxDepth;
-    this.#isUtf8 = limits.isUtf8;
-    this.#limits = limits;
+    this.#maxDepth = maxDepth;
+    this.#maxElements = maxElements;
+    this.#isUtf8 = isUtf8;
   }
 
   /** Scans all of the bytes, or the line from `start` to `end` in them. */
@@ -109,16 +109,23 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
 
   #rejectNonObject(bytes: Uint8Array, start: number): Envelope<Paths> | Rejection {
     const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false } as const;
-    if (bytes[start] === OPEN_BRACKET) {
-      const elements = splitBatch(bytes, start, this.#limits);
-      if (elements === 'invalid-utf8') return this.#scanAll(asUtf8(bytes));
-      return typeof elements === 'string'
-        ? { ...rejection, reason: elements }
-        : { ...rejection, reason: 'batch', elements };
+    if (bytes[start] !== OPEN_BRACKET) {
+      const end = skipValue(bytes, start, this.#maxDepth);
+      const isValue = end >= 0 && skipWhitespace(bytes, end) === bytes.length;
+      return { ...rejection, reason: isValue ? 'not-an-object' : 'not-json' };
     }
-    const end = skipValue(bytes, start, this.#maxDepth);
-    const isValue = end >= 0 && skipWhitespace(bytes, end) === bytes.length;
-    return { ...rejection, reason: isValue ? 'not-an-object' : 'not-json' };
+    const elements: Span[] = [];
+    let count = 0;
+    const end = visitElements(bytes, start, this.#maxDepth - 1, (element) => {
+      count += 1;
+      if (count <= this.#maxElements) elements.push(element);
+    });
+    if (end === TOO_DEEP) return { ...rejection, reason: 'too-deep' };
+    if (end < 0 || skipWhitespace(bytes, end) !== bytes.length) return { ...rejection, reason: 'not-json' };
+    if (!this.#isUtf8(bytes)) return this.#scanAll(asUtf8(bytes));
+    return count > this.#maxElements
+      ? { ...rejection, reason: 'batch-too-long' }
+      : { ...rejection, reason: 'batch', elements };
   }
 
   #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
@@ -455,7 +462,9 @@ export interface Rejection {
 }
 
 type RejectionReason =
-  | Exclude<BatchFault, 'invalid-utf8'>
+  | 'not-json'
+  | 'too-deep'
+  | 'batch-too-long'
   | 'blank'
   | 'not-an-object'
   | 'batch'
@@ -473,35 +482,12 @@ export function rawId({ bytes, id }: { readonly bytes: Uint8Array; readonly id: 
   return bytes.subarray(id.start, id.end);
 }
 
-/** The depth and the encoding apply to every line, batch or not. */
-interface BatchLimits {
-  /** The most levels of nesting in a line; the array itself is the first. */
+interface ScannerOptions<Paths extends WatchedPaths> {
+  readonly watch: Paths;
+  /** The most levels of nesting in a line. */
   readonly maxDepth: number;
-  /** The most elements in an array. */
+  /** The most elements in a batch. */
   readonly maxElements: number;
-  /** Whether the bytes are valid UTF-8. Called once for each line that is otherwise a valid array. */
+  /** Whether bytes are valid UTF-8. */
   readonly isUtf8: (bytes: Uint8Array) => boolean;
-}
-
-/** Reason for which a line that begins as an array is rejected. */
-type BatchFault = 'not-json' | 'too-deep' | 'invalid-utf8' | 'batch-too-long';
-
-/**
- * Finds the elements of an array whose opening bracket is at `at`. The array must be all of `bytes` apart from white
- * space.
- *
- * The whole line must be valid for `JSON.parse`. The elements may be of any kind. Collects no more elements than the
- * limit allows.
- */
-export function splitBatch(bytes: Uint8Array, at: number, limits: BatchLimits): readonly Span[] | BatchFault {
-  const elements: Span[] = [];
-  let count = 0;
-  const end = visitElements(bytes, at, limits.maxDepth - 1, (element) => {
-    count += 1;
-    if (count <= limits.maxElements) elements.push(element);
-  });
-  if (end === TOO_DEEP) return 'too-deep';
-  if (end < 0 || skipWhitespace(bytes, end) !== bytes.length) return 'not-json';
-  if (!limits.isUtf8(bytes)) return 'invalid-utf8';
-  return count > limits.maxElements ? 'batch-too-long' : elements;
 }
