@@ -1,18 +1,16 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { cacheCompiledCode } from '../../src/cli/main.js';
 import { reportFault } from '../../src/cli/output.js';
+import { folderWith } from '../config/files.js';
 
 let place: string;
 let folder: string;
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), 'trunkline-code-cache-'));
+  place = folderWith();
   folder = join(place, 'code');
 });
-afterEach(() => rmSync(place, { recursive: true, force: true }));
-
 /** What `homedir` does for a user without HOME and without an account. */
 function withoutHome(): never {
   throw Object.assign(new Error('A system error occurred: uv_os_homedir returned ENOENT'), {

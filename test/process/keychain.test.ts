@@ -1,18 +1,16 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type Keychain, readSecrets, systemKeychain, writeSecretFile } from '../../src/config/resolve/secrets.js';
 import { FolderVault } from '../../src/upstream/auth/folder-vault.js';
 import type { LoginRecord } from '../../src/upstream/auth/vault.js';
+import { folderWith } from '../config/files.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'keychain-'));
+  folder = folderWith();
   mkdirSync(join(folder, 'bin'));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
 /** What both programs have in common: values in a file, and the arguments of each call in another one. */
 const BEGIN = `#!${process.execPath}
 const { appendFileSync, existsSync, readFileSync, writeFileSync } = process.getBuiltinModule('node:fs');

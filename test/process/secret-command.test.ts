@@ -1,16 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Secret } from '../../src/config/resolve/references.js';
 import { readSecrets, writeSecretFile } from '../../src/config/resolve/secrets.js';
+import { folderWith } from '../config/files.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
 const NODE = process.execPath;
 const isWindows = process.platform === 'win32';
 

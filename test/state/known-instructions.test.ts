@@ -1,16 +1,6 @@
-import {
-  chmodSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { CacheFolder } from '../../src/state/cache-folder.js';
 import {
   type InstructionsKey,
@@ -18,6 +8,7 @@ import {
   readInstructions,
   writeInstructions,
 } from '../../src/state/known-instructions.js';
+import { folderWith } from '../config/files.js';
 
 const KEY: InstructionsKey = {
   configFile: '/home/somebody/trunkline.yaml',
@@ -29,11 +20,9 @@ const STAMP = { state: '1-2-3-4', seal: 7, offered: [{ extensions: { 'x/y': { z:
 let place: string;
 let folder: string;
 beforeEach(() => {
-  place = mkdtempSync(join(tmpdir(), 'instructions-'));
+  place = folderWith();
   folder = join(place, 'instructions');
 });
-afterEach(() => rmSync(place, { recursive: true, force: true }));
-
 const ignored: string[] = [];
 
 async function write(text: string, key = KEY): Promise<void> {

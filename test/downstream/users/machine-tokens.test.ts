@@ -1,8 +1,8 @@
-import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MachineTokens, withoutTokens, withToken } from '../../../src/downstream/users/machine-tokens.js';
+import { folderWith } from '../../config/files.js';
 import { sha256 } from '../../support/sha256.js';
 
 let folder: string;
@@ -10,12 +10,10 @@ let file: string;
 const faults: string[] = [];
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-machines-'));
+  folder = folderWith();
   file = join(folder, 'tokens');
   faults.length = 0;
 });
-
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const ONE = sha256('token one');
 const TWO = sha256('token two');

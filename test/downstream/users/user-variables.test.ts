@@ -1,18 +1,16 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { folderName, folderOf, storedVariables, UserVariables } from '../../../src/downstream/users/user-variables.js';
+import { folderWith } from '../../config/files.js';
 
 let folder: string;
 const faults: [file: string, reason: string][] = [];
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-variables-'));
+  folder = folderWith();
   faults.length = 0;
 });
-
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function store(path: string, value: string, mode = 0o600): void {
   mkdirSync(join(folder, path, '..'), { recursive: true });

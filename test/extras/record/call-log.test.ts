@@ -1,17 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { activityText } from '../../../src/cli/commands/hub/logs.js';
 import { CallFile, CallLog, type EndedCall, type LoggedCall } from '../../../src/extras/record/call-log.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
+import { folderWith } from '../../config/files.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true }));
-
 const CALL: EndedCall = {
   ...{ client: { name: 'agent', version: '1', session: 1 }, instance: 'files~2', generation: 4 },
   ...{ method: 'tools/call', name: 'files__read', requestId: '7', outcome: 'ok', reason: undefined },

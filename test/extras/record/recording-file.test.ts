@@ -1,7 +1,6 @@
 import {
   appendFileSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -9,14 +8,14 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Recorder } from '../../../src/extras/record/record-to.js';
 import { createRecording, readRecording } from '../../../src/extras/record/recording-file.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { MessageFeed } from '../../../src/wire/io/message-feed.js';
 import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { folderWith } from '../../config/files.js';
 import { bytesOf } from '../../support/wire.js';
 
 const ABOUT = { version: '1.2.3', configDigest: 'abc', servers: ['files'], revision: '2025-11-25' };
@@ -27,13 +26,11 @@ let faults: unknown[];
 let feed: MessageFeed;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+  folder = folderWith();
   file = join(folder, 'r.jsonl');
   faults = [];
   feed = new MessageFeed(() => 0);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
-
 async function recording({ max = 1_000_000, secret = 'some-secret-1' } = {}): Promise<Recorder> {
   const secrets = new KnownSecrets();
   secrets.know([{ env: { API_KEY: secret }, args: [] }]);

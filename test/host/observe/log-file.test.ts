@@ -4,7 +4,6 @@ import {
   constants,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,21 +13,17 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LogFile } from '../../../src/host/observe/log-file.js';
+import { folderWith } from '../../config/files.js';
 
 let folder: string;
 let internalErrors: unknown[];
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+  folder = folderWith();
   internalErrors = [];
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true });
 });
 
 function open(name = 'x.log', maxFileBytes = 100, maxFiles = 3): LogFile {

@@ -1,20 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../../src/host/observe/logger.js';
 import { createRedactor } from '../../../src/host/observe/redact.js';
+import { folderWith } from '../../config/files.js';
 
 const redact = createRedactor([{ env: { API_KEY: 'canary "quoted"' }, args: [] }]);
 
 let folder: string;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true });
+  folder = folderWith();
 });
 
 describe('a logger with a file', () => {

@@ -1,25 +1,13 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { carryOver, refreshCopies, writtenIn } from '../../../src/servers/packages/written-files.js';
+import { folderWith } from '../../config/files.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-written-'));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
 /** Writes a file that was changed at this second. */
 function write(path: string, text: string, second: number): void {
   const file = join(folder, path);

@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { FoundServer } from '../../../../src/setup/clients/files/found-server.js';
 import { copyKeptFile } from '../../../../src/setup/clients/import/kept-file.js';
 import { planImport } from '../../../../src/setup/clients/import/plan.js';
+import { folderWith } from '../../../config/files.js';
 import { command, found } from './found.js';
 
 const MEMORY = '@modelcontextprotocol/server-memory';
@@ -13,10 +13,8 @@ const KEPT = 'data/servers/memory/memory.jsonl';
 
 let home: string;
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'trunkline-kept-'));
+  home = folderWith();
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
-
 /** Writes a file of the home folder that was changed at this second. */
 function write(path: string, second: number): string {
   const file = join(home, path);

@@ -1,19 +1,17 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openedPaths } from '../../../../src/setup/clients/import/opened-paths.js';
 import type { Run } from '../../../../src/setup/clients/import/run.js';
 import { toEntry } from '../../../../src/setup/clients/import/to-entry.js';
+import { folderWith } from '../../../config/files.js';
 
 let home: string;
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'trunkline-opened-'));
+  home = folderWith();
   for (const folder of ['notes', 'keys', 'db']) mkdirSync(join(home, folder));
   for (const file of ['notes/a.db', 'keys/google.json', 'server.js']) writeFileSync(join(home, file), '');
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
-
 function run(args: readonly string[], env: Record<string, string> = {}): Run {
   return { program: { command: 'node' }, args, env };
 }
