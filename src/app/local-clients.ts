@@ -6,7 +6,7 @@ import type { GatewayProcess } from './gateway-process.js';
 
 /** The clients on this machine: the client on stdin, or those of the hub. */
 export interface LocalClients {
-  /** Whether the clients run in terminals that this process outlives. */
+  /** Whether this process ignores SIGHUP, because the clients run in terminals that it outlives. */
   readonly ignoresHangup?: boolean;
   /** Whether a client is connected, which can show its user the mistakes of the configuration. */
   readonly isAttached: boolean;
@@ -14,11 +14,14 @@ export interface LocalClients {
   readonly isGone: () => boolean;
   /** Resolves when no client can send another request. */
   readonly inputEnded: Promise<void>;
-  /** The origin of the client that the first servers are started for. Absent if its origin is this process. */
+  /**
+   * The variables and the working folder of the client for which the first servers are started. Absent if they are those of
+   * this process.
+   */
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */
   readonly logTo: (logger: Logger) => void;
-  /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
+  /** How the clients are served, for the status. `undefined` for one client that is not meant to share servers. */
   readonly service: () => ServiceFacts | undefined;
   /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;
@@ -40,7 +43,8 @@ const FIRST_MESSAGE_MS = 30;
 export async function firstMessageOrTimeout(firstMessage: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => {
-    // Timers run before reads. On a busy machine, the message may be in the pipe already, so one read comes first.
+    // Node runs an expired timer before it reads. On a busy machine, the message may be in the pipe already, so `setImmediate`
+    // lets one read pass before the wait ends.
     timer = setTimeout(() => setImmediate(resolve), FIRST_MESSAGE_MS);
   });
   await Promise.race([firstMessage, tooLong]);

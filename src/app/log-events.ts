@@ -3,7 +3,7 @@ import type { EventSource, HttpEvent } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import { createToolCountWarning } from '../status/status-advice.js';
 
-/** Logs the events of the gateway. `StateLog` logs the states of servers, because their output belongs into the record. */
+/** Logs the events of the gateway. `StateLog` logs the states of servers, because their output belongs in the record. */
 export function logEvents(events: EventSource, logger: Logger): void {
   events.subscribe('internal.error', ({ error }) => {
     logger.error({ err: error }, 'internal error: one request failed; please report this bug');

@@ -45,7 +45,7 @@ export class CliCommand extends Command {
     return this.parent === null ? this.name() : `${(this.parent as CliCommand).path} ${this.name()}`;
   }
 
-  /** Ends with the message for an unknown subcommand. */
+  /** Ends the program with the message for an unknown subcommand. */
   refuse(word: string): never {
     const names = this.createHelp()
       .visibleCommands(this)
@@ -56,7 +56,10 @@ export class CliCommand extends Command {
     this.error([`error: unknown command '${word}'`, hint].filter(Boolean).join('\n'));
   }
 
-  /** Runs what `load` resolves with. `load` imports it, so that only the command that runs is loaded. */
+  /**
+   * Makes the command run the function with which `load` resolves. `load` imports the function when the command is called, so
+   * that no other command is loaded.
+   */
   runs<Options>(load: () => Promise<(invocation: Invocation<Options>) => Promise<number>>): this {
     this.showHelpAfterError(`See \`${this.path} --help\`.`);
     return this.action(async () => {
@@ -81,8 +84,9 @@ export const EXIT_CODES = [
   '1   a server, the call or a change failed, a tool is not approved, or the',
   '    doctor found a problem',
   '2   the command line or the configuration has a mistake',
-  '3   no gateway runs: status, ps, metrics, logs, restart, record and inspect',
-  '    without FILE need one; hub status and hub restart need a hub',
+  '3   no gateway runs: status, ps, metrics, restart, record, inspect without',
+  '    FILE and logs without a log need one; hub status and hub restart need',
+  '    a hub',
   '70  a bug in Trunkline',
   'When a signal ends a command other than serve: 128 plus its number.',
 ];

@@ -6,7 +6,7 @@ type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
 
 /** Time within which the first client must attach. The process that starts a hub attaches to it at once. */
 const FIRST_CLIENT_WITHIN_MS = 30_000;
-/** Time between two checks of a hub without clients whether its configuration file exists. */
+/** While a hub has no clients: time between two checks of whether its configuration file still exists. */
 const LOOK_EVERY_MS = 10_000;
 
 /** Decides when a hub ends: some time after its last client has left, or at a command or a signal. */
@@ -47,7 +47,10 @@ export class HubLife {
     return this.#closing;
   }
 
-  /** The configuration is read. `hasConfig` tells whether its file exists, because no client can come without the file. */
+  /**
+   * Call this when the configuration was read. `hasConfig` tells whether its file still exists. Without the file, no client can
+   * come, so a hub without clients ends.
+   */
   begin(settings: () => Settings, hasConfig: () => boolean): void {
     this.#settings = settings;
     this.#hasConfig = hasConfig;
@@ -79,7 +82,7 @@ export class HubLife {
     this.#onOver();
   }
 
-  /** Ends the hub for a user. Its clients start another hub only when they have a message to send. */
+  /** Ends the hub because a user asks for it. Its clients start another hub only when they have a message to send. */
   stop(): void {
     this.#closing = 'stopped';
     this.end('ending');

@@ -155,7 +155,10 @@ function isWithheldTool(value: unknown): value is WithheldTool {
 /** One approved definition of a tool. */
 interface ApprovedDefinition {
   readonly digest: string;
-  /** The definition, to show the difference to a later one. Absent if the definition is too long to store. */
+  /**
+   * The definition, to show the difference to a later one. Absent if the definition is too long to store, or if the file has no
+   * room left for it beside the texts of later approvals.
+   */
   readonly text?: string;
 }
 
@@ -173,7 +176,7 @@ export class ApprovalFileError extends Error {
 /** Version of the file format. */
 const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
-/** Limit on the entries in a file: more than those of all lists. The oldest approvals are dropped first. */
+/** Limit on the entries in a file. All lists of a server together have fewer. The oldest approvals are dropped first. */
 const MAX_TOOLS = 5_000;
 /** Limit on the definitions of one tool. */
 const MAX_DEFINITIONS = 8;
@@ -278,16 +281,19 @@ interface ServerApprovalsOptions {
   readonly onWithheld: (withheld: readonly WithheldTool[]) => void;
 }
 
-/** A tool that waits for approval. */
+/**
+ * A tool that waits for approval. A prompt, a resource, a template or the instructions can take its place. The name then begins
+ * with the kind.
+ */
 export interface WithheldTool {
   readonly name: string;
   readonly definition: string;
 }
 
-/** The names under which entries of other lists are stored. */
+/** The names under which approvals of anything but tools are stored: of entries of the other lists, and of the instructions. */
 const OTHER_KINDS = /^(?:(?:prompts|resources|templates) |instructions$)/;
 
-/** Limit on withheld tools, above the number of any server. The least recently seen tools are dropped first. */
+/** Limit on withheld tools. All lists of a server together have fewer. The least recently seen tools are dropped first. */
 const MAX_WITHHELD = 5_000;
 
 /** Decides which tools of one server are approved, for all its processes. */
@@ -302,7 +308,7 @@ export class ServerApprovals implements ToolApprovals {
   #isUnreadable = false;
   /** Withheld tools by digest. */
   readonly #withheld = new Map<string, WithheldTool>();
-  /** Digests of the latest list by tool name. */
+  /** Digest of the definition that the server listed last, by tool name. Names of earlier lists stay. */
   readonly #listed = new Map<string, string>();
 
   constructor(options: ServerApprovalsOptions) {
@@ -340,7 +346,10 @@ export class ServerApprovals implements ToolApprovals {
     return this.#listed.has(name);
   }
 
-  /** Whether the server listed this definition in this run. If not, a running gateway has noted the tool. */
+  /**
+   * Whether this is the definition that the server listed last in this run. If not, it comes from the stored tools, which a
+   * running gateway withholds.
+   */
   isOffered({ name, definition }: WithheldTool): boolean {
     return this.#listed.get(name) === digestOf(definition);
   }
@@ -409,7 +418,7 @@ export class ServerApprovals implements ToolApprovals {
     return before.isUnreadable !== this.#isUnreadable || digestsOf(before.approved) !== digestsOf(this.#approved);
   }
 
-  /** Approves the first list of a kind: all lists of the run in which nothing was approved before. */
+  /** Approves the first list of a kind as a whole. Only for the run before which nothing of this server was approved. */
   #begin(definitions: ReadonlyMap<string, string>, kind: ApprovedKind): void {
     const { file, onFirstUse } = this.#options;
     this.#begun.add(kind);

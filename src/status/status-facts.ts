@@ -10,9 +10,12 @@ export interface ServerFacts {
   readonly backend: Backend;
   /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ChildSnapshot | undefined;
-  /** Problem with the configuration of this server, and its remedy. `isOfUser` is set if only a variable of a user is missing. */
+  /**
+   * Problem with the configuration of this server, and its remedy. `isOfUser` is set if only a variable of a user is missing:
+   * of `any` user, or of the `one` who is served.
+   */
   readonly problem: { readonly message: string; readonly hint: string; readonly isOfUser?: 'any' | 'one' } | undefined;
-  /** Whether the server runs for users over HTTP only, and this instance is of no user. */
+  /** Whether the server needs variables of a user over HTTP, so that this instance, which belongs to no user, cannot run. */
   readonly isPerUser?: boolean | undefined;
   /** Whether the server is behind a URL, so that it has a connection instead of a process. */
   readonly isRemote?: boolean | undefined;
@@ -95,7 +98,7 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly startedAt: number;
   readonly version: string;
   readonly config: ConfigFacts;
-  /** Absent if the client asked for its own servers. */
+  /** Absent if the servers are meant for a single client or command. */
   readonly service?: ServiceFacts | undefined;
   /** Absent if nothing asks for traces. */
   readonly tracing?: TracingFacts | undefined;
@@ -114,7 +117,10 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
-  /** Keys of the servers that have no instance now, because each session gets a process of its own. Absent if a client asks. */
+  /**
+   * Keys of the servers that have no instance now, because each session gets a process of its own. Absent in the status that a
+   * client reads with the status tool.
+   */
   readonly withoutInstance?: readonly string[] | undefined;
   /** Delays of the event loop since the start, in milliseconds: the 99th percentile and the maximum. */
   readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };

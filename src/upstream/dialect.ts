@@ -6,8 +6,8 @@ import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener }
 import type { ServerEra } from './server-era.js';
 
 /*
- * The port between transports and protocol eras. A transport makes a `Channel` for each connection, and the composition
- * gives it a `Dialect`, so a transport knows no era by name.
+ * The interfaces between transports and protocol eras. A transport makes a `Channel` for each connection. It gets the `Dialect`
+ * from the code that composes the gateway, so it knows no era by name.
  */
 
 /** JSON-RPC with one server, without the rules of any protocol era. */
@@ -20,7 +20,7 @@ export interface Channel
   sendNotification(method: string, params?: unknown): void;
   /** Tells the transport the revision that the handshake agreed on. Call it before the next message. */
   negotiated(revision: string): void;
-  /** Passes the server's requests and notifications to `receiver`. Before this call, the listener of the dial gets them. */
+  /** Passes the server's requests and notifications to `receiver`. Before this call, the listener of `dial` gets them. */
   receive(receiver: ChannelReceiver): void;
 }
 
@@ -47,7 +47,10 @@ export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }
 
-/** Returns the failure of a dial whose first request failed. Sets `fault` if another party than the server is at fault. */
+/**
+ * Returns the failure of a dial whose first request failed. Sets `fault`, as `LaunchFault` describes it, for a failure of the
+ * network, of a remote server that cannot serve now, or of the credentials.
+ */
 export function failedDial(
   method: string,
   { reason, because }: Extract<Outcome, { kind: 'failed' }>,
@@ -103,7 +106,10 @@ export abstract class EraConnection implements Omit<UpstreamConnection, 'send' |
     return this.channel.isClosed;
   }
 
-  /** A server that declares nothing at all may have lists, and official clients ask it for them. */
+  /**
+   * Whether the server declares a capability. A server that declares nothing at all counts as one with all lists, because it
+   * may have them, and official clients ask it for them.
+   */
   offers(capability: string): boolean {
     const isSilent = Object.values(this.capabilities).every((value) => value === null);
     const isOfLists = LIST_KINDS.some((kind) => LISTS[kind].capability === capability);

@@ -14,7 +14,7 @@ const ENV_FILE_NAME = 'trunkline.env';
 export class EnvDraft {
   /** Absolute. */
   readonly file: string;
-  /** The `envFile` for an entry with these variables; undefined if `defaults` names the file already. */
+  /** The `envFile` of an entry that refers to variables in this file; undefined if `defaults` names the file already. */
   readonly envFile: string | undefined;
   readonly #before: string | undefined;
   readonly #values: Map<string, string>;
@@ -49,7 +49,10 @@ export class EnvDraft {
     return Object.fromEntries(this.#values);
   }
 
-  /** Adds a value and returns its name: the wanted name, or the wanted name with a number if that is taken. */
+  /**
+   * Returns a name for the value: the wanted name, or the wanted name with a number if that has another value. Adds the value,
+   * unless the name has it already.
+   */
   put(wanted: string, value: string): string {
     for (let count = 1; ; count += 1) {
       const name = count === 1 ? wanted : `${wanted}_${count}`;

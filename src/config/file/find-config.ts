@@ -13,7 +13,7 @@ export interface FindConfigOptions {
   env: Variables;
   cwd: string;
   /**
-   * Whether `cwd` is searched for a file. The default is true. False for a server that a client starts, because the client may
+   * Whether `cwd` is searched for a file. The default is true. False if an MCP client starts Trunkline, because the client may
    * have opened a stranger's repository, and a configuration runs commands.
    */
   searchesFolder?: boolean | undefined;
@@ -28,7 +28,10 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 /** Value of `--config` in a desktop extension whose user has chosen no file. The value may also be empty. */
 const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
 
-/** Advice with the running program, because Trunkline may run from a clone or in a desktop program, without `trunkline` in PATH. */
+/**
+ * Advice to create a configuration. The command names the running program, because Trunkline may run from a clone or in a
+ * desktop program, without `trunkline` in PATH.
+ */
 function initAdvice(program = 'trunkline'): string {
   const command = /(?:^|[\\/])trunkline(?:\.cmd)?$/.test(program) ? 'trunkline init' : `node "${program}" init`;
   return `\`${command}\` in a terminal takes over the servers of your MCP clients`;
@@ -37,9 +40,9 @@ function initAdvice(program = 'trunkline'): string {
 /**
  * The absolute path of the configuration file to use.
  *
- * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without a name, the current
- * folder is searched before the configuration folder of the user, if `searchesFolder`. Throws a `ConfigError` that lists the
- * searched paths.
+ * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without a name, the configuration
+ * folders of the user are searched, and before them the current folder, unless `searchesFolder` is false. Throws a
+ * `ConfigError`, which lists the searched paths if no file was named.
  */
 export function findConfigFile(options: FindConfigOptions): string {
   const { flag, env, cwd, platform, program } = options;
@@ -148,7 +151,7 @@ export function readConfigText(file: string): string {
       throw new ConfigError('config-unreadable', file, [
         {
           message: 'the file is larger than 1 MiB, which is the limit for a configuration',
-          hint: 'remove what does not belong into it, or divide the servers among several configuration files',
+          hint: 'remove what does not belong in it, or divide the servers among several configuration files',
         },
       ]);
     default: {
@@ -178,7 +181,7 @@ function notRegular(file: string, message: string): ConfigError {
 export interface Stamp {
   /** Result of `stateOf` before the file was read. */
   readonly state: string;
-  /** Checksum of the text. It depends on secrets in the file, so it must not be stored without a seal. */
+  /** Checksum of the text. It depends on secrets in the file, so it may be stored only as a checksum with a secret key. */
   readonly checksum: number;
 }
 

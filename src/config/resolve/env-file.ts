@@ -26,14 +26,14 @@ export class EnvFiles {
     return [...this.#read.values()].flatMap(({ warnings }) => warnings);
   }
 
-  /** The files that were read or could not be read. */
+  /** The absolute paths of the files that the entries needed so far, whether they could be read or not. */
   get paths(): string[] {
     return [...this.#read.keys()];
   }
 
   /**
-   * The variables of the references in an entry. A value in the environment file overrides the environment, so that a server
-   * does not depend on the program that starts Trunkline. The file is read only if the entry has a reference.
+   * The variables to which an entry refers, as in `${NAME}`. A value in the environment file overrides the environment, so that
+   * a server does not depend on the program that starts Trunkline. The file is read only if the entry refers to a variable.
    */
   variablesOf(entry: WrittenServer, environment: Variables, home: string): ReferredVariables {
     const { envFile } = entry;
@@ -59,9 +59,12 @@ export class EnvFiles {
   }
 }
 
-/** The variables of the references in an entry. */
+/** The variables to which an entry refers, as in `${NAME}`. */
 interface ReferredVariables {
-  /** The names of variables from the environment, whose values may differ from client to client. Sorted. */
+  /**
+   * The names of the variables that the file does not set. Their values come from the environment, if it has them, and may
+   * differ from client to client. Sorted.
+   */
   readonly variables: readonly string[];
   /** All values, from the file and from the environment. */
   readonly references: Readonly<Record<string, string>>;

@@ -6,7 +6,7 @@ export interface Address {
 
 /** Where the store of a cluster is. */
 export interface StoreLocation {
-  /** The server; or the Sentinels, with `sentinelMaster`. */
+  /** The address of the server; or those of the Sentinels, if `sentinelMaster` is set. */
   readonly addresses: readonly [Address, ...Address[]];
   /** The name by which the Sentinels know the server. */
   readonly sentinelMaster?: string;
@@ -15,7 +15,10 @@ export interface StoreLocation {
   readonly database: number;
 }
 
-/** A text that cannot be used. The message says what was found and what is expected, and quotes nothing that may be secret. */
+/**
+ * Thrown for a text that cannot be used as an address. The message says what was found and what to write instead, and quotes
+ * nothing that may be secret.
+ */
 export class AddressFault extends Error {
   override readonly name = 'AddressFault';
 }
@@ -39,7 +42,7 @@ export function storeLocation(text: string): StoreLocation {
   const [, hosts = '', path = ''] = /^([^/?#]*)(?:\/([^/?#]*))?$/.exec(rest) ?? [];
   const [first, ...others] = hosts.split(',').map((host) => addressOf(host, kind.isSentinel ? 26_379 : 6_379));
   if (first === undefined || (others.length > 0 && !kind.isSentinel))
-    throw new AddressFault(`found a URL of a store without a host, or with several; ${STORE_FORM}`);
+    throw new AddressFault(`found a URL of a store without a valid host, or with several; ${STORE_FORM}`);
   if (others.includes(undefined)) throw new AddressFault(`found a Sentinel without a valid host; ${STORE_FORM}`);
   const addresses = [first, ...others.flatMap((address) => address ?? [])] as const;
   if (kind.isSentinel && path === '')
@@ -78,7 +81,7 @@ export function reachableAddress(text: string): Address {
   const address = hostAndPort(text);
   if (!/^(?:0\.0\.0\.0|::|\*)$/.test(address.host)) return address;
   throw new AddressFault(
-    'found an address that stands for all of this machine; expected one that others can connect to',
+    'found an address that stands for all addresses of this machine; expected one that others can connect to',
   );
 }
 

@@ -74,7 +74,7 @@ class Tracing implements Feature {
         await spans.close();
       };
     } catch (err) {
-      this.#offBecause = 'their code or their settings cannot be used';
+      this.#offBecause = 'the code or the settings for traces cannot be used';
       logger.warn({ err }, 'traces cannot be sent; calls are served as usual');
       return undefined;
     }
@@ -86,7 +86,7 @@ function addressIn(url: string) {
   return { address: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
 }
 
-/** Everything that can be a credential of the collector, by names that the redaction takes for those of secrets. */
+/** Everything that can be a credential of the collector, under names from which the redaction concludes that it is secret. */
 function credentialsIn(endpoint: string, headers: TraceSettings['headers'], env: FeatureHost['environment']) {
   const { password, search } = new URL(endpoint);
   const written = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'].flatMap((name) =>

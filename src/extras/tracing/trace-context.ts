@@ -4,17 +4,18 @@ import { type Edit, splice } from '../../wire/json/splice.js';
 import type { ScanEnvelope } from '../../wire/mcp/envelope.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
 
-/** A span as others name it: W3C Trace Context, page https://www.w3.org/TR/trace-context. */
+/** The identity of a span in messages to other programs, as in W3C Trace Context: https://www.w3.org/TR/trace-context. */
 export interface TraceContext {
-  /** 32 and 16 lower-case hexadecimal digits. */
+  /** 32 lower-case hexadecimal digits. */
   readonly traceId: string;
+  /** 16 lower-case hexadecimal digits. */
   readonly spanId: string;
   readonly traceFlags: number;
-  /** Whether another program has the span. */
+  /** Whether another program has made the span. */
   readonly isRemote?: boolean;
 }
 
-/** The flag that the sender records its span. */
+/** The flag in `traceFlags` which says that the sender records its span. */
 export const SAMPLED = 1;
 
 /** A later version may append fields to those of version 00. Version ff is invalid. */
@@ -31,7 +32,10 @@ export function formatTraceparent({ traceId, spanId, traceFlags }: TraceContext)
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** The only `traceparent` in `_meta` of a request, with the span of its value. `undefined` if it is absent or malformed. */
+/**
+ * The `traceparent` in `_meta` of a request. `value` is the position of its value in the bytes. `undefined` if it is absent or
+ * malformed, or if there are several.
+ */
 export function contextIn({
   bytes,
   tokens: { requestMeta },
@@ -50,7 +54,8 @@ export function replacing(value: Span, context: TraceContext): Edit {
 
 /**
  * Adds a `traceparent` to a request as if its sender had sent it. Returns `undefined` if the request has a `traceparent`, even
- * a malformed one, or parameters of another form than MCP has. `span` is the whole message.
+ * a malformed one, or if its parameters are missing or no object, or have a `_meta` that is none. A missing `_meta` is added.
+ * `span` is the position of the whole message in the bytes.
  */
 export function withTraceparent(
   { bytes, params, tokens }: Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>,

@@ -68,7 +68,10 @@ export function traceSettings(env: Variables, config: TracingConfig | undefined)
   };
 }
 
-/** Appends the path of traces, as the variable for all signals requires. A configured URL with a path is complete. */
+/**
+ * Appends the path of traces, `/v1/traces`, to the URL of the configuration or of the variable for all signals, unless the URL
+ * ends with it. The URL of the variable for traces is complete.
+ */
 function urlOf(text: string, isComplete: boolean): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -78,7 +81,10 @@ function urlOf(text: string, isComplete: boolean): string | undefined {
   return url.href;
 }
 
-/** The sampler that the variables name, by default all calls but those of clients that do not trace. */
+/**
+ * The sampler that the variables name; `undefined` for an unknown value. By default, all calls are traced, except those
+ * that belong to a trace which their client does not sample.
+ */
 function samplerOf(read: (name: string) => string | undefined): Sampler | undefined {
   const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') ?? 1);

@@ -67,7 +67,7 @@ export interface EntryRemark {
 /** Entries of one server for a merged list. Made once for each list that the server sends. */
 export interface ExposedList {
   readonly entries: readonly ExposedEntry[];
-  /** Unlisted entries. Clients can still use them by their exposed names, unless they lack a name or approval. */
+  /** Unlisted entries. Clients can still use those that have a name and do not wait for approval. */
   readonly withheld: readonly EntryRemark[];
   /** Entries that are listed without their malformed parts, or with other values for these. */
   readonly repaired: readonly EntryRemark[];
@@ -118,14 +118,20 @@ export const UNOFFERED_LIST: ExposedList = {
 
 export interface ExposureRules {
   readonly key: string;
-  /** Empty if names are exposed without a prefix; `undefined` if original names are exposed without any change. */
+  /**
+   * Empty if names are exposed without a prefix; `undefined` if they are also exposed without being shortened. Renames of the
+   * configuration apply in both cases.
+   */
   readonly prefix: string | undefined;
   readonly policy: ToolPolicy;
   /** Absent if the tools need no approval. */
   readonly approvals?: ToolApprovals | undefined;
   /** Absent if the tools are shown as the server lists them. */
   readonly shaping?: ToolShaping | undefined;
-  /** Whether the server is behind a URL. From revision 2026-07-28 on, annotations for headers must be valid then. */
+  /**
+   * Whether the server is behind a URL. From revision 2026-07-28 on, its tools are withheld if their annotations for
+   * headers are not valid.
+   */
   readonly isRemote?: boolean;
   readonly sha256: Sha256;
 }
@@ -315,8 +321,9 @@ function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
 }
 
 /**
- * Edits one page of a list for a client that sees only this server. Removes denied tools, unapproved entries, and tools
- * whose annotations for headers are not valid. Shapes other tools. All other bytes stay.
+ * Edits one page of a list for a client that sees only this server. Removes denied tools, unapproved entries, and tools of a
+ * modern remote server whose annotations for headers are not valid. Shapes the other tools, and gives them the form of older
+ * revisions for a client with a handshake. Removes keys that differ from a known member in case only. All other bytes stay.
  */
 export function editPage(
   kind: ListKind,
@@ -349,7 +356,7 @@ export function editPage(
   return isSame ? [] : [{ span: list, text: jsonArray(parts) }];
 }
 
-/** Returns the entry without keys that differ from its members in case only. */
+/** Returns the entry without keys that differ in case only from a member that the protocol defines. */
 function withoutLookalikes({ bytes, value }: ReadEntry): Uint8Array {
   const lookalikes = isRecord(value) ? lookalikesIn(value) : [];
   if (lookalikes.length === 0) return bytes;
@@ -367,8 +374,8 @@ export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts, nou
   return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`.replaceAll('tool', noun);
 }
 
-/** Advice for a server whose tools were not read, because a user cannot approve unseen tools. */
-const UNREAD_ADVICE = 'Trunkline asks it for its tools again, because it has to list them first.';
+/** Advice if the server's tools were not read. The usual advice, to approve the tool, is of no use before it is listed. */
+const UNREAD_ADVICE = 'Trunkline asks the server for its tools again, because only listed tools can be approved.';
 
 const REFUSED_BECAUSE: Readonly<Record<Refused, string>> = {
   changed: 'has changed this tool since it was approved.',

@@ -29,8 +29,9 @@ import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { TaskCarrier } from './task-owners.js';
 
 /*
- * A task of revision 2025-11-25 in the form of the tasks extension of 2026-07-28. Its members have other names, and its
- * state contains what the client had to request for itself: the result, and what the server asks for.
+ * Converts tasks of revision 2025-11-25 to the form of the tasks extension of 2026-07-28. In the extension, some members have
+ * other names, and the state of a task includes its result and the input that the server asks for. In 2025-11-25, a client has
+ * to send a request of its own for both, `tasks/result`.
  */
 
 /** Converts a server's response that created a task into the form of the extension. */
@@ -92,7 +93,7 @@ export async function toAcknowledgment(
   return isKnown ? madeOutcome(EMPTY_RESULT, dispatcher) : refused;
 }
 
-/** Removes the server's own name of the task, because the result is part of the state of that task. */
+/** Returns the edits that remove the task's id from the `_meta` of its result. The state around it names the task. */
 function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
   const [meta] = result === undefined ? [] : valuesAt(bytes, result, ['_meta']);
   return meta !== undefined && isObject(bytes, meta)
@@ -100,10 +101,13 @@ function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
     : [];
 }
 
-/** Answer for a task that its server cannot know. */
+/** Error for a task whose id is not valid for the client, or that the present process of its server does not know. */
 export const UNKNOWN_TASK = new RpcError(RPC_CODES.invalidParams, 'Unknown task');
 
-/** Members that the extension renames, and members that only the extension has. A server may send both. */
+/**
+ * Members that the extension renames, under both names, and members that only the extension has. All are removed if a server
+ * sends them, because the gateway adds its own.
+ */
 const REPLACED: ReadonlySet<string> = new Set([
   ...['ttl', 'pollInterval', 'ttlMs', 'pollIntervalMs', 'resultType'],
   ...['result', 'error', 'inputRequests'],
@@ -142,7 +146,10 @@ export class TaskInputs implements TaskCarrier {
   readonly #pending = new Map<string, { readonly input: InputRequest; readonly members: Uint8Array }>();
   #capabilities: Readonly<Record<string, unknown>> = {};
   #count = 0;
-  /** Whether a request waits for the result of the task. The server sends its requests along that request. */
+  /**
+   * Whether a `tasks/result` request of the gateway waits for an answer. Meanwhile, the server sends the input requests of the
+   * task.
+   */
   #isAwaited = false;
   /** Requests for the state of the task that wait for its input requests. */
   readonly #waiting = new Set<() => void>();
@@ -246,7 +253,7 @@ export function madeResponse(content: Uint8Array | RpcError): ResponseEnvelope {
 
 function toResponse(bytes: Uint8Array): ResponseEnvelope {
   const response = scanOwn(bytes);
-  if (response.kind !== 'response') throw new Error('The response that was made is none');
+  if (response.kind !== 'response') throw new Error('The message that was made is no response');
   return response;
 }
 

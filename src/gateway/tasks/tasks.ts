@@ -18,7 +18,7 @@ export interface TasksOptions {
   readonly runSeal: Hmac;
   /** The name of this process. */
   readonly instance: string;
-  /** Whether only clients of one principal use this process. */
+  /** Whether only clients of one principal use the processes of this server. */
   readonly isPersonal: (backend: Backend) => boolean;
   readonly onInternalError?: OnInternalError | undefined;
 }
@@ -39,7 +39,10 @@ export class Tasks {
     this.watches = new TaskWatches(this.ofServers, onInternalError);
   }
 
-  /** Returns edits that put the server's task id into a client's message. A foreign id stays unchanged. */
+  /**
+   * Returns edits that put the id by which the server knows a task into a client's message, whichever side made the task. The
+   * id of a task that is unknown, or not this client's, stays unchanged.
+   */
   towardServer(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = stringAt(message.bytes, span);
@@ -48,7 +51,7 @@ export class Tasks {
     return replaceId(span, original ?? this.ofClients.nameFor(client, backend, name));
   }
 
-  /** Returns edits that put the client's task id into a server's message. */
+  /** Returns edits that put the id by which the client knows a task into a server's message, whichever side made the task. */
   towardClient(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = stringAt(message.bytes, span);
@@ -71,7 +74,7 @@ export class Tasks {
     return name === undefined ? undefined : this.ofServers.originalOf(client, backend, name);
   }
 
-  /** Returns the input requests of a task of revision 2025-11-25 for a client of the extension. */
+  /** Returns the input requests of a task of revision 2025-11-25, for a client that uses the tasks extension of 2026-07-28. */
   inputsOf({ client, request }: Exchange, backend: Backend, original: string): TaskInputs {
     const carrier = this.ofServers.carrierOf(original, backend);
     const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(backend.dispatcher.options.clock, client);

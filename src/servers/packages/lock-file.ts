@@ -140,7 +140,7 @@ function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): 
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
   if (Buffer.byteLength(text) >= MAX_LOCK_BYTES)
     throw new LockFileError(`${file} would be too large to be read again`, 'remove the package that was added last');
-  // Readable for others, because the file has no secrets and belongs into version control.
+  // Readable for others, because the file has no secrets and belongs in version control.
   replaceFileSync(realPath(file) ?? file, `${text}\n`, { mode: 0o666, flush: true });
 }
 

@@ -39,8 +39,9 @@ interface ModernConnectionOptions
 /**
  * Connection to a modern server, which has no handshake and no session. Every request describes the client.
  *
- * The gateway uses it like a legacy connection. Requests that modern revisions do not have are answered here: `ping`,
- * `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe`.
+ * The gateway uses it like a legacy connection. Requests that modern revisions do not have are answered here: a client's
+ * `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe`. The gateway's own `ping` becomes
+ * `server/discover`.
  */
 export class ModernConnection extends EraConnection implements UpstreamConnection {
   readonly nameInResults: Uint8Array | undefined;
@@ -110,7 +111,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     return () => this.#listen.unsubscribe(subject);
   }
 
-  /** Refuses a server request, because modern servers may ask only with their results. */
+  /** Refuses a request of the server, because a modern server may ask for input only in its result of a request. */
   #refuse(request: ServerRequest): void {
     request.fail(new RpcError(RPC_CODES.methodNotFound, `Protocol revision ${this.revision} has no server requests`));
   }
@@ -147,7 +148,10 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     };
   }
 
-  /** Selects a revision that the server offers in its error. Gives the connection up if Trunkline speaks none of them. */
+  /**
+   * Selects one of the revisions that the server offers in its error, and returns true. Gives the connection up if Trunkline
+   * speaks none of them.
+   */
   #reselect(response: ResponseEnvelope): boolean {
     const offered = offeredRevision(response);
     if (offered === undefined) {

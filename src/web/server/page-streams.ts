@@ -5,14 +5,17 @@ import type { PageSource } from './page-source.js';
 export const STREAM_LIMITS = {
   /** Time between two frames of a stream. */
   frameMs: 100,
-  /** Calls in a frame, and latest calls that a further page gets first. */
+  /** Limit on the calls in a frame, and on the latest calls that a page gets first if the hub is followed already. */
   calls: 200,
-  /** Time between two comments on a stream, which also find out that its session has ended. */
+  /**
+   * Time between two heartbeats. At each, the stream of a session that has ended is closed, and any other stream gets a comment
+   * of Server-Sent Events, if it takes more.
+   */
   heartbeatMs: 15_000,
   /** Heartbeats for which a page may read nothing before its stream is closed. */
   silentBeats: 4,
   streams: 16,
-  /** Time for which the hub is followed after the last page has gone, because a page that is loaded again goes first. */
+  /** Time for which the hub is still followed after the last page has gone, because a reload ends the old page first. */
   reloadMs: 5_000,
 };
 
@@ -28,8 +31,8 @@ export interface StreamSink {
 type Calls = Extract<Frame, { readonly kind: 'calls' }>;
 
 /**
- * The frames of one page. A page that reads slowly holds one frame of each kind: the newest state, and the latest calls with the
- * counts of the others.
+ * The frames of one page. If the page reads slowly, one frame of each kind waits here: the newest one, or for calls, one with
+ * the latest calls and the counts of the calls before them.
  */
 export class PageStream {
   readonly #sink: StreamSink;
@@ -49,14 +52,14 @@ export class PageStream {
   }
 
   offer(frame: Frame): void {
-    // Frames of another configuration must not follow.
+    // A `hello` begins another configuration. Frames of the one before must not follow it.
     if (frame.kind === 'hello') this.#waiting.clear();
     const before = this.#waiting.get(frame.kind) as Calls | undefined;
     this.#waiting.set(frame.kind, frame.kind === 'calls' ? withCalls(before, frame) : frame);
     this.#send();
   }
 
-  /** The connection takes more. */
+  /** Call this when the connection takes more again. */
   drained(): void {
     this.#isFull = false;
     this.#silentBeats = 0;
@@ -95,7 +98,7 @@ export class PageStream {
   };
 }
 
-/** A frame in place of one that waits and the next one. It has the latest calls, and the counts of the others. */
+/** Joins a waiting frame with the next one. The result has the latest calls, and the counts of the others by outcome. */
 function withCalls(before: Calls | undefined, next: Calls): Calls {
   const all = [...(before?.calls ?? []), ...next.calls];
   const left: Record<string, number> = { ...before?.left };
@@ -107,7 +110,7 @@ function withCalls(before: Calls | undefined, next: Calls): Calls {
   return { ...before, ...next, calls: all.slice(-STREAM_LIMITS.calls), left };
 }
 
-/** All open pages. They share one following of the hub, which ends after the last of them. */
+/** All open pages. The hub is followed once for all of them, until some time after the last of them has gone. */
 export class PageStreams {
   readonly #source: Pick<PageSource, 'follow'>;
   readonly #clock: Clock;
@@ -148,7 +151,7 @@ export class PageStreams {
     for (const stream of this.#streams) stream.offer(frame);
   }
 
-  /** The latest calls of this hub. None of them is missing since the time in `since`. */
+  /** The latest calls of this hub. `since` is the time from which on the list has every call. */
   #latestCalls(frame: Calls): Calls {
     const before = frame.since === undefined ? (this.#latest.get('calls') as Calls | undefined) : undefined;
     const all = [...(before?.calls ?? []), ...frame.calls];

@@ -85,9 +85,9 @@ describe('the cluster', () => {
     [{ store: 'redis://ada@store' }, 'store: found a URL with a user; set `storeUser` to its name'],
     [{ store: 'http://store' }, `store: found a string that is no URL of a store; ${FORM}`],
     [{ store: 'store:6379' }, `store: found a string that is no URL of a store; ${FORM}`],
-    [{ store: 'redis://' }, `store: found a URL of a store without a host, or with several; ${FORM}`],
-    [{ store: 'redis://one,two' }, `store: found a URL of a store without a host, or with several; ${FORM}`],
-    [{ store: 'redis://[fd00::g]' }, `store: found a URL of a store without a host, or with several; ${FORM}`],
+    [{ store: 'redis://' }, `store: found a URL of a store without a valid host, or with several; ${FORM}`],
+    [{ store: 'redis://one,two' }, `store: found a URL of a store without a valid host, or with several; ${FORM}`],
+    [{ store: 'redis://[fd00::g]' }, `store: found a URL of a store without a valid host, or with several; ${FORM}`],
     [{ store: 'redis-sentinel://one,two:0/x' }, `store: found a Sentinel without a valid host; ${FORM}`],
     [
       { store: 'redis-sentinel://one' },
@@ -99,7 +99,7 @@ describe('the cluster', () => {
     ],
     [
       { advertise: '0.0.0.0:7412' },
-      'advertise: found an address that stands for all of this machine; expected one that others can connect to',
+      'advertise: found an address that stands for all addresses of this machine; expected one that others can connect to',
     ],
     [
       { advertise: '10.0.0.4' },

@@ -16,7 +16,7 @@ import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
 import { describeHub, findGateway, findHubSite, isHubOn, type Reached } from './hub-access.js';
 import { type Choice, capitalized, choiceText, connectTo, nameOf } from './running.js';
 
-/** `trunkline logs`: prints the log of the gateway, which outlives a hub, and the last output of a server. */
+/** `trunkline logs`: prints the last output of a server, and the log of the gateway. The log of a hub stays after its end. */
 export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {
   const [server] = words;
   const isFollowed = options.follow === true;
@@ -48,7 +48,8 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
     let printed = 0;
     for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed }))
       printed += Number(await show(line));
-    // The log may have records of a removed server. Without a hub, only the configuration shows that a key is misspelled.
+    // The log may have records of a server that was removed, so the key is checked only if no record was printed. Without a
+    // gateway, only the configuration shows that a key is misspelled.
     if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(settings, server);
     return EXIT.ok;
   } finally {
@@ -56,7 +57,10 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
   }
 }
 
-/** Connects to the chosen gateway, and says which one it is if several run. A hub that does not answer has a log, too. */
+/**
+ * Connects to the chosen gateway, and prints what `choiceText` says about the choice. Returns `undefined` if the gateway does
+ * not answer. The caller then prints the log file of the hub, which can be read all the same.
+ */
 async function reachForLogs(choice: Choice): Promise<Reached | undefined> {
   const { chosen: gateway } = choice;
   const text = choiceText(choice);
@@ -123,8 +127,8 @@ export function outputText(lines: readonly string[], server: string, isJson: boo
 }
 
 /**
- * Returns a line of the log for stdout, or `undefined` if it is not wanted. With a look, the line is text for a person, with
- * its date, because a log has several days, and with a color for each server. Otherwise it is the record.
+ * Returns a line of the log for stdout, or `undefined` if it is not about the server. With `look`, it is text for a person,
+ * with a color for each server, and with the date, because a log covers several days. Without `look`, it is the record itself.
  */
 export function logText(line: string, server: string | undefined, look: Look | undefined): string | undefined {
   const record = parseJson(line);
