@@ -93,6 +93,17 @@ export async function printJson(value: unknown): Promise<void> {
   await print(JSON.stringify(value));
 }
 
+/** Prints the result of a command: the value of `--json`, or else the text. Returns the exit code. */
+export async function answer(
+  isJson: boolean,
+  value: unknown,
+  text: () => string,
+  code: number = EXIT.ok,
+): Promise<number> {
+  await (isJson ? printJson(value) : say(text()));
+  return code;
+}
+
 /** Takes the value that `--json` would print, because `trunkline init` merges the values of several commands. */
 export type EmitJson = (value: unknown) => Promise<void> | void;
 

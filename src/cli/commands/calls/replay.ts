@@ -15,7 +15,7 @@ import { toBytes } from '../../../wire/json/json-text.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { openPipe } from '../../local-client.js';
-import { endWithReader, print, printJson, tell } from '../../output.js';
+import { answer, endWithReader, tell } from '../../output.js';
 import { openRecording } from './record.js';
 import { composeOnce, openQuietLog, runCommand } from './run-once.js';
 
@@ -86,9 +86,7 @@ async function replayClient(
       ignored: new Set([...ALWAYS_IGNORED, ...ignored]),
     });
     if (ofAll.length < entries.length) tell(leftOutText(entries));
-    if (isJson) await printJson(result);
-    else await print(resultText(result));
-    return result.findings.length > 0 ? EXIT.failed : EXIT.ok;
+    return await answer(isJson, result, () => resultText(result), result.findings.length > 0 ? EXIT.failed : EXIT.ok);
   });
 }
 

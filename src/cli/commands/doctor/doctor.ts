@@ -18,7 +18,7 @@ import { plural } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
 import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
-import { folded, print, printJson, withoutHome } from '../../output.js';
+import { answer, folded, withoutHome } from '../../output.js';
 import { type Look, lookOf, paint, table } from '../../terminal.js';
 import { chooseServers } from '../calls/run-once.js';
 import { findGateway } from '../hub/hub-access.js';
@@ -120,14 +120,10 @@ async function report(
   { machine, isJson }: { readonly machine: Machine; readonly isJson: boolean },
 ): Promise<number> {
   const counts = countsOf(findings);
-  if (isJson) {
-    const { version, platform, node } = machine;
-    const facts = { version, platform, arch: process.arch, node: node.version };
-    await printJson({ ...facts, counts, findings });
-  } else {
-    await print(findingsText(findings, lookOf(process.stdout)));
-  }
-  return counts.fail === 0 ? EXIT.ok : EXIT.failed;
+  const { version, platform, node } = machine;
+  const facts = { version, platform, arch: process.arch, node: node.version, counts, findings };
+  const text = () => findingsText(findings, lookOf(process.stdout));
+  return await answer(isJson, facts, text, counts.fail === 0 ? EXIT.ok : EXIT.failed);
 }
 
 /** All codes, in the order of their areas. */
@@ -140,9 +136,7 @@ export function listedCodes() {
 async function printCodes(isJson: boolean): Promise<number> {
   const codes = listedCodes();
   const rows = codes.map(({ code, level, means }) => [code, level, means]);
-  if (isJson) await printJson(codes);
-  else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows], lookOf(process.stdout)));
-  return EXIT.ok;
+  return await answer(isJson, codes, () => table([['CODE', 'LEVEL', 'MEANING'], ...rows], lookOf(process.stdout)));
 }
 
 /** A finding as `--json` prints it. */

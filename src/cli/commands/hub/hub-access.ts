@@ -80,7 +80,7 @@ export async function findGateway(settings: GlobalOptions) {
 export async function reachGateway(settings: GlobalOptions, isTold = false): Promise<Reached | NoControl> {
   const chosen = await chosenGateway(settings, isTold);
   if (chosen === undefined) return 'not running';
-  const control = typeof chosen.answer === 'string' ? chosen.answer : await connectTo(chosen);
+  const control = await connectTo(chosen);
   return typeof control === 'string' ? control : { gateway: chosen, control };
 }
 
@@ -91,7 +91,7 @@ async function chosenGateway(settings: GlobalOptions, isTold: boolean): Promise<
 }
 
 async function workOn(gateway: RunningGateway, work: Work): Promise<number> {
-  const control = typeof gateway.answer === 'string' ? gateway.answer : await connectTo(gateway);
+  const control = await connectTo(gateway);
   if (typeof control === 'string') {
     const { pid } = gateway;
     tell(control === 'refused' ? REFUSED : silentText(pid, gateway.kind));
@@ -290,7 +290,7 @@ export async function openHubClient(
   const chosen = await chosenGateway(options, isTold);
   if (chosen === undefined || (chosen.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off')) return undefined;
   const { folder, name, configFile = '' } = chosen;
-  const control = typeof chosen.answer === 'string' ? chosen.answer : await connectTo(chosen);
+  const control = await connectTo(chosen);
   if (control === 'not running') return undefined;
   if (control === 'silent') return 'it does not answer';
   if (control === 'refused') return 'it does not take commands of this version';

@@ -65,7 +65,7 @@ async function reachForLogs(choice: Choice): Promise<Reached | undefined> {
   const { chosen: gateway } = choice;
   const text = choiceText(choice);
   if (text !== undefined) note(text);
-  const control = gateway === undefined || typeof gateway.answer === 'string' ? undefined : await connectTo(gateway);
+  const control = gateway && (await connectTo(gateway));
   return gateway === undefined || control === undefined || typeof control === 'string'
     ? undefined
     : { gateway, control };

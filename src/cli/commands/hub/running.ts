@@ -279,9 +279,9 @@ export function choiceText({ chosen, alike, others }: Choice): string | undefine
   return `${shown} \`trunkline ps --all\` lists ${plural(others.length, 'gateway')} of other configurations.`;
 }
 
-/** Connects to the gateway. */
-export async function connectTo({ folder, name }: RunningGateway): Promise<HubControl | NoControl> {
-  return await openControl(folder, VERSION, name);
+/** Connects to the gateway, unless it is known to take no commands. */
+export async function connectTo({ folder, name, answer }: RunningGateway): Promise<HubControl | NoControl> {
+  return typeof answer === 'string' ? answer : await openControl(folder, VERSION, name);
 }
 
 /** The files of the gateway, for example to see whether it has ended on purpose. */

@@ -8,7 +8,7 @@ import { duration } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
 import { printableLines } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
-import { endWithReader, forStream, note, print, printJson, say, tell } from '../../output.js';
+import { answer, endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { type Cell, type Look, lookOf, table } from '../../terminal.js';
 import { describeHub, describeHubs, hubText, processText, withGateway, withHub } from './hub-access.js';
 import {
@@ -39,8 +39,7 @@ export async function status({
     }
     if (options.watch) return await watch(control, gateway, isJson);
     const { text, structure } = (await control.request('status', { server })) as StatusAnswer;
-    await (isJson ? printJson(structure) : say(printableLines(text)));
-    return EXIT.ok;
+    return await answer(isJson, structure, () => printableLines(text));
   });
 }
 
@@ -114,17 +113,13 @@ export async function ps({ settings, options, isJson }: Invocation<{ all: true }
   if (options.all) return await listAll(isJson);
   return await withGateway(settings, async (reached) => {
     const facts = await describeHubs(reached, true);
-    if (isJson) await printJson(facts);
-    else await say(processText(facts, lookOf(process.stdout)));
-    return EXIT.ok;
+    return await answer(isJson, facts, () => processText(facts, lookOf(process.stdout)));
   });
 }
 
 async function listAll(isJson: boolean): Promise<number> {
   const found = await findOwnProcesses();
-  if (isJson) await printJson(toJson(found));
-  else await say(allText(found, lookOf(process.stdout)));
-  return EXIT.ok;
+  return await answer(isJson, toJson(found), () => allText(found, lookOf(process.stdout)));
 }
 
 function toJson({ gateways, attached }: OwnProcesses) {
@@ -185,9 +180,7 @@ export function allText(found: OwnProcesses, look: Look): string {
 export async function hubStatus({ settings, isJson }: Invocation): Promise<number> {
   return await withHub(settings, async (reached) => {
     const facts = await describeHubs(reached, false);
-    if (isJson) await printJson(facts);
-    else await say(hubText(facts, VERSION));
-    return EXIT.ok;
+    return await answer(isJson, facts, () => hubText(facts, VERSION));
   });
 }
 

@@ -7,7 +7,7 @@ import { sentence } from '../../../setup/doctor/finding.js';
 import { createSeals, readSealKeys } from '../../../state/seal.js';
 import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
-import { print, printJson, tell } from '../../output.js';
+import { answer, tell } from '../../output.js';
 import { type Look, lookOf, stateCell, table } from '../../terminal.js';
 
 /** `trunkline cluster status`: the gateways of the cluster, as the one on this machine knows them. */
@@ -32,9 +32,8 @@ export async function clusterStatus({ settings, isJson }: Invocation): Promise<n
     return EXIT.failed;
   }
   const { view } = asked;
-  if (isJson) await printJson({ members: view.members.map(toJson) });
-  else await print([clusterText(view, lookOf(process.stdout)), ...advice.map(printable)].join('\n\n'));
-  return EXIT.ok;
+  const text = () => [clusterText(view, lookOf(process.stdout)), ...advice.map(printable)].join('\n\n');
+  return await answer(isJson, { members: view.members.map(toJson) }, text);
 }
 
 function toJson({ instance, address, state, version, load }: ClusterView['members'][number]) {

@@ -2,11 +2,11 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { checkFile } from '../../../config/file/check-file.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
-import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { UsageError } from '../../../host/errors/usage-error.js';
 import { readOrCreateToken, TokenFileError } from '../../../state/token-file.js';
 import { tokenFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { print, printJson, tell } from '../../output.js';
+import { answer, tell } from '../../output.js';
 
 /** `trunkline token`: prints the bearer token for HTTP clients, and creates it if there is none. */
 export async function token({ settings, isJson }: Invocation): Promise<number> {
@@ -18,9 +18,7 @@ export async function token({ settings, isJson }: Invocation): Promise<number> {
       );
     const file = tokenFile();
     const value = await readOrCreateToken(file);
-    if (isJson) await printJson({ token: value, file });
-    else await print(value);
-    return EXIT.ok;
+    return await answer(isJson, { token: value, file }, () => value);
   } catch (error) {
     if (!(error instanceof TokenFileError)) throw error;
     throw new UsageError(error.message, 'correct or remove the file', { cause: error });

@@ -14,7 +14,7 @@ import { withChangeLock } from '../../../state/change-lock.js';
 import { newToken } from '../../../state/token-file.js';
 import { plural } from '../../../status/status-text.js';
 import type { Invocation } from '../../command.js';
-import { note, print, printJson } from '../../output.js';
+import { answer, note, printJson } from '../../output.js';
 import { lookOf, table } from '../../terminal.js';
 import { checkedValue, NAME_OF_VARIABLE, readValue } from '../config/secret.js';
 
@@ -32,8 +32,7 @@ export async function addToken({
     // The file has only hashes, so all accounts may read it.
     writeFor(file, withToken(readTokenFile(file) ?? '', file, { name, hash, groups }), 0o644);
   });
-  if (isJson) await printJson({ name, groups, file, token });
-  else await print(token);
+  await answer(isJson, { name, groups, file, token }, () => token);
   note(`Added the token of ${name} to ${file}. It is shown only now. A running gateway accepts it within a second.`);
   return EXIT.ok;
 }
@@ -42,9 +41,8 @@ export async function addToken({
 export async function listTokens({ settings, isJson }: Invocation): Promise<number> {
   const { path: file } = placeOf('tokens', settings);
   const tokens = machinesOf(file).map(({ name, groups }) => ({ name, groups }));
-  if (isJson) await printJson({ file, tokens });
-  else await printRows(['NAME', 'GROUPS'], ...tokens.map(({ name, groups }) => [name, listed(groups)]));
-  return EXIT.ok;
+  const rows = tokens.map(({ name, groups }) => [name, listed(groups)]);
+  return await answer(isJson, { file, tokens }, () => textOf(['NAME', 'GROUPS'], ...rows));
 }
 
 /** `trunkline token remove`: removes all tokens of a machine, or with `--earlier` all but the one that was added last. */
@@ -77,12 +75,8 @@ export async function listUsers({ settings, words: [name], isJson }: Invocation)
   const users = knownUsers(folder, tokens)
     .filter((user) => name === undefined || name === user.name)
     .map((user) => ({ ...user, missing: names(true).filter((each) => !user.variables.includes(each)) }));
-  if (isJson) await printJson({ folder, users });
-  else {
-    const rows = users.map((each) => [each.name, each.kind, listed(each.variables), listed(each.missing)]);
-    await printRows(['NAME', 'KIND', 'VARIABLES', 'MISSING'], ...rows);
-  }
-  return EXIT.ok;
+  const rows = users.map((each) => [each.name, each.kind, listed(each.variables), listed(each.missing)]);
+  return await answer(isJson, { folder, users }, () => textOf(['NAME', 'KIND', 'VARIABLES', 'MISSING'], ...rows));
 }
 
 /** The users and machines with a variable in the folder, and the machines with a token. */
@@ -101,8 +95,8 @@ function listed(names: readonly string[]): string {
   return names.join(', ') || '-';
 }
 
-async function printRows(...rows: readonly string[][]): Promise<void> {
-  await print(table(rows, lookOf(process.stdout)));
+function textOf(...rows: readonly string[][]): string {
+  return table(rows, lookOf(process.stdout));
 }
 
 /** `trunkline user remove`: removes a variable of a user or a machine, or all of them. */

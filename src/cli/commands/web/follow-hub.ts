@@ -111,7 +111,7 @@ export class HubFollower {
     const { chosen } = choice;
     if (chosen === undefined && configuration.fault !== undefined) throw configuration.fault;
     this.#show((gateway === undefined ? configuration.file : undefined) ?? chosen?.configFile ?? null);
-    const control = chosen === undefined ? 'not running' : await reach(chosen);
+    const control = chosen === undefined ? 'not running' : await connectTo(chosen);
     if (chosen !== undefined && typeof control !== 'string') this.#follow(control, chosen);
     // While its successor starts, the hub before is still followed.
     else if (this.#control === undefined && typeof control === 'string')
@@ -203,8 +203,4 @@ export class HubFollower {
     this.#absent = text;
     this.#take({ kind: 'state', at: Date.now(), hub, needs: [] });
   }
-}
-
-async function reach(gateway: RunningGateway): Promise<HubControl | NoControl> {
-  return typeof gateway.answer === 'string' ? gateway.answer : await connectTo(gateway);
 }
