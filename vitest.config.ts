@@ -39,23 +39,18 @@ const BOUNDS = {
   ...{ testTimeout: 180_000, hookTimeout: 180_000 },
 };
 
-/** Files that take longest: the last file of a run has a processor for itself, and the other one waits. */
-const LONGEST = /\/(?:differential|eras\.property|field|installation|login-renewal|unwritable-files)\.test\.ts$/;
-
-/** Begins each project with its longest files. Without times of an earlier run, vitest begins with the largest files. */
-class LongestFirst extends BaseSequencer {
+/** Keeps the files of a project together, because a worker that changes the project starts anew. Within one, vitest begins with the longest. */
+class ByProject extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isOther = ({ moduleId }: TestSpecification) => Number(!LONGEST.test(moduleId));
     const nameOf = ({ project }: TestSpecification) => project.name;
-    const sorted = await super.sort(files);
-    return sorted.sort((a, b) => nameOf(a).localeCompare(nameOf(b)) || isOther(a) - isOther(b));
+    return (await super.sort(files)).sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
   }
 }
 
 export default defineConfig({
   test: {
     maxWorkers: 5,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: ByProject },
     projects: [
       {
         test: {
