@@ -63,7 +63,7 @@ function install(platform: keyof typeof PROGRAMS, script: string = PROGRAMS[plat
 }
 
 function open(platform: string): Keychain {
-  const keychain = systemKeychain({ platform, env: environment(), cwd: folder, timeoutMs: 20_000 });
+  const keychain = systemKeychain({ env: environment(), cwd: folder, timeoutMs: 20_000 }, platform);
   if (keychain === undefined) throw new Error(`no keychain on ${platform}`);
   return keychain;
 }
@@ -104,7 +104,7 @@ describe.runIf(process.platform !== 'win32')('the keychain of the system', () =>
   });
 
   it('cannot be used on Windows', () => {
-    expect(systemKeychain({ platform: 'win32', env: {}, cwd: folder })).toBeUndefined();
+    expect(systemKeychain({ env: {}, cwd: folder }, 'win32')).toBeUndefined();
   });
 });
 

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
 import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
-import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
+import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
 import type { AuthConfig, CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, type Path, ServerFault } from '../file/config-error.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
@@ -15,7 +15,7 @@ import {
   STOP_KILL_AFTER_MS,
   settingsOf,
 } from '../schema/settings.js';
-import type { Config, Origin, ServerConfig } from './config.js';
+import type { Config, Origin, ServerConfig, ServerPackage } from './config.js';
 import { EnvFiles } from './env-file.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
@@ -232,7 +232,7 @@ function childAndPackage(server: WrittenServer, expandAny: Expand, surroundings:
   const args = (server.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
   const variables = expandedMap(['env'], server.env, expand);
   const forNpm = Object.fromEntries(Object.entries(variables).filter(([name]) => sharedVariables.includes(name)));
-  const { package: used, ...toRun } = program(server, { args, forNpm, expand }, surroundings);
+  const { package: used, ...toRun } = program(server, args, forNpm, expand, surroundings);
   const spec = {
     ...commonSpec(server),
     ...toRun,
@@ -287,7 +287,8 @@ function refuseNul(value: string): string {
   );
 }
 
-function remoteSpec(server: WrittenServer, expand: Expand, { file, folder, home }: Surroundings): RemoteSpec {
+function remoteSpec(server: WrittenServer, expand: Expand, surroundings: Surroundings): RemoteSpec {
+  const { folder, home } = surroundings;
   const { key, url = '', transport, type, headersCommand, env, oauth = {}, proxy, caFile, insecure } = server;
   const headers = Object.entries(server.headers ?? {}).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
@@ -310,7 +311,7 @@ function remoteSpec(server: WrittenServer, expand: Expand, { file, folder, home 
     ...(caFile !== undefined && {
       ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(expand(caFile), home)))),
     }),
-    ...(isLogin && { login: loginSettings(key, oauth, expand, { file, folder, home }) }),
+    ...(isLogin && { login: loginSettings(key, oauth, expand, surroundings) }),
   };
 }
 
@@ -321,7 +322,7 @@ function loginSettings(
   server: string,
   oauth: NonNullable<WrittenServer['oauth']>,
   expand: Expand,
-  { file, folder, home }: Pick<Surroundings, 'file' | 'folder' | 'home'>,
+  { file, folder, home }: Surroundings,
 ): LoginSettings {
   const {
     privateKeyFile,
@@ -418,19 +419,20 @@ function certificates(file: string): string {
   );
 }
 
-interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
+interface Program {
+  readonly command: string;
+  readonly label?: string;
+  readonly args: readonly string[];
+  readonly missing?: PackageRequest;
+  readonly package?: ServerPackage;
+}
 
+/** The program of a server. `forNpm` are the variables for the installation of its package. */
 function program(
   { package: shown, bin, command = '', settings }: WrittenServer,
-  {
-    args,
-    forNpm,
-    expand,
-  }: {
-    readonly args: readonly string[];
-    readonly forNpm: PackageRequest['env'];
-    readonly expand: Expand;
-  },
+  args: readonly string[],
+  forNpm: Readonly<Record<string, string>>,
+  expand: Expand,
   { folder, home, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {

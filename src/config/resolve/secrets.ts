@@ -25,7 +25,7 @@ export async function readSecrets(
   const stored = names.filter((name) => !Object.hasOwn(secretCommands, name));
   const file = stored.length > 0 ? await readSecretFile(secretFile) : undefined;
   const inKeychain = file !== undefined && 'inKeychain' in file ? file.inKeychain : new Set<string>();
-  const keychain = systemKeychain({ platform: process.platform, ...options });
+  const keychain = systemKeychain(options);
   const run = async (name: string) => {
     const command = secretCommands[name];
     if (command !== undefined) {
@@ -133,26 +133,33 @@ function faultOf({ code, exitCode, signal, isMaxBuffer, timedOut }: CommandFault
   return code === 'ENOENT' ? PROGRAM_NOT_FOUND : `it could not be started (${code ?? 'unknown'})`;
 }
 
-export type Keychain = Pick<SystemKeychain, 'title' | 'read' | 'store' | 'remove'>;
-
-interface KeychainOptions extends Pick<SecretCommandOptions, 'cwd' | 'env' | 'timeoutMs'> {
-  readonly platform: string;
+/** The keychain of the system. */
+export interface Keychain {
+  /** The name for people. */
+  readonly title: string;
+  read(name: string): Promise<SecretOutcome>;
+  /** Returns the reason of a failure, or `undefined` on success. */
+  store(name: string, value: string): Promise<string | undefined>;
+  /** Returns the reason of a failure, or `undefined` on success. */
+  remove(name: string): Promise<string | undefined>;
 }
 
 /** The keychain of the platform; `undefined` if Trunkline knows no program for it. */
-export function systemKeychain({ platform, ...options }: KeychainOptions): Keychain | undefined {
+export function systemKeychain(
+  options: SecretCommandOptions,
+  platform: string = process.platform,
+): Keychain | undefined {
   const commands = COMMANDS[platform];
   return commands && new SystemKeychain(commands, options);
 }
 
-/** The keychain of the system, used through the system's own program. Faults are phrases without a value. */
-class SystemKeychain {
-  /** The name for people. */
+/** A keychain that is used through the system's own program. Faults are phrases without a value. */
+class SystemKeychain implements Keychain {
   readonly title: string;
   readonly #commands: Commands;
-  readonly #options: Omit<KeychainOptions, 'platform'>;
+  readonly #options: SecretCommandOptions;
 
-  constructor(commands: Commands, options: Omit<KeychainOptions, 'platform'>) {
+  constructor(commands: Commands, options: SecretCommandOptions) {
     this.title = commands.title;
     this.#commands = commands;
     this.#options = options;
@@ -163,7 +170,6 @@ class SystemKeychain {
     return 'value' in outcome ? { value: decoded(outcome.value) } : outcome;
   }
 
-  /** Stores a secret. Returns the reason of a failure, or `undefined` on success. */
   async store(name: string, value: string): Promise<string | undefined> {
     const { words, input } = this.#commands.store(name, encoded(value));
     const { maxLineBytes = Number.POSITIVE_INFINITY } = this.#commands;
@@ -176,7 +182,6 @@ class SystemKeychain {
     return 'fault' in stored && stored.fault !== PRINTED_NOTHING ? stored.fault : after.fault;
   }
 
-  /** Removes a secret. Returns the reason of a failure, or `undefined` on success. */
   async remove(name: string): Promise<string | undefined> {
     const outcome = await this.#run(this.#commands.remove(name));
     return 'fault' in outcome && outcome.fault !== PRINTED_NOTHING ? outcome.fault : undefined;

@@ -41,10 +41,7 @@ export class FolderVault implements Vault {
   readonly #keychain: Keychain | undefined;
   #key: Promise<Buffer> | undefined;
 
-  constructor(
-    folder: string,
-    keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() }),
-  ) {
+  constructor(folder: string, keychain = systemKeychain({ env: process.env, cwd: homedir() })) {
     this.#folder = folder;
     this.#keychain = keychain;
   }

@@ -19,7 +19,7 @@ export async function secret(
   { words: [name = ''], options, isJson }: Invocation<{ keychain: true }>,
 ): Promise<number> {
   const file = secretFile();
-  const keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() });
+  const keychain = systemKeychain({ env: process.env, cwd: homedir() });
   const wanted: Storage = options.keychain ? 'keychain' : 'file';
   const { names, inKeychain, storage, note } = await useSecrets(action, name, { file, readValue, keychain, wanted });
   if (isJson) {
