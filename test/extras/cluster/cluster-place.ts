@@ -1,11 +1,10 @@
-// Gateways of one cluster in the test's process, with a real Redis, real peer ports and scripted cores.
+// Gateways of one cluster in the test's process, with real peer ports, scripted cores and a store in memory.
 
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { HttpLimits } from '../../../src/downstream/http/limits.js';
 import { ClusterEndpoint } from '../../../src/extras/cluster/cluster-endpoint.js';
 import type { ClusterMember } from '../../../src/extras/cluster/cluster-member.js';
-import { openRedisStore } from '../../../src/extras/cluster/redis-store.js';
 import type { ClusterStore } from '../../../src/extras/cluster/store.js';
 import type { GatewayEvent } from '../../../src/host/observe/events/events.js';
 import { systemClock } from '../../../src/host/observe/system-clock.js';
@@ -15,7 +14,7 @@ import { ScriptedCore } from '../../downstream/http/scripted-core.js';
 import { ScriptedUsers } from '../../downstream/http/scripted-users.js';
 import { DEFAULT_LIMITS, idsOf, type Serving, serving } from '../../downstream/http/serving.js';
 import { freePort } from '../../support/free-port.js';
-import { RedisPlace, type RedisProcess } from '../../support/redis-place.js';
+import { type MemoryServer, MemoryStore } from './memory-store.js';
 
 export interface Gateway {
   readonly http: Serving;
@@ -32,15 +31,8 @@ export interface Gateway {
 /** The key of all gateways of the tests. */
 export const KEYS = [Buffer.alloc(32, 7)] as const;
 
-export async function startRedis(): Promise<RedisProcess> {
-  const place = new RedisPlace();
-  const redis = await place.start();
-  onTestFinished(() => place.end());
-  return redis;
-}
-
 export interface GatewayOptions {
-  readonly redis: RedisProcess;
+  readonly server: MemoryServer;
   /** Ten letters. */
   readonly name: string;
   /** Address that the others get; default: that of its peer port. */
@@ -54,10 +46,9 @@ export interface GatewayOptions {
 }
 
 /** Starts a gateway that ends with the test. */
-export async function startGateway({ redis, name, ...more }: GatewayOptions): Promise<Gateway> {
+export async function startGateway({ server, name, ...more }: GatewayOptions): Promise<Gateway> {
   const peerPort = await freePort();
-  const location = { addresses: [{ host: '127.0.0.1', port: redis.port }], isTls: false, database: 0 } as const;
-  const store = await openRedisStore({ location, name: 'trunkline' });
+  const store = new MemoryStore(server);
   const events: GatewayEvent[] = [];
   const clock = new PausingClock();
   const core = new ScriptedCore();

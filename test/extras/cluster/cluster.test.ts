@@ -9,7 +9,8 @@ import { tokenOf } from '../../downstream/http/scripted-users.js';
 import { initializeRequest, notification, readToEnd, request } from '../../downstream/http/serving.js';
 import { until } from '../../support/processes.js';
 import type { Message } from '../../support/wire.js';
-import { type Gateway, KEYS, Relay, startGateway, startRedis } from './cluster-place.js';
+import { type Gateway, KEYS, Relay, startGateway } from './cluster-place.js';
+import { MemoryServer } from './memory-store.js';
 
 const [ANN, BOB] = [tokenOf('ann'), tokenOf('bob')];
 const LOST = { reason: 'instance_lost', code: 'TL-CALL-INSTANCE-LOST', sent: true, outcome: 'unknown' };
@@ -39,11 +40,11 @@ type Options = Partial<Parameters<typeof startGateway>[0]>;
 
 /** Two gateways that know each other. */
 async function two(options: Options = {}, ofB: Options = {}) {
-  const redis = await startRedis();
-  const a = await startGateway({ redis, name: 'aaaaaaaaaa', ...options });
-  const b = await startGateway({ redis, name: 'bbbbbbbbbb', ...options, ...ofB });
+  const server = new MemoryServer(() => performance.now());
+  const a = await startGateway({ server, name: 'aaaaaaaaaa', ...options });
+  const b = await startGateway({ server, name: 'bbbbbbbbbb', ...options, ...ofB });
   await until('they know each other', () => knows(a, b) && knows(b, a));
-  return { redis, a, b };
+  return { server, a, b };
 }
 
 /** The home of ann, with a session there, and the other gateway. */
@@ -55,11 +56,11 @@ async function homeOfAnn(gateways: { readonly a: Gateway; readonly b: Gateway })
 
 /** Two gateways, of which `other` passes the requests of ann to `home` over a connection that can be cut. */
 async function withRelay() {
-  const redis = await startRedis();
+  const server = new MemoryServer(() => performance.now());
   const ports = new Map<string, number>();
   const start = async (name: string) => {
     const relay = await Relay.to(() => ports.get(name) ?? 0);
-    const gateway = await startGateway({ redis, name, advertise: `127.0.0.1:${relay.port}` });
+    const gateway = await startGateway({ server, name, advertise: `127.0.0.1:${relay.port}` });
     ports.set(name, gateway.peerPort);
     return { gateway, relay };
   };
@@ -68,7 +69,7 @@ async function withRelay() {
   await until('they know each other', () => knows(a, b) && knows(b, a));
   const placed = await homeOfAnn({ a, b });
   const [relay, back] = placed.home === a ? [one.relay, two.relay] : [two.relay, one.relay];
-  return { ...placed, redis, relay, back };
+  return { ...placed, server, relay, back };
 }
 
 const errorOf = (text: string) => JSON.parse(text).result._meta['trunkline/failure'];
@@ -153,14 +154,14 @@ describe('a thousand users who come at once', () => {
     gateways.map(({ name }) => homes.filter((home) => home === name).length);
 
   it('are spread evenly, and stay where they are when another gateway joins', async () => {
-    const { redis, a, b } = await two();
-    const c = await startGateway({ redis, name: 'cccccccccc' });
+    const { server, a, b } = await two();
+    const c = await startGateway({ server, name: 'cccccccccc' });
     const all = [a, b, c];
     await until('all know each other', () => all.every((one) => all.every((it) => it === one || knows(one, it))));
     const homes = await homesOf([a, b, c]);
     // A quarter more than the mean, which two random choices stay below by far.
     expect(Math.max(...loadsOf(homes, [a, b, c]))).toBeLessThan(417);
-    const d = await startGateway({ redis, name: 'dddddddddd' });
+    const d = await startGateway({ server, name: 'dddddddddd' });
     expect(await homesOf([a, b, c, d], [d])).toEqual(homes);
   });
 });
@@ -175,9 +176,9 @@ describe('a session of a token that many share', () => {
   });
 
   it('is found at a gateway that has just joined', async () => {
-    const redis = await startRedis();
-    const a = await startGateway({ redis, name: 'aaaaaaaaaa', hasUsers: false });
-    const b = await startGateway({ redis, name: 'bbbbbbbbbb', hasUsers: false });
+    const server = new MemoryServer(() => performance.now());
+    const a = await startGateway({ server, name: 'aaaaaaaaaa', hasUsers: false });
+    const b = await startGateway({ server, name: 'bbbbbbbbbb', hasUsers: false });
     const session = await b.http.initialize();
     expect((await a.http.post(request(1), session)).status).toBe(200);
     expect(a.core.sessions).toEqual([]);
@@ -286,10 +287,10 @@ describe('a request that is passed on', () => {
   });
 
   it('follows its user to the gateway that the other one names', async () => {
-    const { redis, a, b } = await two();
+    const { server, a, b } = await two();
     const { home, other, session } = await homeOfAnn({ a, b });
     expect((await other.http.post(request(1), session)).status).toBe(200);
-    const third = await startGateway({ redis, name: 'cccccccccc' });
+    const third = await startGateway({ server, name: 'cccccccccc' });
     home.cluster.drain();
     await until('the home is given away', () => home.core.last.closed === 1);
     // The third gateway asks the store, and the other one is told by the first home.
@@ -377,21 +378,21 @@ describe('a gateway that does not answer', () => {
   });
 
   it('is reported at once if its address is wrong', async () => {
-    const redis = await startRedis();
-    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
-    await startGateway({ redis, name: 'bbbbbbbbbb', advertise: '127.0.0.1:1' });
+    const server = new MemoryServer(() => performance.now());
+    const a = await startGateway({ server, name: 'aaaaaaaaaa' });
+    await startGateway({ server, name: 'bbbbbbbbbb', advertise: '127.0.0.1:1' });
     const change = { kind: 'cluster.member', instance: 'bbbbbbbbbb', address: '127.0.0.1:1', change: 'unreachable' };
     await expect.poll(() => a.events).toContainEqual({ ...change, members: 2 });
   });
 
   it('is no member if it has another key, which is reported once', async () => {
-    const redis = await startRedis();
-    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
-    const b = await startGateway({ redis, name: 'bbbbbbbbbb', keys: [Buffer.alloc(32, 8)] });
+    const server = new MemoryServer(() => performance.now());
+    const a = await startGateway({ server, name: 'aaaaaaaaaa' });
+    const b = await startGateway({ server, name: 'bbbbbbbbbb', keys: [Buffer.alloc(32, 8)] });
     await expect.poll(() => a.events.filter(({ kind }) => kind === 'cluster.stranger')).toHaveLength(1);
     expect([a.cluster.size, b.cluster.size]).toEqual([1, 1]);
     for (const name of ['cccccccccc', 'dddddddddd']) await a.store.beat(name, 'x.y', 60_000);
-    await startGateway({ redis, name: 'eeeeeeeeee' });
+    await startGateway({ server, name: 'eeeeeeeeee' });
     await expect.poll(() => a.cluster.size).toBe(2);
     expect(a.events.filter(({ kind }) => kind === 'cluster.stranger')).toHaveLength(1);
   });
@@ -413,8 +414,8 @@ async function pretender() {
 
 describe('another program at the address of a gateway that has ended', () => {
   it('F369: gets no request of a user, even if the store still has the gateway and homes there', async () => {
-    const redis = await startRedis();
-    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
+    const server = new MemoryServer(() => performance.now());
+    const a = await startGateway({ server, name: 'aaaaaaaaaa' });
     const { port, got } = await pretender();
     const facts = { address: `127.0.0.1:${port}`, version: '1.0.0', servers: '', state: 'ready', load: -1, beat: 7 };
     await a.store.beat('bbbbbbbbbb', signText(KEYS, 'bbbbbbbbbb', JSON.stringify(facts)), 60_000);
@@ -620,8 +621,8 @@ describe('a gateway after a pause', () => {
   });
 
   it('F366: ends all of them if the store cannot say whose homes they are', async () => {
-    const { home, other, redis, running } = await takenOver();
-    await redis.kill();
+    const { home, other, server, running } = await takenOver();
+    server.kill();
     home.clock.pause(20_000);
     const list = modern(2, 'tools/list');
     home.http.post(list, headersFor(list, BOB)).catch(() => {});
@@ -632,13 +633,13 @@ describe('a gateway after a pause', () => {
 
 describe('the store', () => {
   it('F367: is not needed for a start, for new sessions and for calls', async () => {
-    const redis = await startRedis();
-    await redis.kill();
-    const a = await startGateway({ redis, name: 'aaaaaaaaaa' });
+    const server = new MemoryServer(() => performance.now());
+    server.kill();
+    const a = await startGateway({ server, name: 'aaaaaaaaaa' });
     const session = { ...(await a.http.initialize('2025-11-25', ANN)), ...ANN };
     expect((await a.http.post(request(1), session)).status).toBe(200);
-    const b = await startGateway({ redis, name: 'bbbbbbbbbb' });
-    await redis.restart();
+    const b = await startGateway({ server, name: 'bbbbbbbbbb' });
+    server.restart();
     await until('they know each other', () => knows(a, b) && knows(b, a));
     // The gateway that has the user claims its home anew.
     await expect.poll(() => b.store.holderOf('home:user:principal of ann')).toBe(a.name);
@@ -647,13 +648,13 @@ describe('the store', () => {
   });
 
   it('F367: that goes away, and comes back empty, changes no home', async () => {
-    const { redis, a, b } = await two();
+    const { server, a, b } = await two();
     const { home, other, session } = await homeOfAnn({ a, b });
-    await redis.kill();
+    server.kill();
     for (const { http } of [a, b]) expect((await http.post(request(1), session)).status).toBe(200);
     const bob = { ...(await other.http.initialize('2025-11-25', BOB)), ...BOB };
     for (const { http } of [a, b]) expect((await http.post(request(1), bob)).status).toBe(200);
-    await redis.restart();
+    server.restart();
     for (const { store } of [a, b]) await until('it is found again', () => store.isUp);
     for (const { http } of [a, b])
       for (const one of [session, bob]) expect((await http.post(request(1), one)).status).toBe(200);

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Leases } from '../../../src/extras/cluster/leases.js';
-import { openRedisStore } from '../../../src/extras/cluster/redis-store.js';
 import { type ClusterStore, StoreUnavailable } from '../../../src/extras/cluster/store.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
-import { RedisPlace, type RedisProcess } from '../../support/redis-place.js';
+import { MemoryServer, MemoryStore } from './memory-store.js';
 
 /** A gateway with a connection of its own to the store. The clock of its leases is moved by the test. */
 interface Gateway {
@@ -14,14 +13,12 @@ interface Gateway {
   readonly lost: [ms: number, because: string][];
 }
 
-let place: RedisPlace;
-let redis: RedisProcess;
+let server: MemoryServer;
 let clock: FakeClock;
 const opened: Gateway[] = [];
 
-beforeEach(async () => {
-  place = new RedisPlace();
-  redis = await place.start();
+beforeEach(() => {
+  server = new MemoryServer();
   clock = new FakeClock();
 });
 
@@ -32,12 +29,10 @@ afterEach(async () => {
   }
   // A renewal that has nothing left to renew schedules no other one.
   await clock.advanceSlowly(10_000, () => Promise.resolve());
-  await place.end();
 });
 
 async function gateway(self: string): Promise<Gateway> {
-  const location = { addresses: [{ host: '127.0.0.1', port: redis.port }], isTls: false, database: 0 } as const;
-  const store = await openRedisStore({ location, name: 'test' });
+  const store = new MemoryStore(server);
   await store.beat(self, '', 10_000);
   const onInternalError = (error: unknown) => expect(error).toBeUndefined();
   const each = { store, leases: new Leases({ store, self, clock, isKept: () => true, onInternalError }), lost: [] };
@@ -108,8 +103,8 @@ describe('Leases', () => {
 
   it('F372: are not taken while a store that lost its data may lack those of others, who renew them in that time', async () => {
     const { one, other } = await two();
-    await redis.kill();
-    await redis.restart();
+    server.kill();
+    server.restart();
     await expect(other.leases.take('p')).rejects.toThrow(StoreUnavailable);
     await Promise.all([one, other].map(({ store }) => store.beat('x', '', 1_000)));
     await expect(other.leases.take('p')).rejects.toThrow('the store of the cluster is new or has lost its data');
@@ -122,10 +117,10 @@ describe('Leases', () => {
 
   it('wait anew if the store loses its data again in that time', async () => {
     const { one, other } = await two();
-    await redis.ask('FLUSHALL');
+    server.entries.clear();
     await expect(other.leases.take('p')).rejects.toThrow(StoreUnavailable);
     clock.advance(14_999);
-    await redis.ask('FLUSHALL');
+    server.entries.clear();
     await expect(other.leases.take('p')).rejects.toThrow(StoreUnavailable);
     clock.advance(14_999);
     await expect(other.leases.take('p')).rejects.toThrow(StoreUnavailable);
@@ -137,20 +132,20 @@ describe('Leases', () => {
   it('F372: are given up with time to end what they protect, when the store does not answer', async () => {
     const { one } = await two();
     await renew(one);
-    redis.signal('SIGSTOP');
+    server.stop();
     for (const _ of [1, 2]) await renew(one, true);
     expect(one.lost).toEqual([]);
     clock.advance(3_000);
     await until('the lease is lost', () => one.lost.length > 0);
     expect(one.lost).toEqual([[5_000, expect.stringContaining('does not answer')]]);
-    redis.signal('SIGCONT');
+    server.restart();
   });
 
   it('are kept when the store is away for a shorter time', async () => {
     const { one, other } = await two();
-    redis.signal('SIGSTOP');
+    server.stop();
     for (const _ of [1, 2]) await renew(one, true);
-    redis.signal('SIGCONT');
+    server.restart();
     await one.store.beat('x', '', 1_000);
     await renew(one);
     expect(await other.leases.take('p')).toBe('one');
@@ -159,7 +154,7 @@ describe('Leases', () => {
 
   it('are over at once after a pause of the process in which others could take them', async () => {
     const { one, other } = await two();
-    await redis.ask('DEL', '{test}:claim:p');
+    server.entries.delete('claim:p');
     expect(await other.leases.take('p')).toBe('other');
     clock.jump(15_000);
     expect(one.lost).toEqual([[0, 'this gateway could not renew its lease in time']]);
@@ -170,7 +165,7 @@ describe('Leases', () => {
 
   it('are over at once when another gateway has them', async () => {
     const { one } = await two();
-    await redis.ask('SET', '{test}:claim:p', 'other');
+    server.set('claim:p', 'other');
     clock.advance(3_000);
     await until('the lease is lost', () => one.lost.length > 0);
     expect(one.lost).toEqual([[0, 'another gateway has taken its lease']]);
