@@ -285,7 +285,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .argument('<SERVER>', 'key of the server')
     .summary('restart a running server')
     .description(
-      'Restarts a server of the running gateway. Its calls in flight fail, and its data in memory is lost. Clients stay connected.',
+      'Restarts a server of the running gateway. Its calls in flight fail, and its data in memory is lost. Clients stay connected. The server keeps the version of its package that the gateway has read; the command says so if `trunkline update` has installed another one.',
     )
     .option('--json', 'print the result as JSON')
     .option(...GATEWAY)
