@@ -1,3 +1,10 @@
+/*
+ * The room of the command line, which no other room uses. Begin here: `main` serves a client, or lets `program.ts` parse every other
+ * command line. `program.ts` has the texts of all commands, and loads the file of the one that runs from `commands`, where they stand
+ * by subject. Most of them begin in one of two files: `commands/hub/hub-access.ts` finds the running gateway and connects to it,
+ * `commands/calls/run-once.ts` starts servers for one command and ends them. `output.ts` prints, and `terminal.ts` makes tables.
+ */
+
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GlobalOptions } from '../app/global-options.js';

@@ -1,3 +1,9 @@
+/*
+ * The room of setting up, which `cli` alone uses. `clients/files` reads and changes the files of MCP clients, `clients/import` plans
+ * which of their servers the configuration gets, and `doctor` finds what is wrong between the clients and the servers, as findings with
+ * codes of `host/errors`. It prints nothing. Begin here, at the table of the clients; `doctor/finding.ts` begins the doctor.
+ */
+
 import type { ClientLocation, ClientSystem, FoundServer } from './found-server.js';
 
 /**
