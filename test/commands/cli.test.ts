@@ -299,34 +299,50 @@ describe('call', () => {
     );
   });
 
-  it('prints text as text, and starts only the server that is meant', async () => {
-    place.configure({ good: 'ok', bad: 'exits-at-once' });
-    const args = '{"n": 12345678901234567890, "x": 1.0}';
-    expect(await place.run(['call', 'good__echo', args])).toEqual({ code: 0, stdout: `${args}\n`, stderr: '' });
-  });
-
-  it('takes the server and its name of the tool, and pairs with the types of its schema', async () => {
-    place.configure({ good: 'ok' });
-    const called = await place.run(['call', 'good.echo', 'text=5', 'n:=5']);
-    expect(called).toEqual({ code: 0, stdout: '{"text":"5","n":5}\n', stderr: '' });
-    expect(await place.run(['call', 'godo.echo'])).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: 'trunkline: there is no server `godo` in the configuration; did you mean `good`?\n',
-    });
-  });
-
-  it('reads arguments from stdin, over several lines', async () => {
-    place.configure({ good: 'ok' });
-    const { code, stdout } = await place.run(['call', 'good__echo', '-'], '{\n"a": 1\r\n}');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '{ "a": 1  }\n' });
-  });
-
-  it('prints other blocks, and with --json the whole result, as JSON', async () => {
-    place.configure({ good: 'ok' });
-    const block = '{"type":"image","data":"AA==","mimeType":"image/png"}';
-    expect((await place.run(['call', 'good__image'])).stdout).toBe(`${block}\n`);
-    expect((await place.run(['call', 'good__image', '--json'])).stdout).toBe(`{"content":[${block}]}\n`);
+  const BLOCK = '{"type":"image","data":"AA==","mimeType":"image/png"}';
+  it.each<[string, string[], Partial<Finished>, string?]>([
+    [
+      'text as text',
+      ['good__echo', '{"n": 12345678901234567890, "x": 1.0}'],
+      { stdout: '{"n": 12345678901234567890, "x": 1.0}\n' },
+    ],
+    [
+      'of SERVER.TOOL, with the types of its schema',
+      ['good.echo', 'text=5', 'n:=5'],
+      { stdout: '{"text":"5","n":5}\n' },
+    ],
+    ['of arguments on stdin, over several lines', ['good__echo', '-'], { stdout: '{ "a": 1  }\n' }, '{\n"a": 1\r\n}'],
+    ['other blocks as JSON', ['good__image'], { stdout: `${BLOCK}\n` }],
+    ['the whole result with --json', ['good__image', '--json'], { stdout: `{"content":[${BLOCK}]}\n` }],
+    ['the text of a tool that failed on stderr', ['good__fail'], { code: 1, stderr: 'it did not work\n' }],
+    [
+      'a similar name for a server that is not there',
+      ['godo.echo'],
+      { code: 2, stderr: 'trunkline: there is no server `godo` in the configuration; did you mean `good`?\n' },
+    ],
+    [
+      'a similar name for a tool that the server refuses',
+      ['good__ecko'],
+      { code: 1, stderr: 'trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n' },
+    ],
+    [
+      'a similar name for a tool that the server reports as missing',
+      ['good__faill'],
+      { code: 1, stderr: 'Tool faill not found\n  did you mean `good__fail`?\n' },
+    ],
+    [
+      'a similar name without a server',
+      ['good_echo'],
+      {
+        code: 1,
+        stderr:
+          'trunkline: Unknown tool: good_echo. Did you mean `good__echo`? (error -32602)\n  `trunkline tools` lists all tools\n',
+      },
+    ],
+  ])('prints %s', async (_, args, printed, input) => {
+    // A server that fails, and is not started where its name is not meant.
+    place.configure({ good: 'ok', ...(args[0]?.startsWith('good__') && { bad: 'exits-at-once' }) });
+    expect(await place.run(['call', ...args], input)).toEqual({ code: 0, stdout: '', stderr: '', ...printed });
   });
 
   it('prints a result of 2 MB whole to a reader who takes its time', async () => {
@@ -337,26 +353,6 @@ describe('call', () => {
     await until('the server was ended', () => place.leftovers().length === 0);
     running.stdout.resume();
     expect((await finished).stdout).toHaveLength(2 * 1024 * 1024 + 1);
-  });
-
-  it('exits with 1 when the tool says that it failed, with the text of the tool on stderr', async () => {
-    place.configure({ good: 'ok' });
-    const { code, stdout, stderr } = await place.run(['call', 'good__fail']);
-    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: 'it did not work\n' });
-  });
-
-  it('exits with 1 when there is no such tool, and names the nearest', async () => {
-    place.configure({ good: 'ok' });
-    const { code, stderr } = await place.run(['call', 'good__ecko']);
-    expect(code).toBe(1);
-    expect(stderr).toBe('trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n');
-    expect((await place.run(['call', 'good__faill'])).stderr).toBe(
-      'Tool faill not found\n  did you mean `good__fail`?\n',
-    );
-    expect((await place.run(['call', 'good_echo'])).stderr).toBe(
-      'trunkline: Unknown tool: good_echo. Did you mean `good__echo`? (error -32602)\n  `trunkline tools` lists all tools\n',
-    );
-    expect((await place.run(['call', 'nobodys'])).stderr).toContain('Unknown tool: nobodys');
   });
 
   it('is ended by SIGINT, and so is the server', async () => {
