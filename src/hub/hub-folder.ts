@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { hostname, tmpdir, userInfo } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { errorCode } from '../host/errors/error-text.js';
 import { systemFault } from '../host/errors/file-error.js';
+import { machineName } from '../host/process/machine-name.js';
 import { WIRE } from './wire.js';
 
 export interface HubFolderOptions {
@@ -103,7 +104,7 @@ function privateFoldersIn(hubsFolder: string | undefined, isWanted: (name: strin
 
 /** Name of the folder: 16 hexadecimal digits, made from everything that distinguishes hubs of different folders. */
 function hubKey({ configFile, dataFolder }: HubFolderOptions): string {
-  const parts = [WIRE, hostname(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
+  const parts = [WIRE, machineName(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
   return fingerprint(JSON.stringify(parts));
 }
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { errorCode } from '../errors/error-text.js';
+import { machineName } from './machine-name.js';
 import { windowsProcesses } from './windows.js';
 
 /** Distinguishes a process from a later one with the same pid. */
@@ -34,13 +34,13 @@ export async function isRunning({ pid, startTime }: { pid: number; startTime: st
 
 /** Identifies the scope of pids: this boot of the machine, and on Linux the pid namespace. */
 export function hostIdentity(): string {
-  if (process.platform !== 'linux') return hostname();
+  if (process.platform !== 'linux') return machineName();
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
     // A sandbox hides these files.
-    return hostname();
+    return machineName();
   }
 }
 

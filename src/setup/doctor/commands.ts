@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ServerConfig } from '../../config/resolve/config.js';
 import { type ChildSpec, programOf } from '../../spec/server-spec.js';
@@ -84,6 +84,8 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
 type Shells = Pick<Machine, 'platform' | 'env' | 'home'>;
 
 /** The PATH of programs that no shell has started, on Debian and systems derived from it. */
+/** The PATH of programs that the Dock or the Finder starts. Only shells read `/etc/paths`. */
+const PATH_OF_DOCK = '/usr/bin:/bin:/usr/sbin:/sbin';
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** A login shell may be slow, or wait for input that never comes. */
 const SHELL_WITHIN_MS = 2_000;
@@ -92,8 +94,7 @@ const TOOL_WITHIN_MS = 1_000;
 /**
  * The PATH of a desktop program, without the additions of a shell.
  *
- * The part for macOS is untried: `launchctl` names the PATH of the session if somebody has set one, otherwise it is the one
- * of `/etc/paths`.
+ * The part for macOS is untried: `launchctl` names the PATH of the session if somebody has set one, otherwise it is that of the Dock.
  */
 export async function desktopPath(machine: Shells): Promise<string> {
   switch (machine.platform) {
@@ -101,7 +102,7 @@ export async function desktopPath(machine: Shells): Promise<string> {
     case 'win32':
       return variableOf(machine, 'PATH') ?? '';
     case 'darwin':
-      return (await outputOf('launchctl', ['getenv', 'PATH'], machine, TOOL_WITHIN_MS)).trim() || (await pathsOfMac());
+      return (await outputOf('launchctl', ['getenv', 'PATH'], machine, TOOL_WITHIN_MS)).trim() || PATH_OF_DOCK;
     case 'linux': {
       const session = await outputOf('systemctl', ['--user', 'show-environment'], machine, TOOL_WITHIN_MS);
       const inSession = /^PATH=(.*)$/m.exec(session)?.[1];
@@ -119,12 +120,6 @@ export async function shellPath(machine: Shells): Promise<string | undefined> {
   const words = ['-ilc', 'printf "<trunkline>%s</trunkline>" "$PATH"'];
   const output = await outputOf(SHELL, words, machine, SHELL_WITHIN_MS);
   return /<trunkline>(.*)<\/trunkline>/.exec(output)?.[1];
-}
-
-async function pathsOfMac(): Promise<string> {
-  const more = (await readdir('/etc/paths.d').catch((): string[] => [])).map((name) => join('/etc/paths.d', name));
-  const texts = await Promise.all(['/etc/paths', ...more].map((file) => readFile(file, 'utf8').catch(() => '')));
-  return texts.flatMap((text) => text.split('\n').filter(Boolean)).join(':') || USUAL_PATH;
 }
 
 /** Runs a program without terminal and input, and returns its stdout; empty if it fails or exceeds the time limit. */

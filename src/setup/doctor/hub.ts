@@ -26,18 +26,22 @@ export interface HubFacts {
 }
 
 /** Whether a hub can run, runs, and is of this version, and whether killed ones have left their sockets. */
-export async function checkHub(facts: HubFacts, version: string): Promise<Finding[]> {
+export async function checkHub(
+  facts: HubFacts,
+  version: string,
+  platform: string = process.platform,
+): Promise<Finding[]> {
   const { folder, faults } = facts;
-  if (folder !== undefined) return [...checkRunning(facts, version), ...(await checkStale(folder, facts))];
+  if (folder !== undefined) return [...checkRunning(facts, version, platform), ...(await checkStale(folder, facts))];
   return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
 }
 
-function checkRunning({ state }: HubFacts, version: string): Finding[] {
+function checkRunning({ state }: HubFacts, version: string, platform: string): Finding[] {
   switch (state.kind) {
     case 'running': {
       const { pid, clients, version: ofHub } = state.hub;
       const text = `hub ${pid} serves ${plural(clients.length, 'client')}`;
-      const evidence = clients.map(describeClient);
+      const evidence = [...clients.map(describeClient), ...(platform === 'darwin' ? [ACCESS_ON_MAC] : [])];
       const others = clients.filter(({ trunkline = ofHub }) => trunkline !== ofHub);
       if (ofHub !== version)
         return [finding('TL-HUB-VERSION', `${text} with version ${ofHub}; this is ${version}`, evidence)];
@@ -53,6 +57,10 @@ function checkRunning({ state }: HubFacts, version: string): Finding[] {
       return [];
   }
 }
+
+/** macOS asks once for each program whether it may read folders such as Documents, and counts processes to what has started them. */
+const ACCESS_ON_MAC =
+  'its servers may read the folders that the program may read that has started it; after a change in the system settings, `trunkline hub restart` from a program with this access';
 
 function describeClient({ name, pid, revision, trunkline }: ClientDescription): string {
   const opened = revision ? `opened with revision ${revision}` : 'has not opened a session yet';

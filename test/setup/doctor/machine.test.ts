@@ -108,6 +108,11 @@ describe('the PATH', () => {
     expect(await shellPath({ ...asked, env: {} })).toBeUndefined();
   });
 
+  it('of the desktop of macOS is that of the Dock, which does not read /etc/paths', async () => {
+    const asked = { platform: 'darwin', env: { PATH: join('/none') }, home: home.folder } as const;
+    expect(await desktopPath(asked)).toBe('/usr/bin:/bin:/usr/sbin:/sbin');
+  });
+
   it('of the desktop has folders of the system', async () => {
     expect(await desktopPath({ platform: 'linux', env: { PATH: join('/none') }, home: home.folder })).toContain(
       '/usr/bin',
