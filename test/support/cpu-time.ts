@@ -15,11 +15,23 @@ export function cpuMsOf(work: () => void): number {
  * only add to a cost.
  */
 export function growthOf(work: (size: number) => void, size: number): number {
-  const small = Math.min(...Array.from({ length: 10 }, () => cpuMsOf(() => work(size))));
+  const small = Math.min(...Array.from({ length: 10 }, () => costOf(() => work(size))));
   let growth = Number.POSITIVE_INFINITY;
   for (let times = 0; times < 5 && growth >= LINEAR; times += 1)
-    growth = Math.min(growth, cpuMsOf(() => work(16 * size)) / small / 16);
+    growth = Math.min(growth, costOf(() => work(16 * size)) / small / 16);
   return growth;
+}
+
+/** Windows counts processor time in ticks, so a cost is that of many repetitions there, in milliseconds for each. */
+const SHORTEST_MS = process.platform === 'win32' ? 160 : 0;
+
+function costOf(work: () => void): number {
+  for (let times = 1; ; times *= 4) {
+    const ms = cpuMsOf(() => {
+      for (let done = 0; done < times; done += 1) work();
+    });
+    if (ms >= SHORTEST_MS) return ms / times;
+  }
 }
 
 /** Below this, `growthOf` tells that a cost is proportional to the size and not to its square. */

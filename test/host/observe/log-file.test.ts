@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LogFile } from '../../../src/host/observe/log-file.js';
 import { folderWith } from '../../config/files.js';
+import { shownMode } from '../../support/platform.js';
 
 let folder: string;
 let internalErrors: unknown[];
@@ -58,7 +59,7 @@ describe('a log file', () => {
       const modes = ['new', 'new/deep', 'new/deep/x.log', 'new/deep/x.log.1'].map(
         (name) => statSync(join(folder, name)).mode & 0o777,
       );
-      expect(modes).toEqual([0o700, 0o700, 0o600, 0o600]);
+      expect(modes).toEqual([0o700, 0o700, 0o600, 0o600].map(shownMode));
     },
   );
 

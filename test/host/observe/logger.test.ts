@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../../src/host/observe/logger.js';
 import { createRedactor } from '../../../src/host/observe/redact.js';
 import { folderWith } from '../../config/files.js';
+import { shownMode } from '../../support/platform.js';
 
 const redact = createRedactor([{ env: { API_KEY: 'canary "quoted"' }, args: [] }]);
 
@@ -17,7 +18,7 @@ describe('a logger with a file', () => {
   it.runIf(process.platform !== 'win32')('writes to it at once, readable by its owner only', () => {
     const file = join(folder, 'new', 'trunkline.log');
     createLogger({ verbosity: 0, file, redact }).warn({ server: 'a' }, 'careful');
-    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(file).mode & 0o777).toBe(shownMode(0o600));
     const { time, ...line } = JSON.parse(readFileSync(file, 'utf8'));
     expect(line).toEqual({ level: 40, server: 'a', msg: 'careful' });
     expect(new Date(time).toISOString()).toBe(time);

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type LockOwner, ProcessLock } from '../../../src/host/process/process-lock.js';
 import type { RunProcess } from '../../../src/host/process/run-file.js';
 import { folderWith } from '../../config/files.js';
+import { shownMode } from '../../support/platform.js';
 
 const HOST = 'this machine';
 const NEVER = new AbortController().signal;
@@ -158,7 +159,7 @@ describe('the lock of a process', () => {
   it('can be read by nobody else', async () => {
     const folder = folderWith();
     const release = await lockIn(folder).acquire(NEVER);
-    expect(statSync(join(folder, 'lock.1')).mode & 0o077).toBe(0);
+    expect(statSync(join(folder, 'lock.1')).mode & 0o777).toBe(shownMode(0o600));
     expect(JSON.parse(readFileSync(join(folder, 'lock.1'), 'utf8'))).toMatchObject({ host: HOST });
     await release();
   });
