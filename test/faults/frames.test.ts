@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
+import { StdioBridge } from '../../src/upstream/channel/bridge.js';
 import { copyInto } from '../../src/wire/io/byte-reader.js';
 import { cpuMsOf } from '../support/cpu-time.js';
 import { FakeClock } from '../support/fake-clock.js';

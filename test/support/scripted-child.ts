@@ -1,11 +1,11 @@
 // One server that the test plays, connected to a real `StdioBridge` in memory.
 
+import { StdioBridge } from '../../src/upstream/channel/bridge.js';
 import type { Dialect } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
-import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { copyInto } from '../../src/wire/io/byte-reader.js';
 import type { Clock } from '../../src/wire/timing/clock.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';

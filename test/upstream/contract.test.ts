@@ -1,11 +1,11 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import { StdioBridge } from '../../src/upstream/channel/bridge.js';
 import type { Channel } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
 import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
-import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { LineWriter } from '../../src/wire/io/streams/line-writer.js';
 import { readInto } from '../../src/wire/io/streams/read-into.js';
 import { RpcError, whole } from '../../src/wire/jsonrpc/message.js';

@@ -67,13 +67,13 @@ export function syscallFilter({ unixSockets }: { readonly unixSockets: boolean }
       skipUnlessEqual(number, 4),
       load(FIRST_ARGUMENT),
       ...ifAnyBit(NEW_NAMESPACES, REFUSE),
-      give(ALLOW),
+      answer(ALLOW),
     ]),
     skipUnlessEqual(X64.socket, 2 + 2 * families.length),
     load(FIRST_ARGUMENT),
     ...families.flatMap((family) => ifEqual(family, ALLOW)),
-    give(REFUSE),
-    give(ALLOW),
+    answer(REFUSE),
+    answer(ALLOW),
   ]);
 }
 
@@ -86,12 +86,12 @@ const FIRST_ARGUMENT = 16;
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, operand: number];
 
 const load = (offset: number): Instruction => [0x20, 0, 0, offset];
-const give = (result: number): Instruction => [0x06, 0, 0, result];
+const answer = (result: number): Instruction => [0x06, 0, 0, result];
 const skipUnlessEqual = (value: number, count: number): Instruction => [0x15, 0, count, value];
-const ifEqual = (value: number, result: number): Instruction[] => [[0x15, 0, 1, value], give(result)];
-const unlessEqual = (value: number, result: number): Instruction[] => [[0x15, 1, 0, value], give(result)];
-const ifAtLeast = (value: number, result: number): Instruction[] => [[0x35, 0, 1, value], give(result)];
-const ifAnyBit = (bits: number, result: number): Instruction[] => [[0x45, 0, 1, bits], give(result)];
+const ifEqual = (value: number, result: number): Instruction[] => [[0x15, 0, 1, value], answer(result)];
+const unlessEqual = (value: number, result: number): Instruction[] => [[0x15, 1, 0, value], answer(result)];
+const ifAtLeast = (value: number, result: number): Instruction[] => [[0x35, 0, 1, value], answer(result)];
+const ifAnyBit = (bits: number, result: number): Instruction[] => [[0x45, 0, 1, bits], answer(result)];
 
 function assemble(instructions: readonly Instruction[]): Buffer {
   const bytes = Buffer.alloc(instructions.length * 8);

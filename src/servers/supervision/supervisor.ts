@@ -282,8 +282,6 @@ const MAX_HELD_MS = 1_000;
 const SLOW_AFTER_MS = 2_500;
 /** An urgent start, for which a caller waits, delays other starts for this long at most. */
 const MAX_URGENT_MS = 500;
-/** Other starts also wait for this long after the urgent start is over, so that no spawn delays its first call. */
-const AFTER_URGENT_MS = 20;
 
 /** A start that has begun and is not known to be slow. */
 interface Start {
@@ -305,7 +303,7 @@ export class StartSlots {
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #starts = new Map<string, Start>();
-  /** Cancels the timer that ends the pause after an urgent start began or ended. Set while no start may begin. */
+  /** Cancels the timer that ends the pause beside an urgent start. Set while no start may begin. */
   #cancelPause: Cancel | undefined;
 
   constructor({ clock, limit, onSlow }: StartSlotsOptions) {
@@ -353,8 +351,8 @@ export class StartSlots {
     if (start === undefined) return;
     this.#starts.delete(key);
     start.cancelTimer();
-    if (!start.isUrgent) this.#fill();
-    else if (!this.#isAnyUrgent()) this.#pause(this.#waiting.size > 0 ? AFTER_URGENT_MS : 0);
+    if (start.isUrgent && !this.#isAnyUrgent()) this.#endPause();
+    this.#fill();
   }
 
   #isAnyUrgent(): boolean {
@@ -364,16 +362,16 @@ export class StartSlots {
 
   /** Begins no start for this time. A new pause replaces the one before. */
   #pause(delayMs: number): void {
-    this.#cancelPause?.();
-    this.#cancelPause = undefined;
-    if (delayMs === 0) {
-      this.#fill();
-      return;
-    }
+    this.#endPause();
     this.#cancelPause = this.#clock.schedule(delayMs, () => {
-      this.#cancelPause = undefined;
+      this.#endPause();
       this.#fill();
     });
+  }
+
+  #endPause(): void {
+    this.#cancelPause?.();
+    this.#cancelPause = undefined;
   }
 
   #fill(): void {

@@ -1,4 +1,5 @@
 import type { OnInternalError } from '../../host/errors/internal-error.js';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { readText } from '../../wire/json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage, splicedLength } from '../../wire/json/splice.js';
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
@@ -307,6 +308,33 @@ export class Bridge implements Channel {
     if (isCancellable) this.sendNotification(METHODS.cancelled, { requestId: id, reason: 'timed out' });
     // A server that reports progress is busy. It need not answer anything else meanwhile.
     if (!this.#outgoing.isProgressing) this.#health.timedOut();
+  }
+}
+
+/** Speaks JSON-RPC over stdin and stdout of one server process, for as long as the process lives. */
+export class StdioBridge extends Bridge implements ByteReader {
+  readonly #stdout: MessageReader;
+
+  constructor(options: BridgeOptions) {
+    super(options);
+    this.#stdout = this.open();
+  }
+
+  get freeSpace(): Uint8Array {
+    return this.#stdout.freeSpace;
+  }
+
+  whenMoved(listener: () => void): void {
+    this.#stdout.whenMoved(listener);
+  }
+
+  /** Whether the latest bytes answered a request, or may be part of an answer. */
+  get wasUseful(): boolean {
+    return this.#stdout.wasUseful;
+  }
+
+  filled(byteLength: number): void {
+    this.#stdout.filled(byteLength);
   }
 }
 

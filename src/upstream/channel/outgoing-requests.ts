@@ -36,7 +36,7 @@ export class OutgoingRequests {
   readonly #answered = new AnsweredRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
   /** Number of requests without a deadline, such as an open `subscriptions/listen`. */
-  #standing = 0;
+  #withoutDeadline = 0;
 
   constructor(options: OutgoingRequestsOptions) {
     this.#options = options;
@@ -45,7 +45,7 @@ export class OutgoingRequests {
 
   /** Number of requests that wait for an answer. Requests without a deadline do not count. */
   get size(): number {
-    return this.#pending.size - this.#standing;
+    return this.#pending.size - this.#withoutDeadline;
   }
 
   /** Gives a request its id and starts its deadline. The caller must send it at once, at `position` in the output. */
@@ -53,7 +53,7 @@ export class OutgoingRequests {
     const now = this.#options.clock.now();
     const request = new PendingRequest({ owner: this, timeouts, handler, isCancellable, position, now });
     request.id = this.#pending.add(request);
-    if (request.dueAt === Number.POSITIVE_INFINITY) this.#standing += 1;
+    if (request.dueAt === Number.POSITIVE_INFINITY) this.#withoutDeadline += 1;
     else this.#deadlines.watch(request);
     return request;
   }
@@ -197,7 +197,7 @@ export class OutgoingRequests {
 
   /** An error in one handler must not stop the processing of the other messages in the same chunk. */
   #settle({ handler, dueAt }: PendingRequest, outcome: Outcome): void {
-    if (dueAt === Number.POSITIVE_INFINITY) this.#standing -= 1;
+    if (dueAt === Number.POSITIVE_INFINITY) this.#withoutDeadline -= 1;
     // Not `withErrorBoundary`, because it would need a closure for each answer.
     try {
       handler.settle(outcome);

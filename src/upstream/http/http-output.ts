@@ -13,6 +13,7 @@ import type { CloseReason, EndedBecause } from '../../wire/mcp/outcome.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { type Blocked, BlockedError, isBlocked, type RemoteAccess, said } from './access.js';
+import { GetStream } from './get-stream.js';
 import { Post } from './post.js';
 import { metadataHeaders } from './request-headers.js';
 import {
@@ -25,7 +26,6 @@ import {
   readBody,
   type SessionRequest,
 } from './session.js';
-import { StandingStream } from './standing-stream.js';
 
 /** Redirects and new authorizations that one request may need. */
 const MAX_STEPS = 4;
@@ -91,7 +91,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
   readonly #others = new Set<Post>();
   /** Pends while the server takes `initialized`. Other messages wait, because some servers want it first. */
   #opening: Promise<void> | undefined;
-  #stream: StandingStream | undefined;
+  #stream: GetStream | undefined;
   #pausedUntil = 0;
   #sentBytes = 0;
   #unwrittenBytes = 0;
@@ -445,7 +445,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
    */
   #listen(): Promise<void> {
     if (this.hasOneStream || this.isOver) return Promise.resolve();
-    const stream = new StandingStream(this, () => this.options.clock.now());
+    const stream = new GetStream(this, () => this.options.clock.now());
     this.#stream = stream;
     return new Promise((resolve) => {
       const cancel = this.options.clock.schedule(LISTEN_MS, resolve);
@@ -461,7 +461,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
    * one.
    */
   async openOneStream(): Promise<boolean> {
-    const stream = new StandingStream(this, () => this.options.clock.now());
+    const stream = new GetStream(this, () => this.options.clock.now());
     this.#stream = stream;
     const text = await stream.readToEndpoint();
     const endpoint = text !== undefined && URL.canParse(text, this.#url.href) ? new URL(text, this.#url) : undefined;

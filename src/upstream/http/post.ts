@@ -255,15 +255,15 @@ export class Post {
     const meaning = meaningOf(refusal);
     switch (meaning) {
       case 'older':
-        return await this.#goOnWithOneStream(refusal.status);
+        return await this.#repeatWithOneStream(refusal.status);
       case 'other headers':
         return this.#method !== METHODS.discover && (await this.#correctHeaders(clauseOf(refusal)));
       case 'in doubt':
-        return (await this.#isSessionGone()) && (await this.#goOnInNewSession(refusal, 1));
+        return (await this.#isSessionGone()) && (await this.#repeatInNewSession(refusal, 1));
       case 'new session':
         // A second refusal is about this message, if the server serves the new session.
         if (this.#sessions > 0 && (await this.#session.answersPing())) return false;
-        return await this.#goOnInNewSession(refusal, MAX_SESSIONS);
+        return await this.#repeatInNewSession(refusal, MAX_SESSIONS);
       case 'gone':
         return false;
     }
@@ -275,7 +275,7 @@ export class Post {
   }
 
   /** Sends the message in a new session, unless it may have run. The connection ends if there is none, because others are told. */
-  async #goOnInNewSession(refusal: Refusal, maxSessions: number): Promise<boolean> {
+  async #repeatInNewSession(refusal: Refusal, maxSessions: number): Promise<boolean> {
     if (this.id === undefined || this.#sessions >= maxSessions) {
       const isForgetful = this.#sessions > 1;
       if (isForgetful) this.#fail('refused', false, `${clauseOf(refusal)}; ${FORGETFUL}`);
@@ -301,7 +301,7 @@ export class Post {
     return true;
   }
 
-  async #goOnWithOneStream(status: number): Promise<boolean> {
+  async #repeatWithOneStream(status: number): Promise<boolean> {
     const { options, hasOneStream } = this.#session;
     const isFound = hasOneStream
       ? status !== 400 && this.#session.tryPrefixedEndpoint()

@@ -171,13 +171,13 @@ export class ModernRequest implements RequestHandler, SentRequest {
       this.#refuseInput(`asked for input more than ${MAX_ROUNDS} times`);
       return;
     }
-    const goOn = (responses: Uint8Array | undefined) => {
+    const repeat = (responses: Uint8Array | undefined) => {
       this.#more = inputMembers(responses, state);
       if (isPrompting) this.#sendAgain();
       else this.#pause();
     };
     if (asked.length === 0) {
-      goOn(undefined);
+      repeat(undefined);
       return;
     }
     this.#cancelTimer = clock.schedule(Math.max(0, this.#remainingMs), () => this.#stop(TIMEOUT));
@@ -188,7 +188,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
       accepted: (url) => this.#acceptedUrls.add(url),
       onEnd: (end) => {
         this.#cancelTimer?.();
-        if (end.kind === 'complete') goOn(end.responses);
+        if (end.kind === 'complete') repeat(end.responses);
         else this.#refuse(end);
       },
     });

@@ -164,7 +164,7 @@ export class UpstreamListen {
       stream.id = readText(id.text, id.part);
     });
     stream.cancelTimer = clock.schedule(ACKNOWLEDGE_MS, () => this.#end(stream));
-    stream.sent = channel.send(message, [], STANDING, { settle: (outcome) => this.#ended(stream, outcome) });
+    stream.sent = channel.send(message, [], NO_DEADLINE, { settle: (outcome) => this.#ended(stream, outcome) });
   }
 
   #acknowledged(stream: Stream, { bytes, tokens }: NotificationEnvelope): void {
@@ -177,7 +177,7 @@ export class UpstreamListen {
     const subjects = subjectsIn(honored);
     this.#answerWaiting(stream, (subject) => (subjects.has(keyOf(subject)) ? undefined : NOT_REPORTED));
     if (this.#hasMissed) this.#reportMissed(stream, isRecord(honored) ? honored : {}, subjects);
-    this.#goOn();
+    this.#renewIfStale();
   }
 
   /**
@@ -227,7 +227,7 @@ export class UpstreamListen {
       this.#answerWaiting(stream, () => error);
       // The server may have refused the stream because of a task that it has forgotten.
       if (this.#hasMissed && outcome.kind === 'answered') this.#reportStates(stream);
-      if (this.#isStale) this.#goOn();
+      if (this.#isStale) this.#renewIfStale();
       else if (this.#current === undefined && error.code !== RPC_CODES.methodNotFound) this.#retryLater(stream);
     } else if (stream === this.#current) {
       this.#current = undefined;
@@ -236,7 +236,7 @@ export class UpstreamListen {
     }
   }
 
-  #goOn(): void {
+  #renewIfStale(): void {
     if (!this.#isStale) return;
     this.#isStale = false;
     this.#renew();
@@ -267,7 +267,7 @@ export class UpstreamListen {
 }
 
 /** No deadline, because the answer comes when the stream ends. */
-const STANDING = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
+const NO_DEADLINE = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
 const STATE_TIMEOUTS = { idleMs: ACKNOWLEDGE_MS, maxMs: ACKNOWLEDGE_MS };
 
 /** The lists whose changes a stream can report. */

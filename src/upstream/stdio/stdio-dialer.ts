@@ -16,11 +16,24 @@ import { readInto, watchReader } from '../../wire/io/streams/read-into.js';
 import { FloodBound, type FloodQueue, TurnReader } from '../../wire/io/streams/turn-reader.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import type { BridgeEvents, BridgeOptions } from '../channel/bridge.js';
+import { type BridgeEvents, type BridgeOptions, StdioBridge } from '../channel/bridge.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
-import { StdioBridge } from './stdio-bridge.js';
+
+/*
+ * How a server is spoken with over stdio, for one launch:
+ *
+ * 1. `dial` starts the program (`spawn-child.ts`) in a process group of its own, with a mark in its environment. The mark finds
+ *    the processes that leave the group (`LaunchedFamily`), and the guardian ends them if the gateway is killed.
+ * 2. `joinPipes` gives stdin to a `LineWriter`, and stdout to a `StdioBridge`. The bridge makes messages of the lines
+ *    (`message-reader.ts`), gives each request an id and a deadline, settles it once (`outgoing-requests.ts`), and lets messages wait while
+ *    the server does not read (`held-messages.ts`). stderr goes to the log of the server.
+ * 3. The dialect of the era performs the handshake over the bridge, and makes the connection that the gateway uses.
+ * 4. A server that floods is read in turns, one that answers nothing is probed (`health-monitor.ts`), and one that closes a pipe
+ *    (`watchPipes`) or exceeds a limit is given up: `giveUp` closes the bridge, and the supervisor ends the launch.
+ * 5. After an exit, the rest of stdout is read for 80 ms. Then the bridge fails what is in flight. `end` ends the group and the family.
+ */
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
-import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
+import { StdioBridge } from '../../../src/upstream/channel/bridge.js';
 import { BufferPool } from '../../../src/wire/io/buffer-pool.js';
 import { type ByteReader, copyInto } from '../../../src/wire/io/byte-reader.js';
 import { LineDecoder } from '../../../src/wire/io/line-decoder.js';

@@ -1,5 +1,5 @@
+import { StdioBridge } from '../../../src/upstream/channel/bridge.js';
 import type { RequestHandler, RequestTimeouts, SentRequest, ServerRequest } from '../../../src/upstream/port.js';
-import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { copyInto } from '../../../src/wire/io/byte-reader.js';
 import { createLineMemory } from '../../../src/wire/io/line-decoder.js';
 import { MessageFeed } from '../../../src/wire/io/message-feed.js';

@@ -8,7 +8,7 @@ const USEFUL_MS = 10_000;
 const ENDPOINT_MS = 10_000;
 
 /** The stream that a client opens with GET, for messages that answer no POST. */
-export class StandingStream {
+export class GetStream {
   readonly #session: HttpSession;
   readonly #now: () => number;
   readonly #abort = new AbortController();
