@@ -315,7 +315,7 @@ describe('the gateway', () => {
     );
   });
 
-  test('records to a file, and reads the shared key, in the folder of the configuration, unless the path says otherwise', () => {
+  test('finds the recording and the shared key in the folder of the configuration, unless the path says otherwise', () => {
     const of = (record: string) =>
       load(`servers: { a: { command: x } }\ngateway: { callLog: full, sealKeyFile: sub/key, record: ${record} }`);
     const { file, gateway } = of('sub/r.jsonl');

@@ -66,7 +66,7 @@ describe('cutting a stream into lines', () => {
     }
   });
 
-  it('gives the lines that a split at each newline gives, without blank ones, however the stream is cut and whatever the limit', () => {
+  it('gives the lines between newlines, without blank ones, however the stream is cut and whatever the limit', () => {
     const bytes = fc.array(fc.constantFrom(0x0a, 0x0d, 0x20, 0x09, 0x61, 0xc3, 0xa9, 0x00), { maxLength: 60 });
     const cuts = fc.array(fc.nat(60), { maxLength: 8 });
     fc.assert(

@@ -95,7 +95,7 @@ function mended(kind: ResultKind, text: string, isModernServer: boolean, { hasHa
 
 describe.each(['tool', 'prompt', 'resource'] as const)('a result of a %s', (kind) => {
   it.each([false, true])(
-    'reaches clients unchanged if the official SDKs accept it, and in a form that they accept otherwise (modern server: %s)',
+    'reaches clients unchanged if the official SDKs accept it, and mended otherwise (modern server: %s)',
     async (isModern) => {
       const results = almost({ ...SOUND[kind], ...(isModern ? COMPLETE : {}) }, JUNK);
       await fc.assert(
