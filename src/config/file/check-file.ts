@@ -336,34 +336,26 @@ function gatewayWarnings(
   { positionOfKey }: YamlSource,
 ): ConfigProblem[] {
   const grouped = views.find(({ groups }) => groups !== undefined)?.name;
-  const isIgnored = auth !== undefined && grouped !== undefined && clientViews.length > 0;
-  return [
-    ...(maxSessions <= maxConnections
-      ? []
-      : [
-          {
-            message: `gateway.http: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`,
-            ...positionOfKey(['gateway', 'http']),
-          },
-        ]),
-    ...(grouped === undefined || auth !== undefined
-      ? []
-      : [
-          {
-            message: `views.${grouped}: \`groups\` has no effect without \`gateway.http.auth\`, because only users have groups; add \`auth\` or remove \`groups\``,
-            ...positionOfKey(['views', grouped, 'groups']),
-          },
-        ]),
-    ...(isIgnored
-      ? [
-          {
-            message:
-              '`clients` has no effect over HTTP, because a view has `groups`: users get the first view of their groups',
-            ...positionOfKey(['clients']),
-          },
-        ]
-      : []),
+  const found: readonly (readonly [isMistaken: boolean, message: string, ...path: string[]])[] = [
+    [
+      maxSessions > maxConnections,
+      `gateway.http: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`,
+      ...['gateway', 'http'],
+    ],
+    [
+      grouped !== undefined && auth === undefined,
+      `views.${grouped}: \`groups\` has no effect without \`gateway.http.auth\`, because only users have groups; add \`auth\` or remove \`groups\``,
+      ...['views', grouped ?? '', 'groups'],
+    ],
+    [
+      grouped !== undefined && auth !== undefined && clientViews.length > 0,
+      '`clients` has no effect over HTTP, because a view has `groups`: users get the first view of their groups',
+      'clients',
+    ],
   ];
+  return found
+    .filter(([isMistaken]) => isMistaken)
+    .map(([, message, ...path]) => ({ message, ...positionOfKey(path) }));
 }
 
 // Files with `mcpServers` are often those of other programs. Their entries with a URL were inert before Trunkline could connect

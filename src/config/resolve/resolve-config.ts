@@ -4,7 +4,7 @@ import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
 import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
-import type { AuthConfig, CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
+import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, type Path, ServerFault } from '../file/config-error.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
@@ -71,6 +71,8 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const { startLimit, record, sealKeyFile, secretFolder, tracing, cluster, metrics, http, ...gateway } =
     checked.gateway;
   const { listen } = metrics;
+  const { auth } = http;
+  const { tokens, variables } = auth ?? {};
   const near = (path: string) => resolve(folder, expandHome(path, home));
   return {
     file,
@@ -78,10 +80,8 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
     disabled: checked.disabled,
     gateway: {
       ...gateway,
-      ...(record !== undefined && { record: near(record) }),
-      ...(sealKeyFile !== undefined && { sealKeyFile: near(sealKeyFile) }),
-      ...(secretFolder !== undefined && { secretFolder: near(secretFolder) }),
-      http: { ...http, ...(http.auth && { auth: resolveAuth(http.auth, near) }) },
+      ...mapped({ record, sealKeyFile, secretFolder }, near),
+      http: auth === undefined ? http : { ...http, auth: { ...auth, ...mapped({ tokens, variables }, near) } },
       ...(tracing !== undefined && { tracing: resolveTracing(tracing, options) }),
       ...(cluster !== undefined && { cluster: resolveCluster(cluster, near, options) }),
       metrics: {
@@ -99,12 +99,14 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   };
 }
 
-function resolveAuth({ jwt, tokens, variables }: AuthConfig, near: (path: string) => string): AuthConfig {
-  return {
-    ...(jwt && { jwt }),
-    ...(tokens !== undefined && { tokens: near(tokens) }),
-    ...(variables !== undefined && { variables: near(variables) }),
-  };
+/** The texts that are there, each replaced by its result. */
+function mapped<Name extends string>(
+  texts: { readonly [N in Name]?: string | undefined },
+  map: (text: string) => string,
+): { readonly [N in Name]?: string } {
+  const entries = Object.entries<string | undefined>(texts);
+  const found = entries.flatMap(([name, text]) => (text === undefined ? [] : [[name, map(text)]]));
+  return Object.fromEntries(found);
 }
 
 /** Resolves references in the settings of traces with the variables of this process, because all clients share the collector. */
@@ -115,10 +117,8 @@ function resolveTracing(tracing: TracingConfig, { env, secrets }: LoadOptions): 
   try {
     return {
       ...others,
-      ...(endpoint !== undefined && { endpoint: expand(endpoint) }),
-      ...(headers && {
-        headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, expand(text)])),
-      }),
+      ...mapped({ endpoint }, expand),
+      ...(headers && { headers: mapped(headers, expand) as typeof headers }),
     };
   } catch (error) {
     if (!(error instanceof ServerFault)) throw error;
@@ -132,10 +132,7 @@ function resolveCluster(
   near: (path: string) => string,
   { env, secrets }: LoadOptions,
 ): NonNullable<Config['gateway']['cluster']> {
-  const files = {
-    ...(storePasswordFile !== undefined && { storePasswordFile: near(storePasswordFile) }),
-    ...(storeCaFile !== undefined && { storeCaFile: near(storeCaFile) }),
-  };
+  const files = mapped({ storePasswordFile, storeCaFile }, near);
   const parsed = <T>(setting: string, text: string, parse: (text: string) => T): T => {
     try {
       return parse(expandIn(text, env, secretReader(secrets)));

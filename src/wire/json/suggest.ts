@@ -33,7 +33,7 @@ export function didYouMean(word: string): string {
 }
 
 /** Number of insertions, deletions, replacements and swaps of adjacent letters that turn `from` into `to`. */
-export function editDistance(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row += 1) {
