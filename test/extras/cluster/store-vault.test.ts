@@ -1,34 +1,19 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { openRedisStore } from '../../src/extras/cluster/redis-store.js';
-import type { ClusterStore } from '../../src/extras/cluster/store.js';
-import { StoreVault } from '../../src/extras/cluster/store-vault.js';
-import type { LoginId, LoginRecord } from '../../src/upstream/auth/vault.js';
-import { FakeClock } from '../support/fake-clock.js';
-import { RedisPlace, type RedisProcess } from '../support/redis-place.js';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { StoreVault } from '../../../src/extras/cluster/store-vault.js';
+import type { LoginId, LoginRecord } from '../../../src/upstream/auth/vault.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { MemoryServer, MemoryStore } from './memory-store.js';
 
-const servers = new RedisPlace();
-let redis: RedisProcess;
-beforeAll(async () => {
-  redis = await servers.start();
-});
-afterAll(() => servers.end());
-
-let count = 0;
+let server: MemoryServer;
 beforeEach(() => {
-  count += 1;
-});
-afterEach(async () => {
-  redis.signal('SIGCONT');
-  await redis.restart().catch(() => {});
+  server = new MemoryServer(() => performance.now());
 });
 
 const key = (fill: number) => Buffer.alloc(32, fill);
 
 /** Opens the vault as a gateway of the cluster does. */
-async function open(...keys: number[]): Promise<StoreVault & { store: ClusterStore }> {
-  const location = { addresses: [{ host: '127.0.0.1', port: redis.port }], isTls: false, database: 0 } as const;
-  const store = await openRedisStore({ location, name: `c${count}` });
-  onTestFinished(() => store.close());
+async function open(...keys: number[]): Promise<StoreVault & { store: MemoryStore }> {
+  const store = new MemoryStore(server);
   await store.connect();
   const [first = key(1), ...others] = keys.map(key);
   const reopened = async () => {
@@ -51,7 +36,7 @@ const soon = () => AbortSignal.timeout(10_000);
 const write = (vault: StoreVault, refresh: string, id = ID) =>
   vault.locked(id, soon(), (login) => login.write(recordOf(refresh)));
 const refreshIn = async (vault: StoreVault, id = ID) => (await vault.read(id))?.tokens?.refresh_token;
-const recordKey = async () => (await redis.ask('keys', `{c${count}}:record:*`)).trim();
+const recordNames = () => [...server.entries.keys()].filter((name) => name.startsWith('record:'));
 
 describe('the logins in the store', () => {
   it('are those of a server and its URL, wherever the configuration is', async () => {
@@ -64,8 +49,11 @@ describe('the logins in the store', () => {
 
   it('say nothing without the key, and are read with any of the keys', async () => {
     await write(await open(1), 'r1');
-    const content = await redis.ask('--raw', 'get', await recordKey());
-    expect(content).not.toMatch(/files|example|client|access|refresh|Bearer|r1/);
+    expect(
+      recordNames()
+        .map((name) => `${name} ${Buffer.from(server.get(name) ?? '')}`)
+        .join(),
+    ).not.toMatch(/files|example|client|access|refresh|Bearer|r1/);
     await expect((await open(2)).read(ID)).rejects.toThrow('is damaged, or was encrypted with another key');
     expect(await refreshIn(await open(2, 1))).toBe('r1');
   });
@@ -77,7 +65,7 @@ describe('the logins in the store', () => {
     await expect(one.read(ID)).rejects.toThrow('was encrypted with another key');
     await one.close();
     expect(await refreshIn(other)).toBe('r2');
-    await redis.ask('set', await recordKey(), 'damaged');
+    server.set(recordNames()[0] ?? '', Buffer.from('damaged'));
     await expect(other.read(ID)).rejects.toThrow('is damaged');
     await write(one, 'r3');
     expect(await refreshIn(other)).toBe('r3');
@@ -94,10 +82,9 @@ describe('the logins in the store', () => {
   it('take no login in the place of another one', async () => {
     const vault = await open();
     await write(vault, 'r1');
-    const first = await recordKey();
     await write(vault, 'r2', { ...ID, server: 'other' });
-    const [second = ''] = (await redis.ask('keys', `{c${count}}:record:*`)).split('\n').filter((one) => one !== first);
-    await redis.ask('copy', first, second, 'replace');
+    const [first = '', second = ''] = recordNames();
+    server.set(second, server.get(first) ?? '');
     await expect((await open()).read({ ...ID, server: 'other' })).rejects.toThrow('is damaged');
   });
 
@@ -127,7 +114,7 @@ describe('the logins in the store', () => {
     const [slow, other] = [await open(), await open()];
     await write(slow, 'r1');
     const late = await slow.locked(ID, soon(), async (login) => {
-      await redis.ask('del', `{c${count}}:claim:login:${slow.nameOf(ID)}`);
+      server.entries.delete(`claim:login:${slow.nameOf(ID)}`);
       await write(other, 'r2');
       await expect(login.check()).rejects.toThrow('another gateway has changed the login');
       return await login.write(recordOf('r3'));
@@ -166,10 +153,10 @@ describe('a store that is away', () => {
   it('is no lease that another gateway has: nothing is changed, and the sentence names the store', async () => {
     const vault = await open();
     await write(vault, 'r1');
-    await redis.kill();
+    server.kill();
     const away = {
       ...{ name: 'RequestError', sent: false },
-      message: expect.stringContaining('because the store of the cluster is not reachable'),
+      message: expect.stringContaining('because the store of the cluster does not answer'),
     };
     await Promise.all([
       expect(vault.read(ID)).rejects.toMatchObject(away),
@@ -182,10 +169,10 @@ describe('a store that is away', () => {
     await write(vault, 'r1');
     await vault.locked(ID, soon(), async (login) => {
       await login.check();
-      redis.signal('SIGSTOP');
+      server.stop();
       expect(await login.write(recordOf('r2'))).toEqual(recordOf('r2'));
     });
-    redis.signal('SIGCONT');
+    server.restart();
     await other.store.connect();
     const seen = other.locked(ID, soon(), async (login) => (await login.read())?.tokens?.refresh_token);
     expect(await seen).toBe('r2');
@@ -195,8 +182,8 @@ describe('a store that is away', () => {
   it('F355: gets back what it has lost', async () => {
     const vault = await open();
     await write(vault, 'r1');
-    await redis.kill();
-    await redis.restart();
+    server.kill();
+    server.restart();
     // The first command may meet the connection that has ended.
     await vault.read(ID).catch(() => {});
     expect(await refreshIn(vault)).toBe('r1');
@@ -208,7 +195,7 @@ describe('a store that is away', () => {
     const vault = await open();
     await write(vault, 'r1');
     await vault.locked(ID, soon(), async (login) => {
-      await redis.kill();
+      server.kill();
       await login.write(recordOf('r2'));
     });
     await expect(vault.close()).rejects.toThrow('is lost, because the store of the cluster does not answer');
