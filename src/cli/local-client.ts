@@ -146,7 +146,11 @@ export function openPipe(
   server?: string,
 ): ClientConnection {
   const session = new ClientPipe({
-    ...{ scan: platform.scan, messages: platform.messages, principal: 'local', view, server },
+    scan: platform.scan,
+    messages: platform.messages,
+    principal: 'local',
+    view,
+    server,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     sink: { send: (message) => receive(splice(message)), unwrittenBytes: 0 },
     onInternalError: platform.internalErrors.onInternalError,

@@ -38,8 +38,17 @@ const BAD = { symbol: '✖', format: 'red' } as const;
 const RESTING = { symbol: '○', format: 'gray' } as const;
 
 const STATES: Readonly<Record<string, { readonly symbol: string; readonly format: Format }>> = {
-  ...{ ready: GOOD, starting: BUSY, installing: BUSY, stopping: BUSY, suspect: BUSY, draining: BUSY },
-  ...{ backoff: BAD, parked: BAD, failed: BAD, misconfigured: BAD, unreachable: BAD },
+  ready: GOOD,
+  starting: BUSY,
+  installing: BUSY,
+  stopping: BUSY,
+  suspect: BUSY,
+  draining: BUSY,
+  backoff: BAD,
+  parked: BAD,
+  failed: BAD,
+  misconfigured: BAD,
+  unreachable: BAD,
 };
 
 /** The state of a server: with a symbol and a color on a terminal, as one word elsewhere. */

@@ -91,7 +91,8 @@ async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise
   return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', sockets, { repair })];
 }
 
-const [WARNING, ERROR] = [40, 50];
+const WARNING = 40;
+const ERROR = 50;
 const MAX_SHOWN = 5;
 
 /** Members of a warning that say why something has failed. Other warnings are notices, for example of a tool that waits for approval. */

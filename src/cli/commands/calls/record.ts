@@ -17,7 +17,8 @@ export async function record({
   options: { out = '', max },
   isJson,
 }: Invocation<{ out: string; max: string }>): Promise<number> {
-  const [path, maxBytes] = [resolve(out), readSize(max)];
+  const path = resolve(out);
+  const maxBytes = readSize(max);
   return await withGateway(settings, async ({ control, gateway }) => {
     const progress = new ProgressLine(process.stderr);
     let last: RecordCounts = { written: 0, dropped: 0 };

@@ -82,7 +82,9 @@ async function replayClient(
   return await runCommand(composition, log, async () => {
     await composition.start();
     const result = await replayClients({
-      ...{ entries: ofAll, connect, timeoutMs: TIMEOUT_MS },
+      entries: ofAll,
+      connect,
+      timeoutMs: TIMEOUT_MS,
       ignored: new Set([...ALWAYS_IGNORED, ...ignored]),
     });
     if (ofAll.length < entries.length) tell(leftOutText(entries));

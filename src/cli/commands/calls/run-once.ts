@@ -113,7 +113,10 @@ async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'
   }
   const { UserVariables } = await import('../../../downstream/users/user-variables.js');
   const variables = new UserVariables({
-    ...{ folder, environment: process.env, workingFolder: currentFolder(), now: () => performance.now() },
+    folder,
+    environment: process.env,
+    workingFolder: currentFolder(),
+    now: () => performance.now(),
     names: () => config.servers.flatMap((server) => server.variables),
     onFault: (file, reason) => tell(`The variable ${file} cannot be used: ${reason}`),
   });

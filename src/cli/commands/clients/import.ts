@@ -69,15 +69,13 @@ export async function prepareImport(
   const found = await serversFrom(from, system);
   requireNames(servers, found);
   const plan = planImport({
-    ...{
-      system,
-      found: found.servers,
-      names: servers,
-      secrets: target.secrets,
-      env: process.env,
-      isConfined,
-      opensNamed,
-    },
+    system,
+    found: found.servers,
+    names: servers,
+    secrets: target.secrets,
+    env: process.env,
+    isConfined,
+    opensNamed,
     present: entriesIn(target.config.text ?? ''),
     takesRemote: takesRemoteServers(target.config.text ?? ''),
     isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),

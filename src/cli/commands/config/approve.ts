@@ -123,8 +123,10 @@ async function reviewServer(
   for (const tool of waiting) {
     const { wasApproved, definition = '' } = approvals.earlier(tool);
     const facts = {
-      ...{ tool: tool.name, change: wasApproved ? ('changed' as const) : ('new' as const) },
-      ...{ definition: parseJson(tool.definition) ?? null, earlier: parseJson(definition) ?? null },
+      tool: tool.name,
+      change: wasApproved ? ('changed' as const) : ('new' as const),
+      definition: parseJson(tool.definition) ?? null,
+      earlier: parseJson(definition) ?? null,
     };
     for (const line of describe(key, tool, approvals)) say(line);
     const isApproved = await decide(`Approve ${tool.name} of ${key}?`);

@@ -14,7 +14,7 @@ import type { Invocation } from '../../command.js';
 import { note, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
 import { openQuietLog } from '../calls/run-once.js';
-import { describeHub, reachGateway } from '../hub/hub-access.js';
+import { connectToGateway, describeHub } from '../hub/hub-access.js';
 import { nameOf, type RunningGateway } from '../hub/running.js';
 
 /** A server of the configuration, as `--json` prints it. */
@@ -62,7 +62,7 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
 async function askGateway(
   settings: Invocation['settings'],
 ): Promise<{ gateway?: RunningGateway; report?: StatusReport }> {
-  const reached = await reachGateway(settings, true);
+  const reached = await connectToGateway(settings, true);
   if (typeof reached === 'string') return {};
   const { gateway, control } = reached;
   try {

@@ -165,7 +165,11 @@ function machineChecks({ machine, config, servers }: DoctorFacts): Checks {
 /** Resolves with the errors of npm. The list is empty if npm reaches its registry. */
 async function pingRegistry(npm: string, { node, home, env }: Machine): Promise<readonly string[]> {
   const { code, lines } = await runNpm({
-    ...{ npm, nodePath: node.path, cwd: home, env: npmEnvironment(env, {}), clock: systemClock },
+    npm,
+    nodePath: node.path,
+    cwd: home,
+    env: npmEnvironment(env, {}),
+    clock: systemClock,
     args: ['ping', '--loglevel=error', '--no-update-notifier', '--fetch-retries=0', '--fetch-timeout=2500'],
     signal: AbortSignal.timeout(PING_WITHIN_MS),
     onBegun: () => {},

@@ -7,7 +7,7 @@ import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import type { ToolRow } from '../../../status/tool-report.js';
 import { listAllTools } from '../calls/tools.js';
-import { describeHub, openHubClient, reachGateway, reachHub } from '../hub/hub-access.js';
+import { connectToGateway, connectToHub, describeHub, openHubClient } from '../hub/hub-access.js';
 import { notedPid } from '../hub/running.js';
 
 /**
@@ -39,11 +39,17 @@ export async function openDoctorHub(configFile: string, named?: string): Promise
   const tools = async () => await listTools(settings);
   const ofAnother = async () => await reportOfAnother(settings);
   const absent: DoctorHub = {
-    ...{ folder, faults, state: { kind: 'not running' }, isAlive: async () => false, close: () => {} },
-    ...{ logFile: undefined, servers: ofAnother, tools },
+    folder,
+    faults,
+    state: { kind: 'not running' },
+    isAlive: async () => false,
+    close: () => {},
+    logFile: undefined,
+    servers: ofAnother,
+    tools,
   };
   if (folder === undefined) return absent;
-  const control = await reachSoon(folder);
+  const control = await connectSoon(folder);
   const known = { ...absent, logFile: hubLog(folder), isAlive: (number: number) => isAlive(folder, number) };
   if (control === 'not running' || control === 'refused') return { ...known, state: { kind: control } };
   const silent = { ...known, state: { kind: 'silent', pid: notedPid(folder) } } as const;
@@ -63,7 +69,7 @@ export async function openDoctorHub(configFile: string, named?: string): Promise
 
 /** The reports of the named gateway, or of one that is no hub and serves the configuration. */
 async function reportOfAnother(settings: GlobalOptions): ReturnType<DoctorHub['servers']> {
-  const reached = await reachGateway(settings);
+  const reached = await connectToGateway(settings);
   if (typeof reached === 'string') return undefined;
   const { control, gateway } = reached;
   try {
@@ -75,8 +81,8 @@ async function reportOfAnother(settings: GlobalOptions): ReturnType<DoctorHub['s
   }
 }
 
-async function reachSoon(folder: string, number?: number): Promise<HubControl | NoControl> {
-  const reaching = reachHub(folder, number);
+async function connectSoon(folder: string, number?: number): Promise<HubControl | NoControl> {
+  const reaching = connectToHub(folder, number);
   const control = await withinTime(reaching);
   if (control !== undefined) return control;
   void reaching.then((late) => typeof late === 'string' || late.close());
@@ -84,7 +90,7 @@ async function reachSoon(folder: string, number?: number): Promise<HubControl | 
 }
 
 async function isAlive(folder: string, number: number): Promise<boolean> {
-  const control = await reachSoon(folder, number);
+  const control = await connectSoon(folder, number);
   if (typeof control !== 'string') control.close();
   return control !== 'not running';
 }

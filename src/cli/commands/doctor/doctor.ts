@@ -92,7 +92,13 @@ function thisMachine(isOffline: boolean): Machine {
   const { platform, home, cwd, env } = thisSystem();
   const [, program = ''] = process.argv;
   return {
-    ...{ platform, home, cwd, env, isOffline, version: VERSION, root: parse(process.execPath).root },
+    platform,
+    home,
+    cwd,
+    env,
+    isOffline,
+    version: VERSION,
+    root: parse(process.execPath).root,
     uid: process.getuid?.(),
     node: {
       version: process.versions.node,

@@ -12,7 +12,7 @@ import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
 import { drainOne } from '../serve/drain.js';
-import { describeHub, findGateway, type HubSite, REFUSED, reachHub, silentText, withHub } from './hub-access.js';
+import { connectToHub, describeHub, findGateway, type HubSite, REFUSED, silentText, withHub } from './hub-access.js';
 import {
   capitalized,
   configurationText,
@@ -79,8 +79,8 @@ async function report(hubs: readonly StoppedHub[], { isJson, left, ifNone }: Rep
   if (isJson) {
     const others = left.map(({ kind, pid = null, url = null, configFile = null }) => ({ kind, pid, url, configFile }));
     const facts = hubs.map(({ text: _, ...each }) => each);
-    const [ofHubs, gateways] = [facts.filter(({ url }) => !url), facts.filter(({ url }) => url)];
-    await printJson({ hubs: ofHubs, gateways, left: others });
+    const gateways = facts.filter(({ url }) => url);
+    await printJson({ hubs: facts.filter(({ url }) => !url), gateways, left: others });
   } else if (hubs.length === 0 && left.length === 0) note(ifNone);
   for (const { result, text } of hubs) {
     if (result === 'failed') tell(`trunkline: ${text}`);
@@ -111,7 +111,7 @@ async function stopAllOf(folder: string): Promise<StoppedHub[]> {
 
 /** Ends the hub with this number, if it runs. */
 async function stopOne(folder: string, number: number): Promise<StoppedHub[]> {
-  const control = await reachHub(folder, number);
+  const control = await connectToHub(folder, number);
   if (control === 'not running') return [];
   if (control === 'silent') return [await killSilent(folder, number)];
   if (control === 'refused') return [{ ...UNKNOWN, result: 'failed', text: REFUSED }];
@@ -172,7 +172,7 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
 async function startNext(options: GlobalOptions, site: Pick<HubSite, 'folder' | 'configFile'>, { number }: HubControl) {
   const claim = await claimSuccessor(site.folder, number);
   if (claim !== undefined) hubStarter(options, site)(claim);
-  const control = await reachHub(site.folder);
+  const control = await connectToHub(site.folder);
   if (typeof control === 'string' || control.number <= number) return undefined;
   const description = await describeHub(control);
   control.close();

@@ -37,12 +37,12 @@ import {
 } from './running.js';
 
 /** A running gateway, for a command. */
-export interface Reached {
+export interface ConnectedGateway {
   readonly gateway: RunningGateway;
   readonly control: HubControl;
 }
 
-type Work = (reached: Reached) => Promise<number>;
+type Work = (reached: ConnectedGateway) => Promise<number>;
 
 /**
  * Runs a command on the gateway that it is about, and returns the exit code. Says which gateway that is if several run. Prints
@@ -76,17 +76,20 @@ export async function findGateway(settings: GlobalOptions) {
   return { configuration, running, choice: chooseGateway(running, { named: settings.gateway, file, folder }) };
 }
 
-/** Connects to the gateway that a command is about. With `isTold`, says which one it is if several serve the configuration. */
-export async function reachGateway(settings: GlobalOptions, isTold = false): Promise<Reached | NoControl> {
-  const chosen = await chosenGateway(settings, isTold);
+/** Connects to the gateway that a command is about. With `saysWhich`, says which one it is if several serve the configuration. */
+export async function connectToGateway(
+  settings: GlobalOptions,
+  saysWhich = false,
+): Promise<ConnectedGateway | NoControl> {
+  const chosen = await chosenGateway(settings, saysWhich);
   if (chosen === undefined) return 'not running';
   const control = await connectTo(chosen);
   return typeof control === 'string' ? control : { gateway: chosen, control };
 }
 
-async function chosenGateway(settings: GlobalOptions, isTold: boolean): Promise<RunningGateway | undefined> {
+async function chosenGateway(settings: GlobalOptions, saysWhich: boolean): Promise<RunningGateway | undefined> {
   const { choice } = await findGateway(settings);
-  if (isTold && choice.alike.length > 0) note(choiceText(choice) ?? '');
+  if (saysWhich && choice.alike.length > 0) note(choiceText(choice) ?? '');
   return choice.chosen;
 }
 
@@ -139,14 +142,14 @@ export function isHubOn(configFile: string): boolean {
 }
 
 /** Describes a gateway and, if it is a hub, the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
-export async function describeHubs({ gateway, control }: Reached, withUsage: boolean): Promise<HubFacts> {
+export async function describeHubs({ gateway, control }: ConnectedGateway, withUsage: boolean): Promise<HubFacts> {
   const { kind, folder, name } = gateway;
   const earlier = kind === 'hub' ? hubNumbers(folder).filter((number) => number !== name) : [];
   const [hub, ...draining] = await Promise.all([
     describeHub(control, withUsage),
     ...earlier.map(async (number) => {
       // Most of the earlier hubs have ended.
-      const earlier = await reachHub(folder, number);
+      const earlier = await connectToHub(folder, number);
       if (typeof earlier === 'string') return undefined;
       // It may end meanwhile, with its last client.
       const description = await describeHub(earlier, withUsage).catch(() => undefined);
@@ -285,9 +288,9 @@ export interface HubClientForCommand {
  */
 export async function openHubClient(
   options: GlobalOptions,
-  isTold = false,
+  saysWhich = false,
 ): Promise<HubClientForCommand | string | undefined> {
-  const chosen = await chosenGateway(options, isTold);
+  const chosen = await chosenGateway(options, saysWhich);
   if (chosen === undefined || (chosen.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off')) return undefined;
   const { folder, name, configFile = '' } = chosen;
   const control = await connectTo(chosen);
@@ -384,6 +387,6 @@ function placeOf(configFile: string): HubFolderOptions {
 }
 
 /** Connects to the hub with this number, or to the latest hub. Starts none. */
-export async function reachHub(folder: string, number?: number): Promise<HubControl | NoControl> {
+export async function connectToHub(folder: string, number?: number): Promise<HubControl | NoControl> {
   return await openControl(folder, VERSION, number);
 }

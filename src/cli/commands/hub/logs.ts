@@ -13,7 +13,7 @@ import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, note, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
-import { describeHub, findGateway, findHubSite, isHubOn, type Reached } from './hub-access.js';
+import { type ConnectedGateway, describeHub, findGateway, findHubSite, isHubOn } from './hub-access.js';
 import { type Choice, capitalized, choiceText, connectTo, nameOf } from './running.js';
 
 /** `trunkline logs`: prints the last output of a server, and the log of the gateway. The log of a hub stays after its end. */
@@ -21,7 +21,7 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
   const [server] = words;
   const isFollowed = options.follow === true;
   const { choice } = await findGateway(settings);
-  const reached = choice.chosen === undefined ? undefined : await reachForLogs(choice);
+  const reached = choice.chosen === undefined ? undefined : await connectForLogs(choice);
   // Without a gateway, the log of the last hub tells what happened.
   const site = reached === undefined ? findHubSite(settings) : undefined;
   try {
@@ -61,7 +61,7 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
  * Connects to the chosen gateway, and prints what `choiceText` says about the choice. Returns `undefined` if the gateway does
  * not answer. The caller then prints the log file of the hub, which can be read all the same.
  */
-async function reachForLogs(choice: Choice): Promise<Reached | undefined> {
+async function connectForLogs(choice: Choice): Promise<ConnectedGateway | undefined> {
   const { chosen: gateway } = choice;
   const text = choiceText(choice);
   if (text !== undefined) note(text);
@@ -78,7 +78,7 @@ function noLogText(file: string, configFile: string): string {
 
 /** Prints the latest records of a gateway that logs to stderr. */
 async function printRecent(
-  { control, gateway }: Reached,
+  { control, gateway }: ConnectedGateway,
   { server, follow }: { readonly server: string | undefined; readonly follow: boolean },
   show: (line: string) => Promise<boolean>,
 ): Promise<number> {
@@ -109,7 +109,7 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
 }
 
 /** Asks the running gateway for its log file, and for the last output of the named server. */
-async function askGateway({ control }: Reached, server: string | undefined) {
+async function askGateway({ control }: ConnectedGateway, server: string | undefined) {
   const { logFile, configFile, hasStarted } = await describeHub(control);
   if (server === undefined || !hasStarted) return { logFile, configFile, output: [] };
   const { servers } = (await control.request('report')) as StatusReport;

@@ -54,7 +54,8 @@ export async function findRunning(asked?: Asked): Promise<readonly RunningGatewa
   const found = await Promise.all([
     ...hubs,
     ...others.map(async ({ kind, pid, configFile, url, folder: own }): Promise<RunningGateway[]> => {
-      const [folder, name] = [dirname(own), basename(own)];
+      const folder = dirname(own);
+      const name = basename(own);
       const answer = await soon(ask(folder, name));
       // Its file is older than its end.
       if (answer === 'not running') return [];

@@ -129,7 +129,12 @@ function toJson({ gateways, attached }: OwnProcesses) {
       const isSilent = typeof answer === 'string';
       const state = isSilent ? answer : answer.isDraining || isEarlierHub(gateway) ? 'draining' : 'running';
       return {
-        ...{ kind, pid, url, configFile, configExists: configFile === null ? null : existsSync(configFile), state },
+        kind,
+        pid,
+        url,
+        configFile,
+        configExists: configFile === null ? null : existsSync(configFile),
+        state,
         version: isSilent ? null : answer.version,
         uptimeSeconds: isSilent ? null : answer.uptimeSeconds,
         clients: isSilent ? null : answer.clients.length,

@@ -26,7 +26,8 @@ const LOOK_EVERY_MS = 1_000;
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
 /** Synchronized output: terminals that support it show all lines at once. */
-const [BEGIN, END] = ['\x1b[?2026h\x1b[H', '\x1b[J\x1b[?2026l'];
+const BEGIN = '\x1b[?2026h\x1b[H';
+const END = '\x1b[J\x1b[?2026l';
 const CTRL_C_CODE = 130;
 
 /** Shows the state of the hub until `q`, Ctrl-C or the end of the hub. Returns the exit code; restores the terminal. */

@@ -183,7 +183,9 @@ export function reportOf(
 ): ReportedLogin {
   const { tokens, requestedScopes = [], issuer = null } = record ?? {};
   return {
-    ...{ server, issuer, state: stateOf(record) },
+    server,
+    issuer,
+    state: stateOf(record),
     scopes: tokens === undefined ? [] : tokens.scope === undefined ? requestedScopes : scopesIn(tokens.scope),
     expiresAt: tokens?.expiresAt === undefined ? null : new Date(tokens.expiresAt).toISOString(),
     storedIn: record === undefined ? null : storedIn,

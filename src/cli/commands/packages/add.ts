@@ -57,8 +57,12 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
       checkEdited(config, edited);
       const facts = {
-        ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
-        ...{ written: !isDryRun, server: key, entry, unset },
+        configFile: config.file,
+        envFile: secrets.added.length > 0 ? secrets.file : null,
+        written: !isDryRun,
+        server: key,
+        entry,
+        unset,
       };
       if (!isDryRun) {
         if (kept !== undefined) mkdirSync(dirname(kept.file), { recursive: true, mode: 0o700 });

@@ -16,12 +16,16 @@ const HTTP_OPTIONS = {
   stdio: { type: 'boolean', about: 'with --http: also serve stdin and stdout' },
   'no-auth': { type: 'boolean', about: 'require no token; only on loopback addresses' },
   'allowed-host': {
-    ...{ type: 'string', multiple: true, value: 'HOST' },
+    type: 'string',
+    multiple: true,
+    value: 'HOST',
     about:
       'accept this Host header too, with its port; repeatable. Required for addresses that other machines can reach',
   },
   'allowed-origin': {
-    ...{ type: 'string', multiple: true, value: 'URL' },
+    type: 'string',
+    multiple: true,
+    value: 'URL',
     about: 'accept this Origin header too; repeatable',
   },
   'tls-cert': { type: 'string', value: 'FILE', about: 'serve HTTPS with this certificate (PEM); needs --tls-key' },

@@ -17,7 +17,7 @@ import { PageRefusal, type PageSource } from '../../../web/server/page-source.js
 import { printable } from '../../../wire/json/printable.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
-import { REFUSED, reachGateway, silentText } from '../hub/hub-access.js';
+import { connectToGateway, REFUSED, silentText } from '../hub/hub-access.js';
 import { ConfigChanges, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
@@ -114,7 +114,7 @@ function refusalOf(error: unknown): PageRefusal | undefined {
 
 /** Gives the running gateway a command. */
 async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
-  const reached = await reachGateway(settings);
+  const reached = await connectToGateway(settings);
   if (reached === 'not running') throw new PageRefusal(503, 'No gateway runs.');
   if (typeof reached === 'string') throw new PageRefusal(503, reached === 'silent' ? silentText(undefined) : REFUSED);
   const { control } = reached;

@@ -29,17 +29,19 @@ function rowOf(call: LoggedCall, before: CallRow | undefined): CallRow {
   return {
     // Below the numbers of the calls that a hub tells, which have three digits more than its time.
     id: Math.max(at * 100, (before?.id ?? 0) + 1),
-    ...{
-      at,
-      session,
-      client: client.replace(/\/(?=[^/]*$)/, ' ').trim(),
-      server,
-      method,
-      name: tool,
-      outcome,
-      reason,
-      ms,
-    },
-    ...{ queueMs: null, serverMs: null, isLogged: true, bytesIn: call.in, bytesOut: call.out },
+    at,
+    session,
+    client: client.replace(/\/(?=[^/]*$)/, ' ').trim(),
+    server,
+    method,
+    name: tool,
+    outcome,
+    reason,
+    ms,
+    queueMs: null,
+    serverMs: null,
+    isLogged: true,
+    bytesIn: call.in,
+    bytesOut: call.out,
   };
 }

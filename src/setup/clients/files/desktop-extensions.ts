@@ -38,7 +38,11 @@ function extensionsIn(folder: string): readonly string[] {
 async function readExtension(folder: string, id: string, system: ClientSystem): Promise<FoundServers> {
   const file = join(folder, FOLDER, id, 'manifest.json');
   const place: ClientLocation = {
-    ...{ client: 'claude-desktop', title: 'Claude Desktop', scope: 'extension', file, format: 'json' },
+    client: 'claude-desktop',
+    title: 'Claude Desktop',
+    scope: 'extension',
+    file,
+    format: 'json',
     path: ['server', 'mcp_config'],
   };
   const cannot = (because: string): FoundServers => ({ servers: [], unreadable: [{ place, because }] });

@@ -121,7 +121,10 @@ function commandOf(entry: Entry, shape: Shape): FoundCommand | undefined {
   const args = [...first, ...strings(nested?.args ?? entry.args)].map((arg) => translated(arg, shape));
   const timeoutMs = timeoutOf(entry, shape);
   return {
-    ...{ kind: 'command', command, args, env },
+    kind: 'command',
+    command,
+    args,
+    env,
     ...(typeof entry.cwd === 'string' && { cwd: entry.cwd }),
     ...(typeof entry.envFile === 'string' && { envFile: entry.envFile }),
     ...(timeoutMs !== undefined && { timeoutMs }),
