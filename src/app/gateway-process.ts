@@ -1,8 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Config, type ConfigChanges, compareConfigs, isChange } from '../config/resolve/config.js';
-import type { SoleServers } from '../extras/cluster/sole-servers.js';
-import type { ClusterStore } from '../extras/cluster/store.js';
-import { type ClusterFacts, type CreateFeature, type FeatureHost, Features } from '../extras/feature.js';
+import { type CreateFeature, type FeatureHost, Features } from '../extras/feature.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
@@ -12,7 +10,6 @@ import { KnownSecrets } from '../host/observe/redact.js';
 import { backgroundClock, watchEventLoop } from '../host/observe/system-clock.js';
 import type { OutputLine } from '../hub/control.js';
 import type { StopLadder } from '../spec/launch.js';
-import { programOf } from '../spec/server-spec.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueStore } from '../state/catalogue-cache.js';
 import { createSeals, type Seals } from '../state/seal.js';
@@ -35,7 +32,7 @@ export interface GatewayProcessOptions {
   /** The report about the configuration file, if the file is rejected as a whole. */
   readonly configFault?: string | undefined;
   readonly logger: Logger;
-  /** Receives the secrets of the configuration; shared with the logger. */
+  /** Receives the secrets; shared with the logger. */
   readonly secrets?: KnownSecrets;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Shared with a transport that is already open. */
@@ -43,7 +40,7 @@ export interface GatewayProcessOptions {
   readonly features?: readonly CreateFeature[];
   /** Default: random keys, so that ids of tasks and cursors end with the process. */
   readonly seals?: Seals;
-  /** Folder of the run files, in which the next gateway finds the processes that a killed gateway has left behind. */
+  /** Where the next gateway finds the processes that a killed gateway has left behind. */
   readonly runFolder: string;
   readonly approvals: ApprovalFolders;
   /** Where missing packages are installed; nothing is installed when absent. */
@@ -56,10 +53,6 @@ export interface GatewayProcessOptions {
   readonly http?: 'one user' | 'users' | undefined;
   /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
   readonly service?: () => ServiceFacts | undefined;
-  /** The cluster of this gateway. `undefined` if the gateway serves alone. */
-  readonly cluster?: () => ClusterFacts | undefined;
-  /** The store of the cluster if this process is a member. */
-  readonly clusterStore?: ClusterStore | undefined;
   /** A trial of confined servers, which finds out what they need. */
   readonly trial?: ConfinementOptions['trial'];
   /** For servers that a test plays in memory. */
@@ -74,11 +67,9 @@ export class GatewayProcess implements FeatureHost {
   readonly platform: Platform;
   readonly logger: Logger;
   readonly environment: FeatureHost['environment'];
-  /** Finds the known secrets in recorded messages. */
   readonly secrets: KnownSecrets;
   readonly seals: Seals;
   readonly approvals: Approvals;
-  /** The calls of all clients. */
   readonly calls: CallFeed;
   readonly notices = new Map<string, string>();
   readonly features: Features;
@@ -93,13 +84,13 @@ export class GatewayProcess implements FeatureHost {
   readonly #eventLoop: ReturnType<typeof watchEventLoop>;
   readonly #status: GatewayStatus;
   #processes: ServerProcesses | undefined;
-  #soleServers: SoleServers | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: GatewayProcessOptions) {
     const { config, logger, environment, platform = createPlatform(), secrets = new KnownSecrets() } = options;
-    const { clock, events, internalErrors } = platform;
-    const { onInternalError } = internalErrors;
+    const [servesHttp, hasUsers] = [options.http !== undefined, options.http === 'users'];
+    const { clock, events } = platform;
+    const { onInternalError } = platform.internalErrors;
     this.#options = options;
     this.platform = platform;
     this.logger = logger;
@@ -112,15 +103,13 @@ export class GatewayProcess implements FeatureHost {
     platform.unfinishedLines.limitTo(config.gateway.maxPartialBytes);
     logEvents(events, logger);
     secrets.know(config.servers.flatMap(secretSourcesOf));
-    const servesHttp = options.http !== undefined;
     const onChange = (key: string) => this.#instances.approvalsChanged(key);
     this.approvals = new Approvals({ folders: options.approvals, clock, logger, onChange });
     const { approvals } = this;
     this.#active = new ActiveConfig({ clock, config, approvals, logger, fault: options.configFault, servesHttp });
     this.#instances = new SupervisedBackends({
-      ...{ config, platform, logger, secrets, environment, servesHttp },
-      ...{ activeConfig: this.#active, waiting: this.#waiting, hasUsers: options.http === 'users' },
-      ...{ packages: options.packages, catalogues: options.catalogues, onlyView: options.onlyView },
+      ...options,
+      ...{ platform, secrets, servesHttp, hasUsers, activeConfig: this.#active, waiting: this.#waiting },
     });
     this.usage = new ServerUsage(this.#instances, this.calls, events);
     this.features = new Features((options.features ?? []).map((create) => create(this)));
@@ -129,9 +118,7 @@ export class GatewayProcess implements FeatureHost {
     this.#status = new GatewayStatus({
       ...{ platform, redact: secrets.redact, notices: this.notices, active: this.#active, instances: this.#instances },
       ...{ features: this.features, usage: this.usage, waiting: this.#waiting, eventLoop: this.#eventLoop },
-      service: options.service ?? (() => undefined),
-      hasUsers: options.http === 'users',
-      gateway: () => this.gateway,
+      ...{ hasUsers, service: options.service ?? (() => undefined), gateway: () => this.gateway },
     });
     this.gateway = new Gateway({
       ...{ clock, events, onInternalError, calls: this.calls },
@@ -148,34 +135,25 @@ export class GatewayProcess implements FeatureHost {
     return this.#active.config;
   }
 
-  get cluster(): ClusterFacts | undefined {
-    return this.#options.cluster?.();
-  }
-
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void> {
     return this.#instances.cachedListsShown((backend) => !this.gateway.pool.isUnclaimed(backend));
   }
 
-  /** Sets what decides where servers run that run on one gateway of a cluster only. Must be called before `start`. */
-  placeSoleServers(placing: SoleServers): void {
-    this.#soleServers = placing;
-    placing.isConfigured = (key) => this.config.servers.some((server) => programOf(server)?.soleKey === key);
-  }
-
   /** Loads the code that starts processes, and starts every server. */
   async start(): Promise<void> {
-    const { runFolder, http, trial, openStdio, clusterStore, config } = this.#options;
+    const { runFolder, http, trial, openStdio, config } = this.#options;
     const { platform, logger, secrets, environment } = this;
     const [{ ServerProcesses }] = await Promise.all([import('./server-processes.js'), loadStatus()]);
     const processes = new ServerProcesses({
       ...{ platform, logger, secrets, environment, runFolder, openStdio },
       hasManyConnections: http !== undefined,
       targets: this.#instances.targets,
-      openVault: async () => await (await import('./open-stores.js')).openVault(config, clusterStore),
+      openVault: async () =>
+        (await this.features.openVault?.()) ?? (await import('../extras/cluster/open-stores.js')).openVault(config),
       confinement: { config: () => this.config, ...(trial && { trial }) },
       onLoginChange: (server) => void this.restart(server),
-      soleServers: this.#soleServers,
+      soleServers: this.features.soleServers,
     });
     this.#processes = processes;
     this.usage.measureWith(processes.resources);
@@ -240,13 +218,10 @@ export class GatewayProcess implements FeatureHost {
     this.usage.close();
     this.gateway.close();
     const stopped = this.#instances.stopAll(ladder);
-    this.#closing ??= this.features.close();
-    await Promise.all([stopped, this.#closing]);
-    const { catalogues } = this.#options;
-    await Promise.all([
-      ...[this.#soleServers?.close(), this.#processes?.close()],
-      ...[catalogues?.settled(), this.approvals.close()],
-    ]);
+    this.#closing ??= this.features.close(stopped);
+    await stopped;
+    const catalogues = this.#options.catalogues?.settled();
+    await Promise.all([this.#closing, this.#processes?.close(), catalogues, this.approvals.close()]);
   }
 
   #changeGateway(changes: Pick<PoolChange, 'replaced' | 'retired'>): void {
@@ -266,7 +241,7 @@ export interface Changed extends ConfigChanges {
   readonly needsRestart: readonly string[];
 }
 
-/** Client profile for a server process that all clients share. It declares every request that the gateway can route to a client. */
+/** Client profile for a process that all clients share. It declares every request that the gateway can route to a client. */
 const ALL_CLIENTS: ClientProfile = {
   clientInfo: { name: 'trunkline', version: VERSION },
   capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },

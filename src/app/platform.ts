@@ -6,7 +6,7 @@ import type { GatewayPort } from '../downstream/port.js';
 import { type ChooseEra, eraChooser } from '../downstream/transport.js';
 import { InternalErrorLog } from '../host/errors/internal-error.js';
 import { EventBus } from '../host/observe/events/events.js';
-import { AwakeClock, backgroundClock, systemClock } from '../host/observe/system-clock.js';
+import { AwakeClock, systemClock } from '../host/observe/system-clock.js';
 import { BufferPool } from '../wire/io/buffer-pool.js';
 import { createLineMemory } from '../wire/io/line-decoder.js';
 import { MessageFeed } from '../wire/io/message-feed.js';
@@ -39,9 +39,9 @@ export const LOCAL_USER = 'local';
 /** Limit on unfinished messages until the configuration is read. */
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 
-/** `clock` is for a test that counts all timers: the default has one for as long as the process runs. */
-export function createPlatform(clock: Clock = new AwakeClock(systemClock, backgroundClock)): Platform {
+export function createPlatform(): Platform {
   const events = new EventBus();
+  const clock = new AwakeClock(systemClock, (task, everyMs) => setInterval(task, everyMs).unref());
   return {
     clock,
     scan: createScan(isUtf8),

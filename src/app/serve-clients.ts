@@ -57,24 +57,22 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isGone() === true) return EXIT.ok;
   const { sealKeyFile, secretFolder } = config.gateway;
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
-  const cluster = clientSide.http && (await openStore(config));
+  const cluster = clientSide.http && (await clusterOf(config));
   let http: ServedHttp | undefined;
   const { catalogues, ...ofSeals } = caches;
   const isOfUsers = config.gateway.http.auth !== undefined;
   const composition = new GatewayProcess({
     ...{ config, configFault: fault, logger, secrets, platform: clientSide.platform, environment: process.env },
-    features: [largeResults, metrics, tracing, recording(settings)],
+    features: [...(cluster === undefined ? [] : [cluster]), largeResults, metrics, tracing, recording(settings)],
     seals: createSeals({ ...ofSeals, sharedKeys }),
     ...{ runFolder: runFolder(), approvals: approvalFolders('serve'), packages: packageFolders(), catalogues },
     ...(clientSide.http === undefined ? { onlyView: settings.view } : { http: isOfUsers ? 'users' : 'one user' }),
     service: () =>
       clientSide.http === undefined ? local?.service() : { kind: 'http', refusedNames: http?.refusedNames ?? [] },
-    cluster: () => http?.cluster,
-    clusterStore: cluster?.store,
   });
   local?.configured(config);
   await composition.prepared;
-  const httpOptions = { http: config.gateway.http, composition, logger, cluster };
+  const httpOptions = { http: config.gateway.http, composition, logger };
   http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
   const { drain } = http ?? {};
   const openControl = async () => {
@@ -129,11 +127,11 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
 }
 
-/** Opens the store of the cluster, if the configuration has one. */
-async function openStore({ gateway: { cluster, secretFolder } }: Config) {
-  if (cluster === undefined) return undefined;
-  const { openClusterStore } = await import('./open-stores.js');
-  return await openClusterStore(cluster, secretFolder);
+/** Loads the cluster, if the configuration has one. */
+async function clusterOf(config: Config) {
+  if (config.gateway.cluster === undefined) return undefined;
+  const { openCluster } = await import('../extras/cluster/index.js');
+  return await openCluster(config);
 }
 
 /** Opens the HTTP server. Its code is loaded on demand, because it is most of the code and most clients do not need it. */

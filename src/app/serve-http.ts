@@ -1,31 +1,23 @@
-import { createHash } from 'node:crypto';
-import type { ClusterConfig, HttpConfig } from '../config/file/check-file.js';
+import type { HttpConfig } from '../config/file/check-file.js';
 import type { Config } from '../config/resolve/config.js';
 import { currentFolder } from '../config/resolve/resolve-config.js';
-import { addressText } from '../config/schema/cluster-address.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
-import { FIXED_LIMITS } from '../downstream/http/limits.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
-import { type Decorate, type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
-import type { SessionRecords } from '../downstream/http/session-records.js';
+import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import type { User } from '../downstream/port.js';
-import type { ClusterEndpoint } from '../extras/cluster/cluster-endpoint.js';
-import type { ClusterStore } from '../extras/cluster/store.js';
-import { errorCode } from '../host/errors/error-text.js';
+import { errorCode, LISTEN_FAULTS } from '../host/errors/error-text.js';
 import { FileError } from '../host/errors/file-error.js';
 import { UsageError } from '../host/errors/usage-error.js';
 import { readRegularFile } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
-import { systemClock } from '../host/observe/system-clock.js';
-import { programOf } from '../spec/server-spec.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { tokenFile } from '../state/user-files.js';
 import { type CountedName, RefusedNames } from '../status/refused-names.js';
-import { IDENTITY, VERSION } from '../version.js';
+import { IDENTITY } from '../version.js';
 import type { GatewayProcess } from './gateway-process.js';
-import { logClusterEvents, logHttpEvents } from './log-events.js';
+import { logHttpEvents } from './log-events.js';
 import { createEraChooser } from './platform.js';
 
 /** The HTTP options of the command line. */
@@ -44,15 +36,11 @@ export interface ServeHttpOptions {
   readonly http: HttpConfig;
   readonly composition: GatewayProcess;
   readonly logger: Logger;
-  /** The cluster of this gateway. Absent if it serves alone. */
-  readonly cluster?: { readonly config: ClusterConfig; readonly store: ClusterStore } | undefined;
 }
 
 /** The open listener. */
 export interface ServedHttp extends Pick<HttpTransport, 'url' | 'drain' | 'close'> {
   readonly refusedNames: readonly CountedName[];
-  /** The facts about the cluster, for the metrics. `undefined` if this gateway serves alone. */
-  readonly cluster: ClusterEndpoint['cluster']['facts'] | undefined;
 }
 
 /** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
@@ -60,34 +48,19 @@ export async function serveHttp(options: ServeHttpOptions): Promise<ServedHttp> 
   const { clock, events } = options.composition.platform;
   const names = new RefusedNames();
   events.subscribe('http.refused', ({ named }) => named && names.count(named, clock.now()));
-  const { cluster } = options;
-  let joined: ClusterEndpoint | undefined;
-  const transport = await listen(
-    options,
-    cluster &&
-      (async (endpoint, route) => {
-        joined = await joinCluster(cluster, options, [endpoint, route]);
-        return joined;
-      }),
-  );
+  const transport = await listen(options);
   return {
     url: transport.url,
     get refusedNames() {
       return names.all;
-    },
-    get cluster() {
-      return joined?.cluster.facts;
     },
     drain: (ms) => transport.drain(ms),
     close: () => transport.close(),
   };
 }
 
-async function listen(
-  { settings, http, composition, logger, cluster }: ServeHttpOptions,
-  decorate: Decorate | undefined,
-): Promise<HttpTransport> {
-  const { platform, gateway, seals } = composition;
+async function listen({ settings, http, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
+  const { platform, gateway, seals, features } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   const { auth, publicUrl } = http;
   logHttpEvents(platform.events, logger);
@@ -125,10 +98,9 @@ async function listen(
         eventKeys: seals.keysFor('events'),
         instance: seals.instance,
       }),
-      records: cluster && (await openRecords(cluster.store, http, composition)),
+      ...features.http,
       events: platform.events,
-      decorate,
-      readMetrics: composition.features.texts.metrics,
+      readMetrics: features.texts.metrics,
     });
     const withToken = noAuth ? '' : '; `trunkline token` shows the token';
     // Without a terminal, it is not the file of the current folder.
@@ -136,61 +108,8 @@ async function listen(
     process.stderr.write(`Trunkline serves ${what}${auth === undefined ? withToken : loginOf(auth)}\n`);
     return transport;
   } catch (error) {
-    throw asUsageError(error, settings, cluster?.config.listen.port);
+    throw asUsageError(error, settings, composition.config);
   }
-}
-
-async function openRecords(
-  store: ClusterStore,
-  limits: HttpConfig,
-  { seals }: GatewayProcess,
-): Promise<SessionRecords> {
-  const { StoredSessions } = await import('../extras/cluster/stored-sessions.js');
-  return new StoredSessions({ store, keys: seals.keysFor('records'), limits });
-}
-
-/** Joins the cluster, and logs what happens to it. */
-async function joinCluster(
-  { config, store }: NonNullable<ServeHttpOptions['cluster']>,
-  { http, composition, logger }: ServeHttpOptions,
-  decorated: Parameters<Decorate>,
-): Promise<ClusterEndpoint> {
-  const { seals, platform } = composition;
-  const { ClusterEndpoint } = await import('../extras/cluster/cluster-endpoint.js');
-  logClusterEvents(platform.events, logger, composition.notices);
-  const { advertise, listen: address } = config;
-  const { instance } = seals;
-  try {
-    const joined = await ClusterEndpoint.join(
-      {
-        hasUsers: http.auth !== undefined,
-        ...{ store, instance, advertise, listen: address, version: VERSION },
-        servers: () => digestOfServers(composition.config),
-        ...{ keys: seals.keysFor('hops'), limits: { ...FIXED_LIMITS, ...http } },
-        // Leases end while the machine sleeps, too.
-        ...{ clock: systemClock, events: platform.events },
-      },
-      ...decorated,
-    );
-    composition.placeSoleServers(joined.cluster.soleServers);
-    return joined;
-  } catch (error) {
-    const reason = LISTEN_FAULTS.get(errorCode(error) ?? '');
-    if (reason === undefined) throw error;
-    throw new UsageError(
-      `cannot listen on ${addressText(address)} for the other gateways: ${reason}`,
-      'choose another address with `gateway.cluster.listen`, or another port with `gateway.cluster.advertise`',
-    );
-  }
-}
-
-/** Identifies the entries of the servers without values of variables, which gateways may have of their own. */
-function digestOfServers({ servers }: Config): string {
-  const entries = servers.map((server) => {
-    const { key, prefix, tools, methods, package: used } = server;
-    return { key, prefix, tools, methods, package: used?.request.shown, runsOnce: programOf(server)?.soleKey };
-  });
-  return createHash('sha256').update(JSON.stringify(entries)).digest('base64url').slice(0, 8);
 }
 
 type Auth = NonNullable<HttpConfig['auth']>;
@@ -241,7 +160,7 @@ async function readPem(option: string, file: string): Promise<Buffer> {
   throw new UsageError(`cannot read the file ${file} of ${option}: ${reason}`, PEM_HINT);
 }
 
-function asUsageError(error: unknown, { host, port, tls }: HttpSettings, peerPort: number | undefined): unknown {
+function asUsageError(error: unknown, { host, port, tls }: HttpSettings, { gateway: { cluster } }: Config): unknown {
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
@@ -251,7 +170,8 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings, peerPor
     return new UsageError(`cannot use the TLS certificate or key (${error.message})`, PEM_HINT, { cause: error });
   }
   // The peer port is opened first.
-  const isPeerPort = code === 'EADDRINUSE' && port === peerPort;
+  const isPeerPort =
+    code === 'EADDRINUSE' && cluster !== undefined && 'listen' in cluster && port === cluster.listen.port;
   const reason = isPeerPort ? 'it is the port for the other gateways, too' : LISTEN_FAULTS.get(code ?? '');
   if (reason === undefined) return error;
   return new UsageError(
@@ -259,11 +179,3 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings, peerPor
     'choose another address with --http HOST:PORT',
   );
 }
-
-const LISTEN_FAULTS = new Map([
-  ['EADDRINUSE', 'another program already uses the port'],
-  ['EADDRNOTAVAIL', 'this machine does not have that address'],
-  ['EACCES', 'this user may not listen on that port'],
-  ['ENOTFOUND', 'the host name does not exist'],
-  ['EAI_AGAIN', 'the name server did not answer'],
-]);

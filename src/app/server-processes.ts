@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { SoleServers } from '../extras/cluster/sole-servers.js';
+import type { SoleServers } from '../extras/feature.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
 import type { Logger } from '../host/observe/logger.js';

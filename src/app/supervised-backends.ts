@@ -38,7 +38,7 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   /** Where missing packages are installed. Absent if none are installed. */
   readonly packages?: Omit<PackagePaths, 'configFile'> | undefined;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
-  readonly catalogues: CatalogueStore | undefined;
+  readonly catalogues?: CatalogueStore | undefined;
   readonly servesHttp: boolean;
   readonly hasUsers: boolean;
   /** The view of the client, if there is only one. Servers outside of the view do not start. */

@@ -4,14 +4,20 @@
  * folder, and put its function into the list in `src/app/serve-clients.ts`.
  */
 import type { Config } from '../config/resolve/config.js';
+import type { Decorate } from '../downstream/http/server.js';
+import type { SessionRecords } from '../downstream/http/session-records.js';
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { Gateway, GatewaySettings } from '../gateway/gateway.js';
 import type { OwnTool } from '../gateway/routing/own-tool.js';
-import type { EventSource } from '../host/observe/events/events.js';
+import type { EventSink, EventSource } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { KnownSecrets } from '../host/observe/redact.js';
+import type { ChildSpec } from '../spec/server-spec.js';
 import type { Seals } from '../state/seal.js';
 import type { StatusFacts } from '../status/status-facts.js';
+import type { Vault } from '../upstream/auth/vault.js';
+import type { HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
+import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
 import type { MessageFeed } from '../wire/io/message-feed.js';
 import type { ScanEnvelope } from '../wire/mcp/envelope.js';
 import type { Clock } from '../wire/timing/clock.js';
@@ -22,8 +28,8 @@ export interface Feature {
    * because calls are served without the feature too. Resolves when the feature works as configured.
    */
   apply(config: Config): void | Promise<void>;
-  /** Ends the feature, while the servers stop. */
-  close(): void | Promise<void>;
+  /** Ends the feature, while the servers stop. `stopped` resolves when they have. */
+  close(stopped: Promise<unknown>): void | Promise<void>;
   /** Loads the code that the feature needs later, because its files may be gone after an update. */
   preload?(): Promise<unknown>;
   /** Tools of Trunkline's own. Another object for a tool tells clients that their lists have changed. */
@@ -34,6 +40,29 @@ export interface Feature {
   readonly facts?: Partial<StatusFacts>;
   /** Texts for programs of the operator by name, such as `metrics`: `trunkline NAME` and `GET /NAME` show them. */
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
+  /** What an HTTP listener takes from the feature. */
+  readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;
+  /** Opens the vault of logins that this process shares with others. */
+  openVault?(): Promise<Vault>;
+  /** Starts or reaches the servers that run on one gateway of a cluster only. Present when the HTTP listener is open. */
+  readonly soleServers?: SoleServers | undefined;
+  /** Absent if the gateway serves alone. */
+  readonly cluster?: ClusterFacts | undefined;
+}
+
+/** Dials a server by its key: here, or at the gateway that runs it. */
+export interface SoleServers {
+  dial(
+    key: string,
+    target: DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>,
+    listener: UpstreamListener,
+    dialers: {
+      /** Runs the process here. */
+      readonly processes: Dialer<ChildSpec>;
+      /** Options of a connection to the process at another gateway. */
+      readonly remote: Omit<HttpDialerOptions, 'openAccess' | 'createAgent'>;
+    },
+  ): Dialed;
 }
 
 /** Makes a feature. `host` is complete when the first `apply` has returned. */
@@ -43,7 +72,7 @@ export type CreateFeature = (host: FeatureHost) => Feature;
 export interface FeatureHost {
   readonly platform: {
     readonly clock: Clock;
-    readonly events: EventSource;
+    readonly events: EventSource & EventSink;
     readonly messages: MessageFeed;
     readonly scan: ScanEnvelope;
   };
@@ -53,11 +82,11 @@ export interface FeatureHost {
   readonly secrets: KnownSecrets;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly seals: Pick<Seals, 'runSeal'>;
+  readonly seals: Pick<Seals, 'runSeal' | 'instance' | 'keysFor'>;
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
-  /** The cluster of this gateway. `undefined` if the gateway serves alone. */
-  readonly cluster: ClusterFacts | undefined;
+  /** What all features together have. */
+  readonly features: Pick<Features, 'cluster'>;
   status(): StatusFacts;
   readonly usage: {
     /** Measures all servers: memory in bytes, processes, and processor time in milliseconds, by the pid of their group. */
@@ -79,7 +108,7 @@ export interface ClusterFacts {
 }
 
 /** All features of a gateway as one. */
-export class Features implements Feature {
+export class Features {
   readonly #all: readonly Feature[];
 
   constructor(all: readonly Feature[]) {
@@ -90,8 +119,8 @@ export class Features implements Feature {
     await Promise.all(this.#all.map((feature) => feature.apply(config)));
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#all.map((feature) => feature.close()));
+  async close(stopped: Promise<unknown>): Promise<void> {
+    await Promise.all(this.#all.map((feature) => feature.close(stopped)));
   }
 
   async preload(): Promise<void> {
@@ -103,7 +132,23 @@ export class Features implements Feature {
   }
 
   get results(): Feature['results'] {
-    return this.#all.find(({ results }) => results !== undefined)?.results;
+    return this.#first('results');
+  }
+
+  get http(): Feature['http'] {
+    return this.#first('http');
+  }
+
+  get openVault(): Feature['openVault'] {
+    return this.#first('openVault');
+  }
+
+  get soleServers(): Feature['soleServers'] {
+    return this.#first('soleServers');
+  }
+
+  get cluster(): Feature['cluster'] {
+    return this.#first('cluster');
   }
 
   get facts(): Partial<StatusFacts> {
@@ -112,6 +157,10 @@ export class Features implements Feature {
 
   get texts(): NonNullable<Feature['texts']> {
     return Object.assign({}, ...this.#all.map(({ texts }) => texts));
+  }
+
+  #first<Name extends keyof Feature>(name: Name): Feature[Name] | undefined {
+    return this.#all.find((feature) => feature[name] !== undefined)?.[name];
   }
 }
 

@@ -13,7 +13,6 @@ import type { Config } from '../../src/config/resolve/config.js';
 import type { ClientOrigin } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { CreateFeature } from '../../src/extras/feature.js';
-import { systemClock } from '../../src/host/observe/system-clock.js';
 import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { reportStatus, type ServerReport } from '../../src/status/status.js';
 import type { FairMemory } from '../../src/wire/io/shared-limit.js';
@@ -90,7 +89,7 @@ export class InProcessGateway {
       mayHaveProblems,
     } = options;
     this.#left = new NothingLeft(this.folder);
-    const platform = createPlatform(systemClock);
+    const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
     this.#environment = environment;
     const config = this.#load(servers, gateway);

@@ -3,16 +3,10 @@ import { hostAndPort } from '../../config/schema/cluster-address.js';
 import { OWN_HEADERS, RequestError } from '../../host/http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../../spec/server-spec.js';
 import type { RemoteAccess } from '../../upstream/http/access.js';
-import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../../upstream/http/http-dialer.js';
-import type {
-  Dialed,
-  Dialer,
-  DialOutcome,
-  DialTarget,
-  UpstreamConnection,
-  UpstreamListener,
-} from '../../upstream/port.js';
+import type { HttpDialer, HttpDialerOptions } from '../../upstream/http/http-dialer.js';
+import type { Dialed, Dialer, DialOutcome, UpstreamConnection, UpstreamListener } from '../../upstream/port.js';
 import { ServerEra } from '../../upstream/server-era.js';
+import type { SoleServers as Port } from '../feature.js';
 import { GATEWAY } from './homes.js';
 import { IDLE_MS } from './hop.js';
 import { Leases, type LeasesOptions } from './leases.js';
@@ -32,14 +26,9 @@ interface SoleServersOptions extends Omit<LeasesOptions, 'isKept'> {
   readonly hasOthers: () => boolean;
 }
 
-type SoleTarget = DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
-
-interface Dialers {
-  /** Runs the process here. */
-  readonly processes: Dialer<ChildSpec>;
-  /** Options of a connection to the process at another gateway. */
-  readonly remote: Omit<HttpDialerOptions, 'openAccess' | 'createAgent'>;
-}
+type Dial = Parameters<Port['dial']>;
+type SoleTarget = Dial[1];
+type Dialers = Dial[3];
 
 type Failed = Extract<DialOutcome, { kind: 'failed' }>;
 
@@ -50,7 +39,7 @@ const LOOK_MS = 2_000;
  * Servers whose process runs on one gateway of the cluster, the one that has the lease. The others connect to it as to a server
  * behind a URL. The lease stays with a gateway while the process is idle, or is started again.
  */
-export class SoleServers {
+export class SoleServers implements Port {
   readonly #options: SoleServersOptions;
   readonly #leases: Leases;
   /** The processes that run here, by the keys of their servers, with the functions that give them away. */

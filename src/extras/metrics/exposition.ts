@@ -7,7 +7,7 @@ import { type Counter, Exposition, type Metrics, OUTCOMES, type Series } from '.
 /** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-type Measured = Pick<FeatureHost, 'gateway' | 'status' | 'cluster' | 'usage'>;
+type Measured = Pick<FeatureHost, 'gateway' | 'status' | 'features' | 'usage'>;
 
 /** States of a server, in the order of its life. */
 const STATES = [
@@ -28,7 +28,7 @@ export function createExposition(metrics: Metrics, host: Measured): () => Promis
     writeUsage(out, facts, usage, cpu);
     writeCounters(out, metrics, facts);
     writeSessions(out, host, facts);
-    const { cluster } = host;
+    const { cluster } = host.features;
     if (cluster !== undefined) writeCluster(out, cluster);
     writeProcess(out, facts);
     return out.text;

@@ -7,6 +7,15 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Why a server cannot listen, by the code of the error. */
+export const LISTEN_FAULTS = new Map([
+  ['EADDRINUSE', 'another program already uses the port'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address'],
+  ['EACCES', 'this user may not listen on that port'],
+  ['ENOTFOUND', 'the host name does not exist'],
+  ['EAI_AGAIN', 'the name server did not answer'],
+]);
+
 /**
  * Signs of a certificate that is not trusted, and of a network that does not reach a host. `npmCode` matches the whole error
  * code that npm reports, `text` words of Node, npm, Python, Go and Rust anywhere in a text.

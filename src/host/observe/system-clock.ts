@@ -39,15 +39,11 @@ export class AwakeClock implements Clock {
   #readAt: number;
   #sleptMs = 0;
 
-  /** `background` reads the clock from time to time, so that only sleep makes a long step. */
-  constructor(machine: Clock, background: Pick<Clock, 'schedule'>) {
+  /** `repeat` reads the clock from time to time, so that only sleep makes a long step. */
+  constructor(machine: Clock, repeat: (task: () => void, everyMs: number) => void) {
     this.#machine = machine;
     this.#readAt = machine.now();
-    const beat = () => {
-      this.now();
-      background.schedule(BEAT_MS, beat);
-    };
-    beat();
+    repeat(() => this.now(), BEAT_MS);
   }
 
   now(): number {

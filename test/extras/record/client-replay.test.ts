@@ -68,7 +68,9 @@ describe('clients that are replayed', () => {
     const result = await replay(entries, (line) =>
       line.includes('initialize') ? [answer(0, {})] : [answer(1, { up: 2 })],
     );
-    expect(resultText(result)).toBe("1 answers compared, 0 different, 1 answers of Trunkline's own tools not compared.");
+    expect(resultText(result)).toBe(
+      "1 answers compared, 0 different, 1 answers of Trunkline's own tools not compared.",
+    );
   });
 
   it('answer server requests as they did', async () => {

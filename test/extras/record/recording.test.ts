@@ -89,7 +89,7 @@ describe('the recording and the call log of a gateway', () => {
     await apply({});
     expect([messages.isObserved, calls.isObserved]).toEqual([false, false]);
     pass('4');
-    await feature.close();
+    await feature.close(Promise.resolve());
     expect(messagesIn(file)).toEqual(['1', '2', '3']);
     const lines = readFileSync(callLogFile(), 'utf8').trim().split('\n');
     expect(lines.map((line) => JSON.parse(line).arguments)).toEqual(['{"path":"a"}', undefined]);
@@ -100,7 +100,7 @@ describe('the recording and the call log of a gateway', () => {
     const { feature, apply, pass } = observing({ record: given });
     await apply({ record: configured });
     pass('1');
-    await feature.close();
+    await feature.close(Promise.resolve());
     expect(messagesIn(given)).toEqual(['1']);
     expect(existsSync(configured)).toBe(false);
   });
@@ -117,7 +117,7 @@ describe('the recording and the call log of a gateway', () => {
     rmSync(file);
     await apply({ record: file });
     pass('1');
-    await feature.close();
+    await feature.close(Promise.resolve());
     expect(messagesIn(file)).toEqual(['1']);
   });
 });

@@ -35,7 +35,13 @@ describe('the delay of the event loop', () => {
 
 describe('the clock of a machine that sleeps', () => {
   const machine = new FakeClock();
-  const awake = new AwakeClock(machine, machine);
+  const awake = new AwakeClock(machine, (task, everyMs) => {
+    const repeat = () => {
+      task();
+      machine.schedule(everyMs, repeat);
+    };
+    machine.schedule(everyMs, repeat);
+  });
 
   it.each([
     ['a timer that fell due during eight hours of sleep', 8 * HOUR_MS, 60_000],

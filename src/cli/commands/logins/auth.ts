@@ -1,6 +1,6 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { openVault } from '../../../app/open-stores.js';
 import { readConfig } from '../../../app/read-config.js';
+import { openVault } from '../../../extras/cluster/open-stores.js';
 import { errorMessage } from '../../../host/errors/error-text.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { systemClock } from '../../../host/observe/system-clock.js';

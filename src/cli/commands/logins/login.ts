@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { openVault } from '../../../app/open-stores.js';
 import { readConfig, refuseDisabled } from '../../../app/read-config.js';
 import type { Config } from '../../../config/resolve/config.js';
+import { openVault } from '../../../extras/cluster/open-stores.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { RequestError } from '../../../host/http/send-request.js';
 import { systemClock } from '../../../host/observe/system-clock.js';

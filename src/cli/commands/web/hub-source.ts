@@ -194,7 +194,7 @@ class PageLogins {
     const [{ loginSpec }, { beginLogin }, { openVault }] = await Promise.all([
       import('../logins/login.js'),
       import('../../../upstream/auth/login.js'),
-      import('../../../app/open-stores.js'),
+      import('../../../extras/cluster/open-stores.js'),
     ]);
     const { spec, config } = await loginSpec(this.#settings, server);
     if (spec.login.grant === 'client_credentials')

@@ -1,10 +1,10 @@
-import type { ClusterConfig } from '../config/file/check-file.js';
-import type { Config } from '../config/resolve/config.js';
-import type { ClusterStore } from '../extras/cluster/store.js';
-import { UsageError } from '../host/errors/usage-error.js';
-import { createSeals, readSealKeys } from '../state/seal.js';
-import { loginFolder } from '../state/user-files.js';
-import type { Vault } from '../upstream/auth/vault.js';
+import type { ClusterConfig } from '../../config/file/check-file.js';
+import type { Config } from '../../config/resolve/config.js';
+import { UsageError } from '../../host/errors/usage-error.js';
+import { createSeals, readSealKeys } from '../../state/seal.js';
+import { loginFolder } from '../../state/user-files.js';
+import type { Vault } from '../../upstream/auth/vault.js';
+import type { ClusterStore } from './store.js';
 
 /** Opens the store of a cluster. Throws a `UsageError`. */
 export async function openClusterStore(
@@ -13,7 +13,7 @@ export async function openClusterStore(
 ): Promise<{ readonly config: ClusterConfig; readonly store: ClusterStore }> {
   if ('fault' in cluster)
     throw new UsageError(cluster.fault, 'set the variable, or correct `gateway.cluster` in the configuration');
-  const { openRedisStore } = await import('../extras/cluster/redis-store.js');
+  const { openRedisStore } = await import('./redis-store.js');
   const { store: location, name, storeUser: user, storePasswordFile: passwordFile, storeCaFile: caFile } = cluster;
   return { config: cluster, store: await openRedisStore({ location, name, user, passwordFile, secretFolder, caFile }) };
 }
@@ -25,10 +25,10 @@ export async function openClusterStore(
 export async function openVault(config: Pick<Config, 'gateway'>, shared?: ClusterStore): Promise<Vault> {
   const { cluster, sealKeyFile, secretFolder } = config.gateway;
   if (cluster === undefined || sealKeyFile === undefined) {
-    const { FolderVault } = await import('../upstream/auth/folder-vault.js');
+    const { FolderVault } = await import('../../upstream/auth/folder-vault.js');
     return new FolderVault(loginFolder());
   }
-  const { StoreVault } = await import('../extras/cluster/store-vault.js');
+  const { StoreVault } = await import('./store-vault.js');
   let keys: ReturnType<ReturnType<typeof createSeals>['keysFor']> | undefined;
   const readKeys = async () => {
     keys ??= createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) }).keysFor('logins');
