@@ -81,6 +81,7 @@ servers:
     ['approval', 'approval: required'],
     ['concurrency', 'concurrency: 1'],
     ['stopGrace', 'stopGrace: 1s'],
+    ['installTimeout', 'installTimeout: 10s'],
     ['restart', 'restart: { budget: 1 }'],
     ['limits', 'limits: { memory: 1GiB }'],
     ['results', 'results: { max: 8kB }'],
