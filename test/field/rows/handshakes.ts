@@ -1,6 +1,6 @@
 // The beginning of a session: versions, capabilities, and what comes too early.
 import type { Message } from '../../support/wire.js';
-import type { Play } from '../play.js';
+import type { Answering, Play } from '../play.js';
 import { FAILS, type Row, SOUND } from '../row.js';
 
 const MET = 'The session begins.';
@@ -11,6 +11,15 @@ function greeting(hello: Message): Play {
 }
 
 const HELLO = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } };
+
+/** The first request of a client. */
+function opening(changes: object = {}) {
+  const clientInfo = { name: 'c', version: '1' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo, ...changes };
+  return { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+}
+
+const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
 export const HANDSHAKES: readonly Row[] = [
   ...['2024-11-05', '2025-03-26', '2025-06-18'].map((protocolVersion) => ({
@@ -31,42 +40,22 @@ export const HANDSHAKES: readonly Row[] = [
     ...{ quirk: `A server answers \`initialize\` with ${name}`, right: MET, server: greeting(hello) },
     ...(at > 0 && { direct: 'fails: the SDK rejects the answer', through: SOUND }),
   })),
-  {
-    quirk: 'A server logs before it answers `initialize`',
-    right: MET,
-    server: {
-      on: {
-        initialize: (request, server) => {
-          server.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'starting' } });
-          server.soundly(request);
-        },
-      },
-    },
-  },
-  {
-    quirk: 'A server pings before it answers `initialize`',
-    right: MET,
-    server: {
-      on: {
-        initialize: (request, server) => {
-          server.say({ jsonrpc: '2.0', id: 'p', method: 'ping' });
-          server.soundly(request);
-        },
-      },
-    },
-  },
-  {
-    quirk: 'A server asks for the roots before `initialized`',
-    right: MET,
-    server: {
-      on: {
-        initialize: (request, server) => {
-          server.say({ jsonrpc: '2.0', id: 'r', method: 'roots/list' });
-          server.soundly(request);
-        },
-      },
-    },
-  },
+  ...(
+    [
+      [
+        'A server logs before it answers `initialize`',
+        { method: 'notifications/message', params: { level: 'info', data: 'starting' } },
+      ],
+      ['A server pings before it answers `initialize`', { id: 'p', method: 'ping' }],
+      ['A server asks for the roots before `initialized`', { id: 'r', method: 'roots/list' }],
+    ] as const
+  ).map(([quirk, early]): Row => {
+    const initialize: Answering = (request, server) => {
+      server.say({ jsonrpc: '2.0', ...early });
+      server.soundly(request);
+    };
+    return { quirk, right: MET, server: { on: { initialize } } };
+  }),
   {
     quirk: 'A server prints lines for people before it answers',
     right: 'They are logged.',
@@ -112,14 +101,9 @@ export const HANDSHAKES: readonly Row[] = [
     quirk: 'A client says `initialized` without its prefix',
     right: 'It is ignored.',
     client: async (wire) => {
-      wire.say({
-        jsonrpc: '2.0',
-        id: 0,
-        method: 'initialize',
-        params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } },
-      });
+      wire.say(opening());
       await wire.answer(0);
-      wire.say({ jsonrpc: '2.0', method: 'initialized' }, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
+      wire.say({ jsonrpc: '2.0', method: 'initialized' }, LIST);
       return await wire.answer(1);
     },
     direct: 'tools: echo',
@@ -128,15 +112,7 @@ export const HANDSHAKES: readonly Row[] = [
     quirk: 'A client asks before `initialized`',
     right: 'It gets its answer.',
     client: async (wire) => {
-      wire.say(
-        {
-          jsonrpc: '2.0',
-          id: 0,
-          method: 'initialize',
-          params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } },
-        },
-        { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-      );
+      wire.say(opening(), LIST);
       return await wire.answer(1);
     },
     direct: 'tools: echo',
@@ -145,14 +121,9 @@ export const HANDSHAKES: readonly Row[] = [
     quirk: 'A client names no `clientInfo`',
     right: MET,
     client: async (wire) => {
-      wire.say({
-        jsonrpc: '2.0',
-        id: 0,
-        method: 'initialize',
-        params: { protocolVersion: '2025-11-25', capabilities: {} },
-      });
+      wire.say(opening({ clientInfo: undefined }));
       await wire.answer(0);
-      wire.say({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+      wire.say(LIST);
       return await wire.answer(1);
     },
     direct: 'tools: echo',
@@ -162,7 +133,7 @@ export const HANDSHAKES: readonly Row[] = [
     right: 'It is as if there were none.',
     client: async (wire) => {
       await wire.hello();
-      wire.say({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: null });
+      wire.say({ ...LIST, params: null });
       return await wire.answer(1);
     },
     direct: 'fails: no answer',
@@ -173,7 +144,7 @@ export const HANDSHAKES: readonly Row[] = [
     right: 'Its messages are read.',
     client: async (wire) => {
       await wire.hello();
-      wire.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })}\r\n`);
+      wire.write(`${JSON.stringify(LIST)}\r\n`);
       return await wire.answer(1);
     },
     direct: 'tools: echo',
@@ -184,7 +155,7 @@ export const HANDSHAKES: readonly Row[] = [
     client: async (wire) => {
       await wire.hello();
       wire.write('\n\r\n  \n');
-      wire.say({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+      wire.say(LIST);
       return await wire.answer(1);
     },
     direct: 'tools: echo',
