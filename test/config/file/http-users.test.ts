@@ -12,6 +12,7 @@ const withJwt = (jwt: object) => withHttp({ publicUrl: 'https://mcp.example.com'
 const faultsOf = (text: string) => problemsOf(text).map((problem) => problem.replace(/^\d+:\d+ /, ''));
 
 const HTTPS = 'a URL that begins with https://, or with http:// and a loopback address';
+const isWindows = process.platform === 'win32';
 const PUBLIC = 'a URL without a path that begins with https://, or with http:// and a loopback address';
 
 describe('the users of HTTP', () => {
@@ -140,8 +141,8 @@ describe('a variable of a user', () => {
   test.each([
     ['ann@example.com', false, 'the user ann@example.com', 'set ann@example.com KEY`'],
     ['ci', true, 'the machine ci', 'set ci KEY --machine`'],
-    ["auth0|o'ann", false, "the user auth0|o'ann", "set 'auth0|o'\\''ann' KEY`"],
-    ['a\nb', false, 'the user a\\u{a}b', "set 'a\\u{a}b' KEY`"],
+    ["auth0|o'ann", false, "the user auth0|o'ann", `set ${isWindows ? `"auth0|o'ann"` : `'auth0|o'\\''ann'`} KEY\``],
+    ['a\nb', false, 'the user a\\u{a}b', `set ${isWindows ? `"a\\u{a}b"` : `'a\\u{a}b'`} KEY\``],
   ])('of %j that is missing is named with its owner and the command', (userName, isMachine, owner, command) => {
     const { problem } = load(TEXT).serverFor('a', { ...origin({}, 'p'), userName, isMachine }) ?? {};
     expect(problem).toMatchObject({ isOfUser: 'one', message: expect.stringContaining(`KEY of ${owner} is not set`) });

@@ -99,9 +99,9 @@ describe('an environment file', () => {
     const { config, folder, two } = load({ 'own.env': 'TOKEN=a\nARG=b\n', 'shared.env': 'TOKEN=d\n' }, { mode: 0o644 });
     expect(two?.spec?.env).toEqual({ A: 'd' });
     const file = join(folder, 'shared.env');
-    expect(config.warnings).toContain(
-      `${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`,
-    );
+    const warning = `${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`;
+    // On Windows, the permissions of the folder decide.
+    expect(config.warnings.includes(warning)).toBe(process.platform !== 'win32');
   });
 });
 

@@ -28,12 +28,12 @@ describe('a stored secret', () => {
     await writeSecretFile(file(), { secrets, inKeychain: new Set() });
     expect(await read(['A', 'B'])).toEqual({ A: { value: 'one' }, B: { value: 'two\nlines' } });
     chmodSync(file(), 0o644);
-    expect(await read(['A'])).toEqual({
-      A: {
-        fault: `the file ${file()} with the secrets cannot be used: other users can read or change it`,
-        hint: 'correct or remove the file',
-      },
-    });
+    const exposed = {
+      fault: `the file ${file()} with the secrets cannot be used: other users can read or change it`,
+      hint: 'correct or remove the file',
+    };
+    // On Windows, the permissions of the folder decide.
+    expect(await read(['A'])).toEqual({ A: process.platform === 'win32' ? { value: 'one' } : exposed });
   });
 
   test('that does not exist is named, with ways to have it', async () => {
