@@ -7,6 +7,7 @@ import type { Logger } from '../../src/host/observe/logger.js';
 import { createSeals, readSealKeys, readSealSecret } from '../../src/state/seal.js';
 import { sealFile } from '../../src/state/user-files.js';
 import { isSealOf } from '../../src/wire/mcp/task-id.js';
+import { shownMode } from '../support/platform.js';
 import { until } from '../support/processes.js';
 
 const KEY = 'k'.repeat(43);
@@ -62,7 +63,7 @@ describe('the key of the user', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
-    vi.stubEnv('XDG_DATA_HOME', folder);
+    for (const name of ['XDG_DATA_HOME', 'LOCALAPPDATA']) vi.stubEnv(name, folder);
   });
   afterEach(() => {
     vi.unstubAllEnvs();
@@ -77,13 +78,13 @@ describe('the key of the user', () => {
     expect([isLasting, existsSync(sealFile())]).toEqual([true, false]);
     createSeals({ secret, onSealed }).seal('a task');
     await until('it is stored', () => existsSync(sealFile()));
-    expect(statSync(sealFile()).mode & 0o777).toBe(0o600);
+    expect(statSync(sealFile()).mode & 0o777).toBe(shownMode(0o600));
     expect((await read()).secret).toBe(secret);
     expect(warn).not.toHaveBeenCalled();
   });
 
   it('is another one in each run where it cannot be stored, which is logged', async () => {
-    vi.stubEnv('XDG_DATA_HOME', join(folder, 'file'));
+    for (const name of ['XDG_DATA_HOME', 'LOCALAPPDATA']) vi.stubEnv(name, join(folder, 'file'));
     writeFileSync(join(folder, 'file'), '');
     const { secret, isLasting } = await read();
     expect([isLasting, (await read()).secret === secret]).toEqual([false, false]);
