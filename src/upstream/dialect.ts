@@ -2,7 +2,7 @@ import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
 import { type ClientProfile, declares, type InitializeResult } from '../wire/mcp/handshake.js';
 import { LIST_KINDS, LISTS } from '../wire/mcp/methods.js';
 import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../wire/mcp/outcome.js';
-import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener } from './port.js';
+import type { DialOutcome, DialTarget, ServerRequest, UpstreamConnection, UpstreamListener } from './port.js';
 import type { ServerEra } from './server-era.js';
 
 /*
@@ -45,6 +45,18 @@ export interface OpenOptions {
 /** Opens connections of one protocol era over a channel. */
 export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
+}
+
+/** Performs the handshake as soon as the client is known. */
+export async function openConnection(
+  dialect: Dialect,
+  channel: Channel,
+  { generation, spec, profile: known, era }: DialTarget,
+  listener: UpstreamListener,
+): Promise<DialOutcome> {
+  const profile = await known;
+  if (!channel.isClosed) listener.handshakeStarted();
+  return await dialect.open(channel, { generation, profile, timeoutMs: spec.timeouts.startMs, era, listener });
 }
 
 /**

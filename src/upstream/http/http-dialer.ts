@@ -13,7 +13,7 @@ import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import type { Cancel } from '../../wire/timing/clock.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';
-import type { Dialect } from '../dialect.js';
+import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
 import type { RemoteAccess } from './access.js';
@@ -141,9 +141,11 @@ export class HttpDialer {
       cleared: () => listener.cleared(),
       unresponsive: () => giveUp(UNRESPONSIVE),
     });
+    // Servers with this transport speak revision 2024-11-05.
+    if (spec.transport === 'sse') target.era.fixByTransport('legacy');
     return {
       pid: undefined,
-      connection: this.#open(bridge, target, listener).then((outcome): DialOutcome => {
+      connection: openConnection(this.#options.dialect, bridge, target, listener).then((outcome): DialOutcome => {
         if (outcome.kind === 'open') {
           opened = outcome.connection;
           return outcome;
@@ -157,16 +159,6 @@ export class HttpDialer {
         await Promise.all([output.end(), release()]);
       },
     };
-  }
-
-  async #open(bridge: Bridge, target: RemoteTarget, listener: UpstreamListener): Promise<DialOutcome> {
-    const { generation, spec, profile: known, era } = target;
-    const profile = await known;
-    if (!bridge.isClosed) listener.handshakeStarted();
-    const timeoutMs = spec.timeouts.startMs;
-    // Servers with this transport speak revision 2024-11-05.
-    if (spec.transport === 'sse') era.fixByTransport('legacy');
-    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era, listener });
   }
 
   /** Reads an answer, at the pace that the clients and the other servers allow. Resolves with whether it is complete. */

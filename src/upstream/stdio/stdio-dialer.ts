@@ -17,7 +17,7 @@ import { FloodBound, type FloodQueue, TurnReader } from '../../wire/io/streams/t
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from '../channel/bridge.js';
-import type { Dialect } from '../dialect.js';
+import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
 
@@ -129,7 +129,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
       connection:
         child.pid === undefined
           ? spawnFailure
-          : this.#open(bridge, target, listener).then((outcome) => {
+          : openConnection(this.#options.dialect, bridge, target, listener).then((outcome) => {
               opened = outcome.kind === 'open' ? outcome.connection : undefined;
               // The status shows only the pauses of open connections, so the log tells of this one.
               if (opened === undefined && flood.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(flood.pausedMs));
@@ -143,14 +143,6 @@ export class StdioDialer implements Dialer<ChildSpec> {
         await family.end(child, ladder);
       },
     };
-  }
-
-  async #open(bridge: StdioBridge, target: DialTarget<ChildSpec>, listener: UpstreamListener): Promise<DialOutcome> {
-    const { generation, spec, profile: known, era } = target;
-    const profile = await known;
-    if (!bridge.isClosed) listener.handshakeStarted();
-    const timeoutMs = spec.timeouts.startMs;
-    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era, listener });
   }
 
   /** Reads the answers that are still in the pipe, for a short time, because a grandchild may hold the pipe open. */
