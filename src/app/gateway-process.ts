@@ -60,8 +60,8 @@ export interface GatewayProcessOptions {
 }
 
 /**
- * The gateway with its processes, features, clock and log: the composition root, to which the transports open for clients.
- * `start` starts the servers, `change` applies another configuration, and `stop` ends everything.
+ * The gateway with its processes, features, clock and log: the composition root. `serve-clients.ts` makes it for the transports of
+ * `serve.ts`, `serve-hub.ts` and `serve-http.ts`, and commands make one for themselves. Read `supervised-backends.ts` next.
  */
 export class GatewayProcess implements FeatureHost {
   readonly platform: Platform;
@@ -88,7 +88,8 @@ export class GatewayProcess implements FeatureHost {
 
   constructor(options: GatewayProcessOptions) {
     const { config, logger, environment, platform = createPlatform(), secrets = new KnownSecrets() } = options;
-    const [servesHttp, hasUsers] = [options.http !== undefined, options.http === 'users'];
+    const servesHttp = options.http !== undefined;
+    const hasUsers = options.http === 'users';
     const { clock, events } = platform;
     const { onInternalError } = platform.internalErrors;
     this.#options = options;

@@ -40,7 +40,7 @@ export interface Feature {
   readonly facts?: Partial<StatusFacts>;
   /** Texts for programs of the operator by name, such as `metrics`: `trunkline NAME` and `GET /NAME` show them. */
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
-  /** What an HTTP listener takes from the feature. */
+  /** Parts of the feature for the HTTP listener: an endpoint around its own, and the records of sessions. */
   readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
@@ -85,7 +85,7 @@ export interface FeatureHost {
   readonly seals: Pick<Seals, 'runSeal' | 'instance' | 'keysFor'>;
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
-  /** What all features together have. */
+  /** All features as one. */
   readonly features: Pick<Features, 'cluster'>;
   status(): StatusFacts;
   readonly usage: {

@@ -13,7 +13,7 @@ export interface ConfigCacheOptions {
   readonly onCached: () => void;
 }
 
-/** Nothing, because the key is that of one text. */
+/** Empty, because the key is that of one text. */
 const BOUND = Buffer.alloc(0);
 
 /**

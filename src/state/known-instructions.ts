@@ -78,7 +78,7 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
     if (gateway.newest === undefined || stamp === undefined || client.isGone()) return;
     const { facts, session } = gateway.newest;
     const { instructions: text } = session;
-    // Nothing is known of any server, which is less than what may be cached.
+    // The text has no server yet, so the cached one may say more.
     if (text === ABOUT) return;
     const some = session.offered.map(withoutRelayed).filter((capabilities) => Object.keys(capabilities).length > 0);
     const offered = JSON.stringify(some).length > MAX_OFFERED_LENGTH ? [] : some;

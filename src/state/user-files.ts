@@ -1,3 +1,7 @@
+/*
+ * The files that outlive a gateway: approvals, cached catalogues and instructions, keys and tokens. Extras, the hub, the composition
+ * root and the commands use this room. Begin here with the places of the files.
+ */
 import { homedir } from 'node:os';
 import { join, posix, win32 } from 'node:path';
 import type { ApprovalFolders } from './approvals.js';

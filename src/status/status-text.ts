@@ -39,7 +39,7 @@ export function renderOneServer(report: StatusReport): string {
       (server) => `- ${server}: started by each session for itself, and no session has a process of it now`,
     ),
   ]
-    .filter(isTold)
+    .filter(isText)
     .join('\n');
 }
 
@@ -112,7 +112,7 @@ function renderGeneral(report: StatusReport): string[] {
     internalErrorCount > 0 &&
       `Internal errors in Trunkline: ${internalErrorCount}. Each failed one request; the log has the details.`,
   ];
-  return rows.filter(isTold);
+  return rows.filter(isText);
 }
 
 /** How this client sees the tools, if that is not the default. */
@@ -261,7 +261,7 @@ function renderRemarks(server: ServerReport): string[] {
     hiddenTextRow(server, BRIEF_NAMES),
     ...(server.sandbox?.remarks ?? []).map((remark) => row('sandbox', remark)),
   ];
-  return rows.some(isTold) ? block(server, rows) : [];
+  return rows.some(isText) ? block(server, rows) : [];
 }
 
 function renderServer(server: ServerReport): string[] {
@@ -308,7 +308,7 @@ function describeOffer({ tools, prompts, resources, resourceTemplates }: ServerR
     count(prompts.exposed.length, 'prompt'),
     count(resources.exposed.length, 'resource'),
     count(resourceTemplates.exposed.length, 'resource template'),
-  ].filter(isTold);
+  ].filter(isText);
   return offer.length === 0 ? 'no tools' : offer.join(', ');
 }
 
@@ -330,10 +330,10 @@ type Row = string | false | null | undefined;
 
 function block(server: ServerReport, rows: readonly Row[]): string[] {
   const head = server.problem === '' ? `${STATE_WORDS[server.state]}, ${describeOffer(server)}` : server.problem;
-  return [`- ${server.server}: ${head}`, ...rows.filter(isTold).map((text) => `    ${text}`)];
+  return [`- ${server.server}: ${head}`, ...rows.filter(isText).map((text) => `    ${text}`)];
 }
 
-function isTold(text: Row): text is string {
+function isText(text: Row): text is string {
   return typeof text === 'string' && text !== '';
 }
 
@@ -458,7 +458,7 @@ function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerR
     `${duration(usage.cpuSeconds)} of processor time in all`,
     `${usage.processes} ${usage.processes === 1 ? 'process' : 'processes'}${processes === null ? '' : ` (limit ${processes})`}`,
   ];
-  return row('uses', uses.filter(isTold).join(', '));
+  return row('uses', uses.filter(isText).join(', '));
 }
 
 function processRow({ remote, pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {
@@ -504,7 +504,7 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
     repeated > 0 && `${repeated} repeated`,
     latencyMs && `half took up to ${latencyMs.p50} ms, 95 % up to ${latencyMs.p95} ms`,
   ];
-  return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
+  return row('calls', [String(calls), ...kinds.filter(isText)].join(', '));
 }
 
 function unfinishedRow({ dropped: { evicted = 0 } }: ServerReport): Row {
@@ -681,10 +681,10 @@ type Differing<T> = { readonly [K in keyof T]?: NonNullable<T[K]> };
 
 /** Leaves out every member without information: null, false, 0, and empty texts, lists and objects. */
 function differing<T extends object>(members: T): Differing<T> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => saysSomething(value))) as Differing<T>;
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => isNotable(value))) as Differing<T>;
 }
 
-function saysSomething(value: unknown): boolean {
+function isNotable(value: unknown): boolean {
   if (typeof value !== 'object') return Boolean(value);
   return value !== null && Object.keys(value).length > 0;
 }

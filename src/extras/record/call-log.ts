@@ -114,7 +114,7 @@ export class CallFile implements LineSink {
   }
 }
 
-/** What the call log of a gateway needs. */
+/** The parts of a gateway that its call log needs. */
 export interface LoggedGateway {
   readonly composition: {
     readonly calls: Pick<CallFeed, 'observe'>;
