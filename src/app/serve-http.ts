@@ -121,9 +121,8 @@ function loginOf({ jwt }: Auth): string {
 /** Loads what users need: the check of their tokens, the endpoints that are open to them, and their variables. */
 async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>) {
   const { clock } = composition.platform;
-  const [{ UserCheck }, { endpointFor }, { UserVariables }] = await Promise.all([
+  const [{ UserCheck, endpointFor }, { UserVariables }] = await Promise.all([
     import('../downstream/users/user-check.js'),
-    import('../downstream/users/endpoints.js'),
     import('../downstream/users/user-variables.js'),
   ]);
   const log = { warn: (text: string) => logger.warn(text), error: (text: string) => logger.error(text) };

@@ -29,8 +29,24 @@ export interface Caller {
   readonly tokenEndsAt?: number;
 }
 
+/** What the transport needs of the gateway besides sessions. */
+interface HttpGateway {
+  /** Returns the endpoint that serves a user who asks for this one; `undefined` if the endpoint is closed to the user. */
+  readonly endpointFor?:
+    | ((endpoint: string | undefined, user: User) => { readonly endpoint: string | undefined } | undefined)
+    | undefined;
+  /** Whether the first start of every server has ended. */
+  isReady(): boolean;
+  /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
+  endSubscriptions(): void;
+  /** The principals with processes of their own, which may have no clients at the moment. */
+  principals(): ReadonlySet<string>;
+  /** Ends the processes that no client uses, and that are kept for clients of this principal. */
+  endKept(principal: string): void;
+}
+
 /** Opens the sessions behind the HTTP endpoints. */
-export interface HttpSessionPort {
+export interface HttpSessionPort extends HttpGateway {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
   /** Whether messages like this one belong to no session, whatever session id they carry. */
@@ -51,17 +67,6 @@ export interface HttpSessionPort {
     onGone: () => void,
     isResumed?: boolean,
   ): HttpClientSession | undefined;
-  /** Returns the endpoint that serves a user who asks for this one; `undefined` if the endpoint is closed to the user. */
-  readonly endpointFor?:
-    | ((endpoint: string | undefined, user: User) => { readonly endpoint: string | undefined } | undefined)
-    | undefined;
-  isReady(): boolean;
-  /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
-  endSubscriptions(): void;
-  /** The principals with processes of their own, which may have no clients at the moment. */
-  principals(): ReadonlySet<string>;
-  /** Ends the processes that no client uses, and that are kept for clients of this principal. */
-  endKept(principal: string): void;
 }
 
 /** A client's session as the HTTP streams see it. */
@@ -90,32 +95,22 @@ export interface HttpClientSession {
   close(): void;
 }
 
-interface HttpClientsOptions {
+interface HttpClientsOptions extends HttpGateway {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;
   readonly messages: MessageFeed;
   readonly hasServer: (key: string) => boolean;
   readonly hasView: (name: string) => boolean;
-  readonly endpointFor?: HttpSessionPort['endpointFor'];
   /** Returns the variables of a user, with which the user's servers run. Returns the same object until one changes. */
   readonly originOf?: ((user: User) => ClientOrigin) | undefined;
-  /** Whether the first start of every server has ended. */
-  readonly isReady: () => boolean;
-  readonly endSubscriptions: () => void;
-  readonly principals: () => ReadonlySet<string>;
-  readonly endKept: (principal: string) => void;
 }
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one, `/mcp/v/<name>` a view. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { chooseEra, hasServer, hasView, isReady, endSubscriptions, principals, endKept, endpointFor } = options;
+  const { chooseEra, hasServer, hasView } = options;
   return {
-    isReady,
-    endSubscriptions,
-    principals,
-    endKept,
-    ...(endpointFor && { endpointFor }),
+    ...options,
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
     isSessionless: (message) => !chooseEra(message, () => false).needsSession,
     refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request),

@@ -32,6 +32,8 @@ export function retryAfter(waitMs: number): Readonly<Record<string, string>> {
   return { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) };
 }
 
+export const NOT_FOUND: HttpRefusal = { status: 404, message: 'Not found' };
+export const FAILED: HttpRefusal = { status: 500, message: 'Internal error' };
 export const MISSING_SESSION: HttpRefusal = { status: 400, message: 'Mcp-Session-Id is missing' };
 export const BATCH_WITHOUT_SESSION: HttpRefusal = {
   status: 400,

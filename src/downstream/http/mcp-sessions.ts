@@ -18,6 +18,7 @@ import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
 import type { Caller, HttpClientSession, HttpSessionPort } from './http-client.js';
 import {
+  FAILED,
   FULL,
   GONE,
   type HttpRefusal,
@@ -140,8 +141,6 @@ export abstract class PostingClient implements Due {
     return new EventConnection(response, { clock, timers, keepAliveMs, open: this.#open, headers });
   }
 }
-
-const FAILED = { status: 500, message: 'Internal error' };
 
 /** Clients by their ids, the least recently added first. One timer ends idle ones. */
 abstract class PostingClients<C extends PostingClient> {

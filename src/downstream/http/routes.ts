@@ -5,7 +5,7 @@ import type { AllowedNames } from './bind.js';
 import { type HttpUsers, METADATA_PATH } from './caller.js';
 import * as guards from './header-guards.js';
 import { endpointOfView } from './http-client.js';
-import { FOR_MACHINES, type HttpRefusal, refusalBody } from './http-refusal.js';
+import { FAILED, FOR_MACHINES, type HttpRefusal, NOT_FOUND, refusalBody } from './http-refusal.js';
 import { addressOf, clientOf, endBrokenConnection, type Listener } from './listener.js';
 import type { HttpEndpoint, Served } from './mcp-endpoint.js';
 import { McpRequest } from './mcp-request.js';
@@ -141,13 +141,11 @@ function addMetadata(
   }
 }
 
-const NOT_FOUND = { status: 404, message: 'Not found' };
 const NO_LOGINS = {
   error: 'access_denied',
   error_description:
     'This gateway has no logins. Configure one of its bearer tokens as the Authorization header of the client',
 };
-const FAILED = { status: 500, message: 'Internal error' };
 
 /** Refuses, on every path, a request that a proxy could read differently. */
 function refuseAmbiguous({ headers, httpVersion, rawHeaders }: IncomingMessage): HttpRefusal | undefined {

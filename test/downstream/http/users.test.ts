@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HttpBindError } from '../../../src/downstream/http/bind.js';
-import { endpointFor } from '../../../src/downstream/users/endpoints.js';
+import { endpointFor } from '../../../src/downstream/users/user-check.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
 import { json, ScriptedCore } from './scripted-core.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endpointFor } from '../../../src/downstream/users/endpoints.js';
+import { endpointFor } from '../../../src/downstream/users/user-check.js';
 
 const VIEWS = [
   { name: 'dev', groups: ['eng', 'lead'], servers: ['github', 'files'] },
