@@ -9,7 +9,12 @@ import { UNABLE } from './unable.mjs';
 import { COPY, endWine, inRepository, prepare, windowsNode, windowsPath, windowsTests } from './wine.mjs';
 
 /** What differs between systems: files, paths, processes, commands, and the words about them. */
-const SHORT = ['test/host', 'test/state', 'test/servers/packages'];
+const SHORT = [
+  'test/host',
+  ...['cache-folder', 'gateway-file', 'user-files'].map((name) => `test/state/${name}.test.ts`),
+  ...['lock-file', 'package-store'].map((name) => `test/servers/packages/${name}.test.ts`),
+  'test/cli/browser.test.ts',
+];
 /** HTTP, and the tests with processes whose subject is the system. */
 const WITH_PROCESSES = [
   ...['end-group', 'family', 'guardian', 'process-lock', 'processes', 'run-file', 'secret-command', 'spawn-child'].map(
