@@ -40,13 +40,8 @@ export async function openInside(concurrency) {
     create: (key, id, profile, listenerFor) => createServer(platform, { key, id, profile, concurrency, listenerFor }),
     profileOfAll: { clientInfo: { name: 'trunkline', version: '1.0.0' }, capabilities: {} },
     idleStopMs: 600_000,
-    ownTools: [],
-    startupWaitMs: 10_000,
-    maxInstructionsBytes: 8_192,
-    seal: createSeal(),
-    hmac: createSeal(),
-    runSeal: createSeal(),
-    instance: 'aaaaaaaaaa',
+    settings: { ownTools: [], startupWaitMs: 10_000, maxInstructionsBytes: 8_192 },
+    seals: { lasting: createSeal(), run: createSeal(), cursors: createSeal(), instance: 'aaaaaaaaaa' },
     onInternalError: internalErrors.onInternalError,
   });
   const input = new Readable({ read: () => {} });

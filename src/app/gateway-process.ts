@@ -124,8 +124,8 @@ export class GatewayProcess implements FeatureHost {
     this.gateway = new Gateway({
       ...{ clock, events, onInternalError, calls: this.calls },
       ...this.#instances.poolSettings,
-      ...this.#settings(),
-      ...this.seals,
+      settings: this.#settings(),
+      seals: this.seals,
       create: (...which) => this.#instances.create(...which),
       profileOfAll: ALL_CLIENTS,
     });

@@ -101,7 +101,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const { gateway } = clientSide;
       const { instructions: folder, secret } = caches;
       const hasClient = gateway.isAwaited;
-      gateway.become(composition.gateway);
+      gateway.passTo(composition.gateway);
       local?.answering?.();
       if (local !== undefined && folder !== undefined)
         keepInstructions({ composition, gateway, client: local, folder, secret, ending });

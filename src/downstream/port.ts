@@ -36,7 +36,7 @@ export interface GatewaySeals {
   readonly lasting: Hmac;
   /** Signs with a key that ends with the process. */
   readonly run: Hmac;
-  /** The name of the process. No two processes have the same. */
+  /** The name of the process, which is a part of the texts. No two processes have the same. */
   readonly instance: string;
 }
 

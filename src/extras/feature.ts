@@ -82,7 +82,7 @@ export interface FeatureHost {
   readonly secrets: KnownSecrets;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly seals: Pick<Seals, 'runSeal' | 'instance' | 'keysFor'>;
+  readonly seals: Pick<Seals, 'run' | 'instance' | 'keysFor'>;
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
   /** All features as one. */

@@ -68,11 +68,11 @@ export class CallFeed {
 
   /** Shows the calls that arrive from now on to an observer, until the returned function is called. */
   observe(observer: CallObserver): () => void {
-    this.#become([...this.#observers, observer]);
-    return () => this.#become(this.#observers.filter((each) => each !== observer));
+    this.#setObservers([...this.#observers, observer]);
+    return () => this.#setObservers(this.#observers.filter((each) => each !== observer));
   }
 
-  #become(observers: readonly CallObserver[]): void {
+  #setObservers(observers: readonly CallObserver[]): void {
     this.#observers = observers;
     this.#takingAll = observers.filter(({ takesAll }) => takesAll === true);
   }
@@ -236,7 +236,7 @@ export class ObservedCall implements CallTrail {
         if (observation !== undefined) this.#observations = [...this.#observations, observation];
       }
     } catch (error) {
-      this.#give(error);
+      this.#abandon(error);
     }
     return this.#observations.length > 0;
   }
@@ -259,7 +259,7 @@ export class ObservedCall implements CallTrail {
         if (own !== undefined) added = concatEdits(added, own);
       }
     } catch (error) {
-      this.#give(error);
+      this.#abandon(error);
     }
     return added;
   }
@@ -268,7 +268,7 @@ export class ObservedCall implements CallTrail {
     try {
       for (const each of this.#observations) each.sent?.(this, message);
     } catch (error) {
-      this.#give(error);
+      this.#abandon(error);
     }
   }
 
@@ -283,7 +283,7 @@ export class ObservedCall implements CallTrail {
     try {
       for (const each of this.#observations) each.attemptEnded?.(this, outcome, ms);
     } catch (error) {
-      this.#give(error);
+      this.#abandon(error);
     }
   }
 
@@ -296,12 +296,12 @@ export class ObservedCall implements CallTrail {
     try {
       for (const each of this.#observations) each.ended?.(this, end);
     } catch (error) {
-      this.#give(error);
+      this.#abandon(error);
     }
     this.#observations = NO_OBSERVATIONS;
   }
 
-  #give(error: unknown): void {
+  #abandon(error: unknown): void {
     this.#observations = NO_OBSERVATIONS;
     reportInternalError(error, this.#session.feed.onInternalError);
   }

@@ -18,11 +18,10 @@ import {
 } from '../wire/mcp/methods.js';
 import { asLegacyResult, asOlderContent, knowsOldContentOnly } from '../wire/mcp/older-revisions.js';
 import { hasHandshake } from '../wire/mcp/revisions.js';
-import type { Hmac } from '../wire/mcp/task-id.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { type Catalogs, MergedLists, type Shadowed } from './catalog/catalog.js';
 import type { ListNaming } from './catalog/offered-lists.js';
-import { answerList, asksFirstPage } from './catalog/pagination.js';
+import { answerList, asksFirstPage, type Paging } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
 import { type EditAnswer, mender } from './dispatch/call.js';
 import { ListAnnouncements } from './list-announcements.js';
@@ -44,31 +43,34 @@ import { StartupQueue } from './startup-queue.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
-export interface ClientViewOptions {
+/** The parts of the gateway that all views share. */
+export interface ViewParts {
   readonly clock: Clock;
-  readonly backends: readonly Backend[];
-  readonly naming: ListNaming;
-  /** The view of the configuration that the clients have. Absent if they see everything. */
-  readonly named?: NamedView | undefined;
-  readonly ownTools: readonly OwnTool[];
-  /** Cuts large results. Absent if the clients get every result as it is. */
-  readonly results?: ResultCutter | undefined;
-  /** Whether the client gets every result whole, as commands do. */
-  readonly getsAll: (client: DownstreamClient) => boolean;
+  readonly events: EventSink;
+  readonly onInternalError: OnInternalError | undefined;
+  readonly paging: Paging;
+  readonly modes: ListModes;
   /** The tools of the gateway itself that only clients in search mode see. */
   readonly searchTools: readonly OwnTool[];
-  readonly modes: ListModes;
-  /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
-  readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogLevelRouter;
   readonly tasks: Tasks;
-  /** Seals the cursors of lists that need more than one page. */
-  readonly hmac: Hmac;
-  readonly onInternalError?: OnInternalError | undefined;
-  readonly events: EventSink;
+  /** Whether the client gets every result whole, as commands do. */
+  readonly getsAll: (client: DownstreamClient) => boolean;
+}
+
+export interface ClientViewOptions {
+  readonly backends: readonly Backend[];
+  readonly naming: ListNaming;
+  /** The view of the configuration that the clients have. Absent if they see everything. */
+  readonly named: NamedView | undefined;
+  readonly ownTools: readonly OwnTool[];
+  /** Cuts large results. Absent if the clients get every result as it is. */
+  readonly results?: ResultCutter | undefined;
+  /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
+  readonly startupWaitMs: number;
   /** View that the first client had before a change of the configuration. */
-  readonly before?: ClientView | undefined;
+  readonly before: ClientView | undefined;
 }
 
 /**
@@ -85,6 +87,7 @@ export class ClientView {
   readonly #announcements: ListAnnouncements;
   readonly #router: Router;
   readonly #queue: StartupQueue;
+  readonly #parts: ViewParts;
   readonly #options: ClientViewOptions;
   /** Whether the servers' own lists were merged after the first starts. */
   #wereListsRead: boolean;
@@ -95,32 +98,32 @@ export class ClientView {
   /** The view that this one replaces, until the clients have moved. */
   #before: ClientView | undefined;
 
-  constructor(options: ClientViewOptions) {
-    const { backends, named, ownTools, searchTools, hmac, before } = options;
+  constructor(parts: ViewParts, options: ClientViewOptions) {
+    const { backends, naming, named, ownTools, startupWaitMs, before } = options;
+    const { clock, paging, searchTools } = parts;
+    this.#parts = parts;
     this.#options = options;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#searchTools = new Map(searchTools.map((tool) => [tool.name, tool]));
     this.#before = before;
-    const paging = { hmac };
-    const facts = { ...options, backends: this.#backends, paging };
-    this.#router = new Router(facts, before === undefined ? undefined : before.#router);
+    const routing = { backends: this.#backends, naming, named, paging, startupWaitMs };
+    this.#router = new Router(routing, before === undefined ? undefined : before.#router);
     this.lists = new MergedLists(
       {
-        ...options,
+        ...{ clock, naming, ownTools, searchTools, paging },
         view: named,
         servers: backends,
-        paging,
         isFollowed: () => [...this.clients].some(({ followsLists }) => followsLists === true),
         onMerged: (catalogs) => this.#merged(catalogs),
       },
       before === undefined ? undefined : before.lists,
     );
     const announcedBefore = before === undefined ? undefined : before.#announcements;
-    this.#announcements = new ListAnnouncements(this, options.clock, announcedBefore);
+    this.#announcements = new ListAnnouncements(this, clock, announcedBefore);
     this.#learnsUris = this.#router.withResources.length > 1;
     this.#wereListsRead = this.lists.isSettled;
-    this.#queue = new StartupQueue(this, options);
+    this.#queue = new StartupQueue(this, { clock, startupWaitMs, backends });
     // Clients that have read a list do not wait for servers that were added to it.
     if (this.lists.wereShown) this.#queue.end();
   }
@@ -152,7 +155,7 @@ export class ClientView {
 
   /** Whether the client has read, or will read, a list for search mode. */
   isSearching(client: DownstreamClient): boolean {
-    return this.#options.modes.isSearching(client);
+    return this.#parts.modes.isSearching(client);
   }
 
   serve(exchange: Exchange): void {
@@ -160,10 +163,10 @@ export class ClientView {
     const list = requestedList(method);
     if (list !== undefined && !this.isUnchanged) this.#list(exchange, list);
     else if (method === METHODS.setLevel && !this.isUnchanged)
-      this.#options.logs.setLevel(exchange, this.#backends.values());
+      this.#parts.logs.setLevel(exchange, this.#backends.values());
     else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
-      this.#runFor(exchange, this.#options.tasks.ofServers.list(exchange, this.#backends.values()));
+      this.#runFor(exchange, this.#parts.tasks.ofServers.list(exchange, this.#backends.values()));
     else if (method === SKILL_METHODS.list && !this.isUnchanged && this.#router.skills.isOffered)
       this.#runFor(exchange, this.#router.skills.answer(exchange));
     else this.#route(exchange);
@@ -223,8 +226,8 @@ export class ClientView {
 
   #merged(catalogs: Catalogs): void {
     this.#learnsUris = this.#router.withResources.length > 1;
-    const { events, backends } = this.#options;
-    const only = this.isUnchanged ? backends[0]?.key : undefined;
+    const { events } = this.#parts;
+    const only = this.isUnchanged ? this.#options.backends[0]?.key : undefined;
     if (events.wants('lists.merged')) events.emit({ kind: 'lists.merged', tools: catalogs.tools.size, only });
     // A client that sees one server unchanged reads the lists from the server, and gets the server's own announcements.
     const isKnown = this.isUnchanged && (this.#isAnnounced || !this.#wereListsRead);
@@ -252,7 +255,8 @@ export class ClientView {
     }
     const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
     const uri = isSubscription ? stringAt(bytes, tokens.uri) : undefined;
-    const { subscriptions, logs, results } = this.#options;
+    const { subscriptions, logs } = this.#parts;
+    const { results } = this.#options;
     if (method === METHODS.readResource && results?.serve(exchange) === true) return;
     const holder = uri === undefined ? undefined : subscriptions.holder(exchange.client, uri, this.#backends.values());
     const target = holder ?? this.#target(exchange);
@@ -279,7 +283,7 @@ export class ClientView {
 
   #target({ request, client }: Exchange): Target | Candidates | RpcError {
     const { method, tokens } = request;
-    const { ofServers } = this.#options.tasks;
+    const { ofServers } = this.#parts.tasks;
     if (!mayReachServers(method, 'request'))
       return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
@@ -293,7 +297,7 @@ export class ClientView {
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, tool } = target;
     const { request, client, logLevel } = exchange;
-    const { logs, tasks } = this.#options;
+    const { logs, tasks } = this.#parts;
     if (logLevel !== undefined && logLevel !== 'off') logs.raise(client, logLevel, backend);
     const kind = APPROVED.get(request.method);
     const used = tool ?? target.original;
@@ -322,8 +326,8 @@ export class ClientView {
 
   /** Returns the edits of an answer, with those that cut a large result, unless the client gets every result whole. */
   #cutting(exchange: Exchange, target: Target, editAnswer: EditAnswer | undefined): EditAnswer | undefined {
-    const { results, named, getsAll } = this.#options;
-    if (results === undefined || getsAll(exchange.client)) return editAnswer;
+    const { results, named } = this.#options;
+    if (results === undefined || this.#parts.getsAll(exchange.client)) return editAnswer;
     const cut = results.editor(exchange, target.backend, target.tool, named);
     if (cut === undefined) return editAnswer;
     return (response, connection) => cut(response, editAnswer?.(response, connection) ?? []);
@@ -331,13 +335,13 @@ export class ClientView {
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */
   #runFor(exchange: Exchange, work: Promise<void>): void {
-    void withErrorBoundaryAsync(work, this.#options.onInternalError, () => exchange.fail(internalError()));
+    void withErrorBoundaryAsync(work, this.#parts.onInternalError, () => exchange.fail(internalError()));
   }
 
   /** The tool of the gateway itself that the client may call by this name. */
   #ownTool(name: string, { client }: Exchange): OwnTool | undefined {
     const own = this.#ownTools.get(name);
-    if (own !== undefined || !this.#searchTools.has(name) || !this.#options.modes.maySearch(client)) return own;
+    if (own !== undefined || !this.#searchTools.has(name) || !this.#parts.modes.maySearch(client)) return own;
     return this.#searchTools.get(name);
   }
 
@@ -352,7 +356,7 @@ export class ClientView {
   }
 
   #decisionFor(client: DownstreamClient): ListDecision {
-    return this.#options.modes.of(client, () => this.catalogs.tools);
+    return this.#parts.modes.of(client, () => this.catalogs.tools);
   }
 }
 

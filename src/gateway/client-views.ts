@@ -1,23 +1,20 @@
 import type { NamedView } from './catalog/tool-policy.js';
-import { ClientView, type ClientViewOptions } from './client-view.js';
+import { ClientView, type ClientViewOptions, type ViewParts } from './client-view.js';
 import type { Backend } from './registry/backend.js';
 import { offeredOf } from './routing/own-tool.js';
 
-interface ClientViewsOptions
-  extends Omit<
-    ClientViewOptions,
-    'backends' | 'named' | 'naming' | 'ownTools' | 'results' | 'startupWaitMs' | 'before'
-  > {
-  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'results' | 'startupWaitMs'>;
-}
+type ViewSettings = Pick<ClientViewOptions, 'ownTools' | 'results' | 'startupWaitMs'>;
 
 /** All views, each for the clients that use the same backends. */
 export class ClientViews {
-  readonly #options: ClientViewsOptions;
+  readonly #parts: ViewParts;
+  readonly #settings: () => ViewSettings;
   readonly #views = new Map<string, ClientView>();
 
-  constructor(options: ClientViewsOptions) {
-    this.#options = options;
+  /** `settings` returns those of the present configuration. */
+  constructor(parts: ViewParts, settings: () => ViewSettings) {
+    this.#parts = parts;
+    this.#settings = settings;
   }
 
   get all(): readonly ClientView[] {
@@ -29,12 +26,14 @@ export class ClientViews {
     const id = idOf(backends, isAlone, named);
     const known = this.#views.get(id);
     if (known !== undefined) return known;
-    const { settings, ...shared } = this.#options;
-    const { ownTools, results, startupWaitMs } = settings();
-    const seen = isAlone
-      ? ({ naming: 'original', ownTools: [], searchTools: [], results: undefined } as const)
-      : ({ naming: 'exposed', ownTools: offeredOf(ownTools, backends, named), results } as const);
-    const view = new ClientView({ ...shared, ...seen, backends, named, startupWaitMs, before });
+    const { ownTools, results, startupWaitMs } = this.#settings();
+    const parts = isAlone ? { ...this.#parts, searchTools: [] } : this.#parts;
+    const view = new ClientView(parts, {
+      ...{ backends, named, startupWaitMs, before },
+      naming: isAlone ? 'original' : 'exposed',
+      ownTools: isAlone ? [] : offeredOf(ownTools, backends, named),
+      results: isAlone ? undefined : results,
+    });
     this.#views.set(id, view);
     return view;
   }

@@ -35,7 +35,11 @@ import { type OwnTool, offeredOf, type ResultCutter } from './routing/own-tool.j
 import { createSearchTools, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
 import { Tasks } from './tasks/tasks.js';
 
-export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
+export interface GatewayOptions {
+  readonly clock: Clock;
+  readonly servers: BackendPoolOptions['servers'];
+  /** The settings of the configuration, which `change` replaces. */
+  readonly settings: GatewaySettings;
   /** Creates a backend with an id of its own. The handshake of its process waits for `profile`. */
   readonly create: (
     server: string,
@@ -44,18 +48,20 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
     listenerFor: ListenerFor,
     origin: ClientOrigin | undefined,
   ) => RunningBackend;
-  readonly clock: Clock;
-  /** Seals cursors, each with a hash of its list. Gateways with the same key accept each other's cursors. */
-  readonly hmac: Hmac;
-  /** Seals the ids of clients' tasks. The key belongs to this process, because those tasks end with it. */
-  readonly runSeal: Hmac;
-  /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
-  readonly seal: Hmac;
-  /** The name of this process, which is a part of the ids of tasks and of states. No two processes have the same. */
-  readonly instance: string;
+  /** The client profile that a server with `sharing: all` gets in the handshake. */
+  readonly profileOfAll: ClientProfile;
+  /** Time that a process without clients waits for the next client, in milliseconds. */
+  readonly idleStopMs: number;
+  readonly seals: OwnSeals;
   readonly onInternalError?: OnInternalError;
   readonly events?: EventSink;
   readonly calls?: CallFeed;
+}
+
+/** `lasting` seals the ids of servers' tasks, which clients may keep, and `run` those of clients' tasks, which end with the process. */
+interface OwnSeals extends GatewaySeals {
+  /** Seals cursors, each with a hash of its list. Gateways with the same key accept each other's cursors. */
+  readonly cursors: Hmac;
 }
 
 /** Settings that a new configuration may change. */
@@ -88,7 +94,16 @@ interface Connected extends ConnectedClient {
   view: ClientView;
 }
 
-/** Gives each client its backends and a client view, and routes server requests and notifications. */
+/**
+ * Gives each client its backends and a client view, and routes server requests and notifications.
+ *
+ * The room is the middle of the way of a message: it stands between the sessions of clients (`downstream/port.ts`) and the
+ * connections to servers (`upstream/port.ts`). Rooms above see this class, `PendingGateway` before there is one, `Backend`, the
+ * tools of the gateway itself and the feed of calls. A reader begins here. `open` leads to the clients, `ClientView.serve` to
+ * the way of a request: its target (`routing`), its slot and its attempts (`dispatch`). `registry` holds the processes and who
+ * shares them, `catalog` their lists, `search` the lists of clients that search, `tasks` the tasks of both sides, and `reverse`
+ * what servers send by themselves.
+ */
 export class Gateway implements GatewayPort {
   readonly seals: GatewaySeals;
   readonly #options: GatewayOptions;
@@ -111,14 +126,14 @@ export class Gateway implements GatewayPort {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    this.#settings = options;
-    this.#namedViews = new NamedViews(options.views);
-    const { seal, runSeal, instance, onInternalError, events = NO_EVENTS } = options;
-    this.seals = { lasting: seal, run: runSeal, instance };
+    const { clock, settings, seals, onInternalError, events = NO_EVENTS } = options;
+    this.#settings = settings;
+    this.#namedViews = new NamedViews(settings.views);
+    this.seals = seals;
     this.#events = events;
-    this.#draining = new Draining(options.clock);
+    this.#draining = new Draining(clock);
     this.#subscriptions = new Subscriptions(onInternalError);
-    this.#tasks = new Tasks({ ...options, isPersonal: ({ key }) => this.#pool.sharingOf(key) !== 'all' });
+    this.#tasks = new Tasks(seals, ({ key }) => this.#pool.sharingOf(key) !== 'all', onInternalError);
     this.#serverRequests = new ServerRequests(this.#tasks);
     this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,
@@ -127,17 +142,21 @@ export class Gateway implements GatewayPort {
       serverRequests: this.#serverRequests,
       aliasesOf: (client, { key }) => this.#clients.get(client)?.view.catalogs.ui.aliasesOf(key),
     });
-    this.#views = new ClientViews({
-      ...options,
-      settings: () => this.#settings,
-      getsAll: (client) => this.#clients.get(client)?.facts.view === '',
-      searchTools: this.#searchTools,
-      modes: this.#modes,
-      subscriptions: this.#subscriptions,
-      logs: this.#logs,
-      tasks: this.#tasks,
-      events: this.#events,
-    });
+    this.#views = new ClientViews(
+      {
+        clock,
+        paging: { hmac: seals.cursors },
+        onInternalError,
+        events,
+        searchTools: this.#searchTools,
+        modes: this.#modes,
+        subscriptions: this.#subscriptions,
+        logs: this.#logs,
+        tasks: this.#tasks,
+        getsAll: (client) => this.#clients.get(client)?.facts.view === '',
+      },
+      () => this.#settings,
+    );
     this.#pool = new BackendPool({
       ...options,
       create: (key, id, profile, origin) =>
@@ -166,7 +185,7 @@ export class Gateway implements GatewayPort {
 
   /** The same lists as clients of this view see them. */
   catalogsIn(named: NamedView | undefined): Catalogs {
-    const { hmac } = this.#options;
+    const { cursors } = this.#options.seals;
     const { ownTools } = this.#settings;
     const servers = this.#pool.oldest.filter(({ key }) => named?.showsServer(key) ?? true);
     const own = offeredOf(ownTools, servers, named);
@@ -176,7 +195,7 @@ export class Gateway implements GatewayPort {
       searchTools: this.#searchTools,
       naming: 'exposed',
       view: named,
-      paging: { hmac },
+      paging: { hmac: cursors },
     });
   }
 

@@ -59,9 +59,9 @@ export class PendingGateway implements GatewayPort {
   }
 
   /** Passes all queued and later requests to the gateway. */
-  become(gateway: GatewayPort): void {
+  passTo(gateway: GatewayPort): void {
     this.#gateway = gateway;
-    for (const session of this.#waiting) this.#newest = session.become(gateway);
+    for (const session of this.#waiting) this.#newest = session.passTo(gateway);
     this.#waiting.clear();
   }
 }
@@ -88,7 +88,7 @@ class PendingSession implements GatewaySession {
     this.#onClosed = onClosed;
   }
 
-  become(gateway: GatewayPort): Opened {
+  passTo(gateway: GatewayPort): Opened {
     const session = gateway.open(this.#client, this.#facts);
     this.#client.sessionReplaced(session);
     for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) session.serve(exchange);

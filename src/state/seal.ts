@@ -95,20 +95,23 @@ interface SealsOptions extends SealOptions {
 }
 
 /** The seals of a gateway. Gateways with the same shared key accept each other's seals. */
-export interface Seals extends Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal' | 'instance'> {
+type GatewaySeals = GatewayOptions['seals'];
+
+export interface Seals extends GatewaySeals {
   /** Returns the keys for one purpose. Texts that they seal outlive the process. */
   keysFor(purpose: string): Keys;
 }
 
 export function createSeals({ sharedKeys, ...own }: SealsOptions = {}): Seals {
-  const [instance, runSeal] = [instanceName(), createSeal()];
+  const instance = instanceName();
+  const run = createSeal();
   if (sharedKeys === undefined) {
     const { secret = randomBytes(32), onSealed = () => {} } = own;
     const keysFor = (purpose: string): Keys => {
       onSealed();
       return [keyFor(purpose, secret)];
     };
-    return { seal: createSeal({ ...own, secret }), hmac: createSeal(), runSeal, instance, keysFor };
+    return { lasting: createSeal({ ...own, secret }), cursors: createSeal(), run, instance, keysFor };
   }
   const [first, ...others] = sharedKeys;
   const keysFor = (purpose: string): Keys => [keyFor(purpose, first), ...others.map((key) => keyFor(purpose, key))];
@@ -116,7 +119,7 @@ export function createSeals({ sharedKeys, ...own }: SealsOptions = {}): Seals {
     const [key, ...older] = keysFor(purpose);
     return Object.assign(createSeal({ secret: key }), { older: older.map((secret) => createSeal({ secret })) });
   };
-  return { seal: sealFor('tasks'), hmac: sealFor('cursors'), runSeal, instance, keysFor };
+  return { lasting: sealFor('tasks'), cursors: sealFor('cursors'), run, instance, keysFor };
 }
 
 /** Derives a key for one purpose, so that a seal for one purpose is not valid for another. */

@@ -32,7 +32,7 @@ describe('while the gateway is being put together', () => {
     client.cancel(3);
     expect(client.received.lines).toEqual([]);
     await startAll();
-    standIn.become(gateway);
+    standIn.passTo(gateway);
     expect(client.answerTo(1)?.result.tools).toHaveLength(1);
     const { child } = server('a');
     expect(child.calls.map(({ params }) => params.arguments)).toEqual([2, 4]);
@@ -45,7 +45,7 @@ describe('while the gateway is being put together', () => {
     const { client, standIn, gateway, startAll, connect } = await pending();
     client.initialize();
     expect(standIn.newest).toBeUndefined();
-    standIn.become(gateway);
+    standIn.passTo(gateway);
     expect(standIn.newest?.facts.profile.clientInfo.name).toBe('t');
     expect(standIn.newest?.session.instructions).not.toContain('Be a.');
     await startAll();
@@ -68,7 +68,7 @@ describe('once the gateway is there', () => {
     const { client, standIn, gateway, startAll, server, clock } = await pending();
     client.initialize();
     await startAll();
-    standIn.become(gateway);
+    standIn.passTo(gateway);
     expect(InMemoryClient.open(standIn).session.instructions).toContain('Be a.');
     client.request(1, 'tools/list');
     server('a').crash('parked');

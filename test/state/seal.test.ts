@@ -18,38 +18,38 @@ describe('the seals of a gateway', () => {
       createSeals({ sharedKeys: [KEY], secret: 'a' }),
       createSeals({ sharedKeys: [KEY], secret: 'b' }),
     ];
-    expect(one.seal('text')).toBe(other.seal('text'));
-    expect(one.hmac('text')).toBe(other.hmac('text'));
+    expect(one.lasting('text')).toBe(other.lasting('text'));
+    expect(one.cursors('text')).toBe(other.cursors('text'));
     expect(one.keysFor('sessions')).toEqual(other.keysFor('sessions'));
-    expect(one.runSeal('text')).not.toBe(other.runSeal('text'));
-    expect(createSeals({ sharedKeys: [`${KEY}x`] }).seal('text')).not.toBe(one.seal('text'));
+    expect(one.run('text')).not.toBe(other.run('text'));
+    expect(createSeals({ sharedKeys: [`${KEY}x`] }).lasting('text')).not.toBe(one.lasting('text'));
   });
 
   it('differ by purpose, so that a cursor is no task id', () => {
-    const { seal, hmac, keysFor } = createSeals({ sharedKeys: [KEY] });
+    const { lasting: seal, cursors: hmac, keysFor } = createSeals({ sharedKeys: [KEY] });
     expect(seal('text')).not.toBe(hmac('text'));
     expect(keysFor('sessions')).not.toEqual(keysFor('events'));
   });
 
   it('F315: are those of the first key, and are valid under all of them', () => {
     const [older, newer] = [createSeals({ sharedKeys: [KEY] }), createSeals({ sharedKeys: [`${KEY}x`, KEY] })];
-    expect(newer.seal('text')).toBe(createSeals({ sharedKeys: [`${KEY}x`] }).seal('text'));
-    expect(isSealOf(older.seal('text'), 'text', newer.seal)).toBe(true);
-    expect(isSealOf(newer.seal('text'), 'text', older.seal)).toBe(false);
-    expect(isSealOf(older.seal('text'), 'other', newer.seal)).toBe(false);
+    expect(newer.lasting('text')).toBe(createSeals({ sharedKeys: [`${KEY}x`] }).lasting('text'));
+    expect(isSealOf(older.lasting('text'), 'text', newer.lasting)).toBe(true);
+    expect(isSealOf(newer.lasting('text'), 'text', older.lasting)).toBe(false);
+    expect(isSealOf(older.lasting('text'), 'other', newer.lasting)).toBe(false);
     expect(newer.keysFor('sessions')[1]).toEqual(older.keysFor('sessions')[0]);
   });
 
   it('have the key of the user for what outlives the process, without a shared one', () => {
     const [one, other] = [createSeals({ secret: 'own' }), createSeals({ secret: 'own' })];
-    expect(one.seal('text')).toBe(other.seal('text'));
+    expect(one.lasting('text')).toBe(other.lasting('text'));
     expect(one.keysFor('sessions')).toEqual(other.keysFor('sessions'));
-    expect(one.hmac('text')).not.toBe(other.hmac('text'));
+    expect(one.cursors('text')).not.toBe(other.cursors('text'));
   });
 
   it('have a random key without any', () => {
     expect(createSeals().keysFor('sessions')).not.toEqual(createSeals().keysFor('sessions'));
-    expect(createSeals().seal('text')).not.toBe(createSeals().seal('text'));
+    expect(createSeals().lasting('text')).not.toBe(createSeals().lasting('text'));
   });
 
   it('have another name in each process', () => {
@@ -76,7 +76,7 @@ describe('the key of the user', () => {
   it('is stored for this user alone when it is first used, so that the next run has the same one', async () => {
     const { secret, isLasting, onSealed } = await read();
     expect([isLasting, existsSync(sealFile())]).toEqual([true, false]);
-    createSeals({ secret, onSealed }).seal('a task');
+    createSeals({ secret, onSealed }).lasting('a task');
     await until('it is stored', () => existsSync(sealFile()));
     expect(statSync(sealFile()).mode & 0o777).toBe(shownMode(0o600));
     expect((await read()).secret).toBe(secret);

@@ -16,7 +16,7 @@ export const largeResults: CreateFeature = ({ platform: { clock }, seals }) => {
       if (isDeepStrictEqual(now, limits)) return;
       limits = now;
       const cuts = now.some(({ maxBytes = 0, maxBinaryBytes = 0 }) => maxBytes > 0 || maxBinaryBytes > 0);
-      if (cuts) results ??= new LargeResults(clock, seals.runSeal);
+      if (cuts) results ??= new LargeResults(clock, seals.run);
       tools = results === undefined ? [] : [{ ...results.tool }];
     },
     close: () => {},

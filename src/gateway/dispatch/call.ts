@@ -197,7 +197,7 @@ export class Call implements Due, RequestHandler {
     }
     const { translation } = this.#handling;
     const response = outcome.kind === 'answered' ? outcome.response : undefined;
-    const rest = response && translation?.goOn?.(response, connection, () => this.#keepProgress());
+    const rest = response && translation?.conclude?.(response, connection, () => this.#keepProgress());
     if (rest === undefined) this.#end(outcome);
     else
       void withErrorBoundaryAsync(
@@ -444,7 +444,7 @@ export interface Translation {
   progress(notification: NotificationEnvelope): readonly Edit[];
   cancel(notification: NotificationEnvelope): readonly Edit[];
   /** Resolves with the final outcome if the response only created a task. Returns `undefined` if the response is final. */
-  goOn?(
+  conclude?(
     response: ResponseEnvelope,
     connection: UpstreamConnection,
     keepProgress: () => () => void,

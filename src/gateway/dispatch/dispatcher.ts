@@ -109,11 +109,11 @@ export class Dispatcher implements CallHost {
   connect(connection: UpstreamConnection): void {
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
-    this.#become(afterConnect(this.#availability, connection));
+    this.#setAvailability(afterConnect(this.#availability, connection));
   }
 
   stateChanged(state: ServerState): void {
-    this.#become(afterState(this.#availability, state));
+    this.#setAvailability(afterState(this.#availability, state));
   }
 
   /** Call this before the server is stopped because it is idle. */
@@ -171,12 +171,12 @@ export class Dispatcher implements CallHost {
   }
 
   close(): void {
-    this.#become(afterClose(this.#availability));
+    this.#setAvailability(afterClose(this.#availability));
     this.#breaker.close();
     this.admission.close();
   }
 
-  #become(availability: Availability): void {
+  #setAvailability(availability: Availability): void {
     this.#availability = availability;
     this.admission.availabilityChanged();
   }

@@ -7,7 +7,7 @@ import { isDefinedNotification, METHODS, mayReachServers } from '../../wire/mcp/
 import { withoutEraMembers } from '../../wire/mcp/older-revisions.js';
 import { knowsTasks } from '../../wire/mcp/revisions.js';
 import type { Backend } from '../registry/backend.js';
-import type { TaskCarrier } from '../tasks/task-owners.js';
+import type { TaskChannel } from '../tasks/task-owners.js';
 import type { Tasks } from '../tasks/tasks.js';
 import { type LogLevelRouter, reachesLevel } from './log-level-router.js';
 import type { ServerRequests } from './server-requests.js';
@@ -82,7 +82,7 @@ export class NotificationRouter {
     if (isTaskState) return;
     const owner = tasks.ownerOf(backend, notification);
     if (owner !== undefined) {
-      if (owner.client !== undefined) this.#notifyOwner(owner.client, owner.carrier, backend, notification);
+      if (owner.client !== undefined) this.#notifyOwner(owner.client, owner.channel, backend, notification);
       return;
     }
     const elicited = this.#elicited(backend, notification);
@@ -116,7 +116,7 @@ export class NotificationRouter {
   /** Sends a notification about a task to the owner only, because no other client knows the task. */
   #notifyOwner(
     client: DownstreamClient,
-    carrier: TaskCarrier | undefined,
+    channel: TaskChannel | undefined,
     backend: Backend,
     notification: NotificationEnvelope,
   ): void {
@@ -126,7 +126,7 @@ export class NotificationRouter {
       ...tasks.towardClient(notification, client, backend),
     ];
     const isKnown = notification.method !== METHODS.taskStatus || (client.hasSession && knowsTasks(client.revision));
-    const via = carrier?.isSettled === false ? carrier : backend.dispatcher.inFlightCalls.latestOf(client);
+    const via = channel?.isSettled === false ? channel : backend.dispatcher.inFlightCalls.latestOf(client);
     if (isKnown && this.#isWanted(client, notification, via)) notify(client, via, notification, edits);
   }
 

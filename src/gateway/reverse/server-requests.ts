@@ -180,12 +180,12 @@ export class ServerRequests {
       );
     }
     if (owner === undefined) return { client, cause, edits: [] };
-    const carrier = owner.carrier?.isSettled === false ? owner.carrier : undefined;
+    const channel = owner.channel?.isSettled === false ? owner.channel : undefined;
     // A client without a session can be reached only along the call that became the task.
-    if (owner.carrier !== undefined && carrier === undefined && !client.hasSession) {
+    if (owner.channel !== undefined && channel === undefined && !client.hasSession) {
       return new RpcError(RPC_CODES.internalError, 'The client does not wait for this task any more');
     }
-    return { client, cause: carrier ?? dispatcher.inFlightCalls.latestOf(client), edits: [] };
+    return { client, cause: channel ?? dispatcher.inFlightCalls.latestOf(client), edits: [] };
   }
 }
 

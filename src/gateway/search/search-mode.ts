@@ -85,7 +85,7 @@ function decide({ mode, limited }: Session, { entries }: Catalog): ListDecision 
 }
 
 /** The tool that calls another one. */
-export const CALL_TOOL = 'trunkline__call_tool';
+const CALL_TOOL = 'trunkline__call_tool';
 
 /** Number of tools in one answer of the search. */
 const FOUND = { most: 50, usual: 8 };

@@ -63,7 +63,7 @@ export function calledTask(exchange: Exchange, backend: Backend, tool: string, t
       const end = params.end - 1;
       return isMade ? [{ span: { start: end, end }, text: AS_TASK }] : [];
     },
-    goOn: (response, from, keepProgress) => {
+    conclude: (response, from, keepProgress) => {
       const { bytes, tokens } = response;
       const isOfExtension = isModernRevision(from.revision) && isTaskResult(response);
       const made = isMade ? tokens.createdTask : undefined;
@@ -120,7 +120,7 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
   const { dispatcher } = backend;
   return {
     ...translation,
-    goOn: (response, connection) => {
+    conclude: (response, connection) => {
       if (isModernRevision(connection.revision)) return undefined;
       // Servers of 2025-11-25 have no `tasks/update`, so the task belongs to an earlier process of the server.
       if (request.method === METHODS.updateTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, dispatcher));
@@ -142,7 +142,7 @@ export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boo
   if (client.revision === undefined || !isModernRevision(client.revision)) return false;
   const taskId = tasks.taskOf(exchange, backend);
   if (taskId === undefined) exchange.fail(UNKNOWN_TASK);
-  else if (tasks.ofServers.carrierOf(taskId, backend) instanceof TaskInputs) answer(exchange, backend, tasks, taskId);
+  else if (tasks.ofServers.channelOf(taskId, backend) instanceof TaskInputs) answer(exchange, backend, tasks, taskId);
   else {
     // Asks the server, because no earlier message confirms that the present process has the task.
     const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts);

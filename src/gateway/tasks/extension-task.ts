@@ -26,7 +26,7 @@ import type { Outcome } from '../../wire/mcp/outcome.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
-import type { TaskCarrier } from './task-owners.js';
+import type { TaskChannel } from './task-owners.js';
 
 /*
  * Converts tasks of revision 2025-11-25 to the form of the tasks extension of 2026-07-28. In the extension, some members have
@@ -138,7 +138,7 @@ const ASK_MS = 1_000;
 const GATHER_MS = 15;
 
 /** Input requests of a task, which the client reads in its state (`tasks/get`) and answers with `tasks/update`. */
-export class TaskInputs implements TaskCarrier {
+export class TaskInputs implements TaskChannel {
   readonly isSettled = false;
   readonly logLevel = 'off';
   client: DownstreamClient;

@@ -20,34 +20,30 @@ import { asksFirstPage, listAllPages } from '../catalog/pagination.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 
-interface ServerTasksOptions {
-  readonly seal: Hmac;
-  /** The name of this process. */
-  readonly instance: string;
-  /** Whether only clients of one principal use a process. */
-  readonly isPersonal: (backend: Backend) => boolean;
-}
-
 /** Tasks that servers create for clients, under sealed ids that identify the owner. */
 export class ServerTasks {
-  readonly #options: ServerTasksOptions;
+  readonly #seal: Hmac;
+  readonly #instance: string;
+  readonly #isPersonal: (backend: Backend) => boolean;
   /** Tasks by the servers' ids. Only messages of servers need them, because the ids of clients name their owners. */
   readonly #byBackend = new WeakMap<Backend, Map<string, KnownTask>>();
 
-  constructor(options: ServerTasksOptions) {
-    this.#options = options;
+  /** `instance` is the name of this process. `isPersonal` says whether only clients of one principal use a process. */
+  constructor(seal: Hmac, instance: string, isPersonal: (backend: Backend) => boolean) {
+    this.#seal = seal;
+    this.#instance = instance;
+    this.#isPersonal = isPersonal;
   }
 
   /** Returns the id under which this client knows a server's task. */
   nameFor(client: DownstreamClient, backend: Backend, original: string): string {
-    const { seal, instance } = this.#options;
-    const madeBy = this.#find(backend, original)?.instance ?? instance;
-    return wrapTaskId({ maker: backend.key, instance: madeBy, original }, client.principal, seal);
+    const instance = this.#find(backend, original)?.instance ?? this.#instance;
+    return wrapTaskId({ maker: backend.key, instance, original }, client.principal, this.#seal);
   }
 
   /** Returns the server's id for a task that the client names; `undefined` if the task is not this client's. */
   originalOf(client: DownstreamClient, { key }: Backend, name: string): string | undefined {
-    const origin = unwrapTaskId(name, client.principal, this.#options.seal);
+    const origin = unwrapTaskId(name, client.principal, this.#seal);
     return origin?.maker === key ? origin.original : undefined;
   }
 
@@ -56,11 +52,11 @@ export class ServerTasks {
    * `instance` is the process that made the id, if that is not this process.
    */
   named(name: string, client: DownstreamClient, backends: Backends) {
-    const origin = unwrapTaskId(name, client.principal, this.#options.seal);
+    const origin = unwrapTaskId(name, client.principal, this.#seal);
     const backend = origin && backends.get(origin.maker);
     if (origin === undefined || backend === undefined) return undefined;
     const { original, instance } = origin;
-    return { backend, original, instance: instance === this.#options.instance ? undefined : instance };
+    return { backend, original, instance: instance === this.#instance ? undefined : instance };
   }
 
   /**
@@ -103,28 +99,28 @@ export class ServerTasks {
   }
 
   /** Records that the client's request became this task. `end` ends its progress reports. */
-  created(original: string, client: DownstreamClient, backend: Backend, end: () => void, carrier?: TaskCarrier): void {
+  created(original: string, client: DownstreamClient, backend: Backend, end: () => void, channel?: TaskChannel): void {
     this.finished(original, backend);
-    this.#set(backend, original, { principal: client.principal, client, progress: { client, end }, carrier });
+    this.#set(backend, original, { principal: client.principal, client, progress: { client, end }, channel });
   }
 
-  /** Carrier of the task's messages to its client, if the client's calls do not carry them. */
-  carrierOf(original: string, backend: Backend): TaskCarrier | undefined {
-    return this.#find(backend, original)?.carrier;
+  /** Channel for the task's messages to its client, if the client's calls do not carry them. */
+  channelOf(original: string, backend: Backend): TaskChannel | undefined {
+    return this.#find(backend, original)?.channel;
   }
 
-  /** Sends the messages of the task to this client along `carrier` from now on. */
-  carry(original: string, client: DownstreamClient, backend: Backend, carrier: TaskCarrier): void {
-    this.#set(backend, original, { ...this.#find(backend, original), principal: client.principal, client, carrier });
+  /** Sends the messages of the task to this client along `channel` from now on. */
+  useChannel(original: string, client: DownstreamClient, backend: Backend, channel: TaskChannel): void {
+    this.#set(backend, original, { ...this.#find(backend, original), principal: client.principal, client, channel });
   }
 
   /** Records that the task is done. Its owner stays known, because the result may still be requested. */
   finished(original: string, backend: Backend): void {
     const known = this.#find(backend, original);
     known?.progress?.end();
-    if (known?.carrier === undefined) return;
-    this.#set(backend, original, { ...known, carrier: undefined });
-    known.carrier.end?.();
+    if (known?.channel === undefined) return;
+    this.#set(backend, original, { ...known, channel: undefined });
+    known.channel.end?.();
   }
 
   /** Returns the edits of a server's task status notification for this client. */
@@ -141,9 +137,9 @@ export class ServerTasks {
     const id = stringAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
     if (id === undefined) return isStatus ? { client: undefined } : undefined;
     const known = this.#find(backend, id);
-    const carrier = known?.carrier;
-    if (carrier?.isSettled === false) return { client: carrier.client, carrier };
-    if (known?.client !== undefined) return { client: known.client, carrier };
+    const channel = known?.channel;
+    if (channel?.isSettled === false) return { client: channel.client, channel };
+    if (known?.client !== undefined) return { client: known.client, channel };
     const { cause } = backend.dispatcher.inFlightCalls;
     // The server may mention a task before it has answered the request that created it.
     if (known === undefined && cause?.request.tokens.task !== undefined) return { client: cause.client };
@@ -208,7 +204,7 @@ export class ServerTasks {
   /** Whether the task is this client's. An unknown task is, if a single principal uses the process. */
   isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
     const known = this.#find(backend, original);
-    return known === undefined ? this.#options.isPersonal(backend) : known.principal === client.principal;
+    return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
   }
 
   #find(backend: Backend, original: string): KnownTask | undefined {
@@ -218,9 +214,9 @@ export class ServerTasks {
   #set(backend: Backend, original: string, task: KnownTask): void {
     const tasks = this.#byBackend.get(backend) ?? new Map<string, KnownTask>();
     this.#byBackend.set(backend, tasks);
-    remember(tasks, original, task, ({ progress, carrier }) => {
+    remember(tasks, original, task, ({ progress, channel }) => {
       progress?.end();
-      carrier?.end?.();
+      channel?.end?.();
     });
   }
 }
@@ -230,7 +226,7 @@ type Backends = ReadonlyMap<string, Backend>;
 /** The owner of a task. `client` is `undefined` if the owner is not connected. */
 interface TaskOwner {
   readonly client: DownstreamClient | undefined;
-  readonly carrier?: TaskCarrier | undefined;
+  readonly channel?: TaskChannel | undefined;
 }
 
 const TASK_ELSEWHERE = new RpcError(
@@ -244,7 +240,7 @@ const LIST_HEAD = toBytes('{"tasks":');
 const LIST_TAIL = toBytes('}');
 
 /** Sends the messages of one task to its client, if the other calls of the client do not carry them. */
-export interface TaskCarrier extends Pick<Exchange, 'client' | 'isSettled' | 'logLevel' | 'requireInput' | 'send'> {
+export interface TaskChannel extends Pick<Exchange, 'client' | 'isSettled' | 'logLevel' | 'requireInput' | 'send'> {
   end?(): void;
 }
 
@@ -256,7 +252,7 @@ interface KnownTask {
   readonly instance?: string | undefined;
   /** The client that created the task and gets its progress, until `end` is called. */
   readonly progress?: { readonly client: DownstreamClient; readonly end: () => void } | undefined;
-  readonly carrier?: TaskCarrier | undefined;
+  readonly channel?: TaskChannel | undefined;
 }
 
 /** Limits of the known tasks of one maker. The oldest is forgotten first. One with a longer id is not remembered. */

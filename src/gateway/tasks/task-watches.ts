@@ -148,8 +148,8 @@ export class TaskWatches {
     const { connection } = dispatcher;
     const [watch] = watched.watches;
     if (connection === undefined || isModernRevision(connection.revision) || watch === undefined) return;
-    const carrier = this.#tasks.carrierOf(original, backend);
-    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(dispatcher.options.clock, watch.client);
+    const channel = this.#tasks.channelOf(original, backend);
+    const inputs = channel instanceof TaskInputs ? channel : new TaskInputs(dispatcher.options.clock, watch.client);
     const task = rewriteObject(state, { start: 0, end: state.length }, { change: withoutMeta });
     const outcome = await toTaskState(madeResponse(task), { connection, dispatcher, inputs });
     if (outcome.kind === 'failed' || watched.states !== number) return;

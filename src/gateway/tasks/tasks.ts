@@ -1,27 +1,15 @@
-import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange, GatewaySeals } from '../../downstream/port.js';
 import type { OnInternalError } from '../../host/errors/internal-error.js';
 import { type Span, stringAt } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
-import { type Hmac, replaceId } from '../../wire/mcp/task-id.js';
+import { replaceId } from '../../wire/mcp/task-id.js';
 import type { Translation } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 import { TaskInputs } from './extension-task.js';
 import { ClientTasks, ServerTasks } from './task-owners.js';
 import { TaskWatches } from './task-watches.js';
-
-export interface TasksOptions {
-  /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
-  readonly seal: Hmac;
-  /** Seals the ids of clients' tasks. Its key belongs to this process, because those tasks end with the process. */
-  readonly runSeal: Hmac;
-  /** The name of this process. */
-  readonly instance: string;
-  /** Whether only clients of one principal use the processes of this server. */
-  readonly isPersonal: (backend: Backend) => boolean;
-  readonly onInternalError?: OnInternalError | undefined;
-}
 
 type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
 
@@ -32,10 +20,15 @@ export class Tasks {
   readonly watches: TaskWatches;
   readonly onInternalError: OnInternalError | undefined;
 
-  constructor({ seal, runSeal, instance, isPersonal, onInternalError }: TasksOptions) {
+  /** `isPersonal` says whether only clients of one principal use the processes of this server. */
+  constructor(
+    { lasting, run, instance }: GatewaySeals,
+    isPersonal: (backend: Backend) => boolean,
+    onInternalError: OnInternalError | undefined,
+  ) {
     this.onInternalError = onInternalError;
-    this.ofServers = new ServerTasks({ seal, instance, isPersonal });
-    this.ofClients = new ClientTasks(runSeal, instance);
+    this.ofServers = new ServerTasks(lasting, instance, isPersonal);
+    this.ofClients = new ClientTasks(run, instance);
     this.watches = new TaskWatches(this.ofServers, onInternalError);
   }
 
@@ -76,10 +69,10 @@ export class Tasks {
 
   /** Returns the input requests of a task of revision 2025-11-25, for a client that uses the tasks extension of 2026-07-28. */
   inputsOf({ client, request }: Exchange, backend: Backend, original: string): TaskInputs {
-    const carrier = this.ofServers.carrierOf(original, backend);
-    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(backend.dispatcher.options.clock, client);
+    const channel = this.ofServers.channelOf(original, backend);
+    const inputs = channel instanceof TaskInputs ? channel : new TaskInputs(backend.dispatcher.options.clock, client);
     inputs.usedBy(client, request);
-    this.ofServers.carry(original, client, backend, inputs);
+    this.ofServers.useChannel(original, client, backend, inputs);
     return inputs;
   }
 

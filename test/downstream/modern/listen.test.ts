@@ -378,7 +378,7 @@ describe('a subscription goes on', () => {
     const pending = new PendingGateway(() => ({ offered: [], instructions: '' }));
     const client = new ScriptedClient(pending, world.clock);
     world.listen(client, 1, { resourceSubscriptions: [URI], toolsListChanged: true });
-    pending.become(world.gateway);
+    pending.passTo(world.gateway);
     await world.agree();
     world.update(URI);
     await world.changeTools('two');

@@ -355,8 +355,7 @@ describe('the state of a server without a handshake', () => {
 
   it('F185: is taken by every gateway with the same key, and refused by one with another', () => {
     const peerWith = (sharedKey: string) => {
-      const { seal, runSeal, instance } = createSeals({ sharedKeys: [sharedKey] });
-      return new ModernPeer({ gateway: new PlayedGateway({ lasting: seal, run: runSeal, instance }) });
+      return new ModernPeer({ gateway: new PlayedGateway(createSeals({ sharedKeys: [sharedKey] })) });
     };
     const own = 'what the server remembers';
     const [first, second] = [peerWith('one'.repeat(20)), peerWith('one'.repeat(20))];
