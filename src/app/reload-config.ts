@@ -98,45 +98,35 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   return stop;
 }
 
-/** Reads the configuration. Returns `undefined`, and logs the reason, if an error other than a `ConfigError` prevents it. */
-async function readOrKeep(read: () => Promise<Config>, logger: Logger): Promise<Config | undefined> {
-  try {
-    return await read();
-  } catch (err) {
-    if (err instanceof ConfigError) throw err;
-    // Code is loaded on demand, and an update of Trunkline may have removed its files.
-    logger.error(
-      { err },
-      'the changed configuration cannot be read, so the previous one stays active; restart Trunkline',
-    );
-    return undefined;
-  }
-}
-
+/** Reads and applies the configuration. Returns `undefined`, and logs the reason, if the previous one stays active. */
 async function applyFile(
   read: () => Promise<Config>,
   composition: ReloadOptions['composition'],
   logger: Logger,
 ): Promise<Config | undefined> {
+  let config: Config;
   try {
-    const config = await readOrKeep(read, logger);
-    if (config === undefined) return undefined;
-    const { needsRestart, ...changes } = composition.change(config);
-    if (changes.isOther) {
-      logger.info(changes, 'applied the changed configuration');
-      logConfig(config, logger);
-      if (needsRestart.length > 0)
-        logger.warn({ needsRestart }, 'these settings take effect when Trunkline is restarted');
-    }
-    return config;
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    if (composition.refuse(error.report)) {
+    config = await read();
+  } catch (err) {
+    // Code is loaded on demand, and an update of Trunkline may have removed its files.
+    if (!(err instanceof ConfigError))
       logger.error(
-        { code: error.code },
-        `the changed configuration file has mistakes, so the previous configuration stays active: ${error.report}`,
+        { err },
+        'the changed configuration cannot be read, so the previous one stays active; restart Trunkline',
       );
-    }
+    else if (composition.refuse(err.report))
+      logger.error(
+        { code: err.code },
+        `the changed configuration file has mistakes, so the previous configuration stays active: ${err.report}`,
+      );
     return undefined;
   }
+  const { needsRestart, ...changes } = composition.change(config);
+  if (changes.isOther) {
+    logger.info(changes, 'applied the changed configuration');
+    logConfig(config, logger);
+    if (needsRestart.length > 0)
+      logger.warn({ needsRestart }, 'these settings take effect when Trunkline is restarted');
+  }
+  return config;
 }
