@@ -1,8 +1,8 @@
 // The login of a row: a server that wants a token, its authorization server on the same origin, and the person in the browser.
 import type { ServerResponse } from 'node:http';
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
-import { openVault } from '../../src/extras/cluster/open-stores.js';
 import type { Config } from '../../src/config/resolve/config.js';
+import { openVault } from '../../src/extras/cluster/open-stores.js';
 import { systemClock } from '../../src/host/observe/system-clock.js';
 import { beginLogin } from '../../src/upstream/auth/login.js';
 import { LoginError } from '../../src/upstream/auth/vault.js';
