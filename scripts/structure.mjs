@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 86_400,
-  sourceFiles: 448,
+  sourceLines: 87_500,
+  sourceFiles: 470,
   tinyFiles: 10,
-  testLines: 90_600,
+  testLines: 90_800,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
-  gatewayDoors: 18,
-  callFiles: 51,
-  listFiles: 168,
+  gatewayDoors: 7,
+  callFiles: 46,
+  listFiles: 194,
 };
 
 const source = filesOf('src');

@@ -108,7 +108,7 @@ describe('the workflow', () => {
       os: ['ubuntu-latest', 'macos-latest', 'windows-latest'],
       node: [20, 22, 24],
     });
-    expect(jobs.check['continue-on-error']).toContain("matrix.os == 'macos-latest'");
+    expect(jobs.check['continue-on-error']).toContain("matrix.os != 'ubuntu-latest'");
     expect(jobs.check.steps.at(-1)).toMatchObject({ if: 'failure()', with: { path: '*.log' } });
     expect(jobs.system.steps.at(-1).run).toBe('npm run test:system');
     const scripts = [...text.matchAll(/npm run ([\w:]+)/g)].map(([, script = '']) => script);

@@ -11,6 +11,12 @@ import type { ChildSnapshot, ChildState } from '../../spec/server-state.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { type ChildEffect, type ChildEvent, initialState, toSnapshot, transition } from './transition.js';
 
+/*
+ * Servers: the processes of servers. `supervision` decides when a server starts, restarts and rests (`transition.ts` is the whole
+ * policy), `process` starts and ends groups of processes and what has left them, `sandbox` confines them, and `packages` installs npm
+ * packages. The composition root, the doctor and the commands use this room; `Launcher` of `spec` connects it with `upstream`.
+ */
+
 export interface SupervisorOptions {
   readonly clock: Clock;
   /** Yields numbers in [0, 1). */
