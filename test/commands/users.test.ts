@@ -285,8 +285,8 @@ describe('without users', () => {
   it('nothing that checks tokens is loaded with the HTTP server', () => {
     const built = readFileSync(join(dirname(CLI), 'serve-http.js'), 'utf8');
     const eager = [...built.matchAll(/^\w+ [\w$]+ = require\("\.\/([\w-]+)\.js"\)/gm)].map(([, name]) => name);
-    expect(eager).toContain('http-client');
-    for (const late of ['user-check', 'user-variables', 'endpoints']) {
+    expect(eager).toContain('mcp-endpoint');
+    for (const late of ['user-check', 'user-variables']) {
       expect(eager).not.toContain(late);
       expect(built).toContain(`require("./${late}.js")`);
     }
