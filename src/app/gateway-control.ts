@@ -41,9 +41,10 @@ interface GatewayControl {
 
 /**
  * Takes the commands of this user on a socket, as a hub does, so that `trunkline status` and the others find a gateway that is
- * no hub. `trunkline call` and `trunkline tools` are its clients for a moment. A folder that only this user can enter has the socket, its token, and a file with facts about the gateway.
- * Returns `undefined`, with a record in the log, if that folder cannot be made. Not on Windows, where a gateway that was killed
- * could not be told from another program.
+ * no hub. `trunkline call` and `trunkline tools` connect to the socket as clients, for as long as they run. A folder that only
+ * this user can enter has the socket, its token, and a file with facts about the gateway. Returns `undefined`, with a record in
+ * the log, if that folder cannot be made. Returns `undefined` on Windows, too, where a process has no identity but its pid:
+ * another program with the pid of a gateway that was killed would be taken for that gateway.
  */
 export function openGatewayControl(options: GatewayControlOptions): GatewayControl | undefined {
   const { composition, logger, http, startedAt, logFile, recentLog } = options;
@@ -69,7 +70,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     onFault(error);
     return undefined;
   }
-  // A process that is ended at once leaves nothing either.
+  // Removes the folder also if the process exits without `close`.
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', removeFolder);
 
@@ -91,7 +92,10 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     loaded ??= loadGatewayCommands(facts).then((all) => ({ ...all, ...logCommand(recentLog), profiles }));
     return loaded;
   };
-  /** The profiles of the clients on stdin, or with the token of all. A command with one of them uses the processes of that client. */
+  /**
+   * The profiles of the clients without a user of their own: on stdin, or over HTTP with the shared token or none. A command
+   * that takes on one of these profiles uses the processes of that client.
+   */
   const profiles = () =>
     [...gateway.connected.values()].flatMap(({ facts: { user, profile } }) => {
       const { clientInfo, capabilities, protocolVersion } = profile;
@@ -110,7 +114,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     hubFolder: folder,
     version: VERSION,
     onHello: (hello, peer) => {
-      // A command gets the processes of the other clients, which have the variables of this process.
+      // The variables and the folder are those of this process, so that a command shares the processes of the other clients.
       const own = { ...hello, environment: process.env as typeof hello.environment, folder: currentFolder() };
       if (hello.role === 'client') return life.refusal ?? clients.open(own, peer);
       serveControl(peer, commands);
@@ -149,7 +153,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   };
 }
 
-/** The command of a gateway without a log file. */
+/** The command `log`, with which `trunkline logs` reads the log of a gateway that has no log file. */
 function logCommand(recentLog: RecentLog): ControlCommands {
   return {
     /** Emits the latest records, each as a line of JSON. With `follow`, goes on until the connection is closed. */
@@ -175,8 +179,8 @@ export async function loadGatewayCommands(facts: HubCommandsOptions): Promise<Co
 
 /**
  * Loads the code that a long-lived gateway needs later, because its files may be gone or replaced by then: after an update, or
- * when npx has emptied its cache. The check of a configuration is left out, because it is large. Without it, a changed file
- * has no effect.
+ * when npx has emptied its cache. The code that checks a configuration is left out, because it is large. If its files are gone,
+ * a changed configuration file has no effect.
  */
 export async function loadRest(
   features: Pick<GatewayProcess['features'], 'preload'>,

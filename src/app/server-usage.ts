@@ -19,7 +19,7 @@ export class ServerUsage {
     this.#events = events;
   }
 
-  /** Measures with this watch. Before, no process runs. */
+  /** Sets the watch that measures. Call this before the first server process starts. */
   measureWith(resources: ResourceWatch): void {
     this.#resources = resources;
   }
@@ -35,12 +35,15 @@ export class ServerUsage {
     await this.#resources?.refresh(...all);
   }
 
-  /** Measures all servers, by the pid of their group. */
+  /** Measures all servers. Resolves with the measurements by the pid of the process group. */
   async readAll(): ReturnType<ResourceWatch['readAll']> {
     return (await this.#resources?.readAll()) ?? new Map();
   }
 
-  /** The last hour of these servers. It is kept from the first call on, because only gateways with pages need it. */
+  /**
+   * Calls and use of these servers in the last hour. They are recorded from the first time on that somebody asks for them,
+   * because only gateways whose commands of `trunkline web` are loaded need them.
+   */
   history(servers: Iterable<string>): HistoryReport {
     this.#history ??= new UsageHistory({
       now: Date.now,

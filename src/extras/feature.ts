@@ -38,7 +38,7 @@ export interface Feature {
   readonly results?: GatewaySettings['results'];
   /** The facts that the status shows about the feature. */
   readonly facts?: Partial<StatusFacts>;
-  /** Texts for programs of the operator by name, such as `metrics`: `trunkline NAME` and `GET /NAME` show them. */
+  /** Texts for programs of the operator by name, such as `metrics`, which a command and a path of HTTP show. */
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
   /** Parts of the feature for the HTTP listener: an endpoint around its own, and the records of sessions. */
   readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;

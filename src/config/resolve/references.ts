@@ -14,19 +14,19 @@ const REFERENCE =
 /** Begins the names of variables whose values belong to a user of the HTTP server. */
 const OF_USER = 'user:';
 
-/** The name of a user's variable without what stands before it; `undefined` for a variable of the environment. */
+/** The name of a user's variable without the prefix `user:`; `undefined` for a variable of the environment. */
 export function userVariable(name: string): string | undefined {
   return name.startsWith(OF_USER) ? name.slice(OF_USER.length) : undefined;
 }
 
-/** The user whose variables are meant. Absent without one. */
+/** The user whose variables `${user:NAME}` refers to. Both members are absent if there is no user. */
 export interface Owner {
   readonly userName?: string | undefined;
   /** Whether the user is a machine with a token of its own. */
   readonly isMachine?: boolean | undefined;
 }
 
-/** The variables of a user, by the names that references have for them. */
+/** The variables of a user, by the names that stand in references: with the prefix `user:`. */
 export function asUserVariables(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [OF_USER + name, value]));
 }
@@ -92,7 +92,10 @@ export function commandLine(text: string): string {
   });
 }
 
-/** The names of the variables that these texts refer to, or need because they have no default, sorted, each once. */
+/**
+ * The names of the variables that these texts refer to, sorted, each once. With `areNeeded`, references with a default do not
+ * count.
+ */
 export function namesIn(texts: readonly string[], areNeeded = false): string[] {
   const found = texts.flatMap((text) => [...text.matchAll(REFERENCE)].map(({ groups }) => groups ?? {}));
   const names = found.flatMap(({ name, fallback }) => (areNeeded && fallback !== undefined ? [] : (name ?? [])));
@@ -164,7 +167,7 @@ export function secretReader(secrets: ReadonlyMap<string, Secret> = new Map()): 
   };
 }
 
-/** The two keys of `params` below which values of parameters stand. */
+/** The two keys of a tool in `params` below which values of its parameters stand. */
 export const VALUE_KEYS = ['set', 'default'] as const;
 
 /** All texts in the values of parameters. */

@@ -32,7 +32,7 @@ export const SHARED_SETTINGS = {
   sharing: choice(
     ['auto', 'profile', 'user', 'folder', 'isolated', 'all'],
     'auto',
-    'Which clients share a process of the server: clients with equal name, version, capabilities, protocol revision and user (profile), all clients of one user (user), clients as with profile in the same working folder (folder), no clients (isolated), or all clients of all users (all). With auto, as the server is known to need it; see docs/configuration.md.',
+    'Which clients share a process of the server: clients with equal name, version, capabilities, protocol revision and user (profile), all clients of one user (user), clients that could share with profile and work in the same folder (folder), no clients (isolated), or all clients of all users (all). With auto, Trunkline chooses by what is known about the server; see docs/configuration.md.',
   ),
   start: choice(
     ['eager', 'lazy'],
@@ -122,14 +122,18 @@ export const SERVER_SETTINGS = {
   placement: choice(
     ['each', 'one'],
     'each',
-    'Whether each gateway of a cluster runs the server itself (each), or one gateway runs one process for all clients of all gateways (one), which implies sharing: all. Without a cluster, there is one gateway.',
+    'Whether each gateway of a cluster runs the server itself (each), or one gateway runs one process for all clients of all gateways (one), which implies sharing: all. Without a cluster, one process serves all clients.',
   ),
   disabled: flag(false, 'Ignores this server.'),
 };
 
 /** Limits of the HTTP server. */
 export const HTTP_SETTINGS = {
-  maxSessions: count(100, 'Limit on open sessions. A request for a further session is answered with 503.', [1, 10_000]),
+  maxSessions: count(
+    100,
+    'Limit on open sessions. For a further one, an idle session of a token that has more of them makes room, or the answer is 503.',
+    [1, 10_000],
+  ),
   sessionIdle: duration(
     '30m',
     'Time without an in-flight request and without an open GET stream after which a session is put aside. The next request resumes it.',
@@ -137,7 +141,7 @@ export const HTTP_SETTINGS = {
   ),
   maxSessionAge: duration(
     '168h',
-    'Age from which a session is not resumed any more, after a restart, by another gateway, or after sessionIdle.',
+    'Age from which a session is no longer resumed, whether after a restart, by another gateway or after sessionIdle.',
     ['1m', '8760h'],
   ),
   maxConnections: count(
@@ -182,7 +186,7 @@ export const HTTP_SETTINGS = {
 /** Settings of the metrics. */
 const METRICS_SETTINGS = {
   listen: address(
-    'Serves /metrics without a token at this loopback address, such as 127.0.0.1:9464, or at the path of a unix socket. The process that runs the servers listens. Without it, /metrics of `serve --http` and `trunkline metrics` show the metrics.',
+    'Serves /metrics without a token at this loopback address, such as 127.0.0.1:9464, or at the path of a unix socket. The process that runs the servers listens. With and without it, /metrics of `serve --http` and `trunkline metrics` show the metrics.',
   ),
   tools: flag(true, 'Counts the calls of each tool apart. Without it, the metrics name no tools.'),
 };
@@ -202,7 +206,11 @@ export const GATEWAY_SETTINGS = {
     'How long the first list request waits for starting servers, and how long a request waits if no server lists its target yet.',
     ['0s', '300s'],
   ),
-  idleStop: duration('10m', 'How long a process without clients keeps running for the next client.', ['0s', '24h']),
+  idleStop: duration(
+    '10m',
+    'How long a process of a server keeps running for the next client after its last client has left.',
+    ['0s', '24h'],
+  ),
   restartTool: flag(false, 'Offers the tool trunkline__restart, which restarts a server.'),
   watch: flag(true, 'Applies changes of this file while Trunkline runs.'),
   startLimit: count(
@@ -254,7 +262,7 @@ export const GATEWAY_SETTINGS = {
   ),
   drain: duration(
     '60s',
-    'How long `serve --http` may take to finish the calls in flight after SIGTERM. 0s ends them at once. With a client on stdin, it always ends within 3s.',
+    'How long `serve --http` may take to finish the calls in flight after SIGTERM. 0s ends them at once. A gateway with a client on stdin always ends within 3s.',
     ['0s', '1h'],
   ),
   metrics: section(METRICS_SETTINGS, 'a map with `listen` or `tools`', 'The metrics for Prometheus.'),
@@ -271,7 +279,7 @@ export const MIN_START_LIMIT = 4;
 /** Milliseconds from SIGTERM to SIGKILL when a server is stopped. Not configurable, because `stopGrace` can give more time. */
 export const STOP_KILL_AFTER_MS = 3000;
 
-/** Minimum time between two starts of a parked server by calls. Not configurable. */
+/** Time from the moment at which a server is parked or blocked until a call may start it. Not configurable. */
 export const DEMAND_EVERY_MS = 60_000;
 
 interface About {

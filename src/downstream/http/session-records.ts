@@ -19,7 +19,7 @@ export interface SessionRecords {
   read(id: string): Promise<SessionState | 'deleted' | undefined>;
   /** Stores the state of a session for a little longer than an idle session lives. */
   write(id: string, state: SessionState): void;
-  /** Stores for good that a session was deleted. */
+  /** Stores that a session was deleted, until the session is too old to be resumed anyway. */
   delete(id: string): Promise<void>;
 }
 
@@ -45,8 +45,8 @@ export class FollowedState implements SessionState {
   }
 
   /**
-   * Takes a message of the client into account, whatever the server will answer. Returns whether the state is another one.
-   * Repeating a request that the server has refused does no harm.
+   * Takes a message of the client into account, whatever the server will answer. Returns whether the state has changed. When
+   * the session is resumed, a request that the server has refused may therefore be sent again, which does no harm.
    */
   note(message: Envelope | Rejection): boolean {
     if (message.kind !== 'request') return false;

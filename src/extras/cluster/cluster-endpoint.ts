@@ -18,7 +18,7 @@ interface ClusterEndpointOptions extends ClusterOptions {
   readonly hasUsers: boolean;
 }
 
-/** Gateways that are tried for one request. More only if users and sessions move all the time. */
+/** Most gateways that are tried for one request. More would be needed only if users and sessions moved all the time. */
 const MAX_HOPS = 3;
 
 /** The answers to another gateway that has sent a request to this one. */
@@ -64,7 +64,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     const received = this.#received(request);
     if (received === undefined) return await this.#endpoint.identify(request);
     passedOnFor(request.raw, received.client);
-    // The other gateway, whose clock it is, ends what stays open.
+    // `tokenEndsAt` is a time on the clock of the other gateway, which ends streams that are open when the token ends.
     const { tokenEndsAt: _, ...caller } = received.caller;
     request.caller = caller;
     request.endpoint = received.endpoint;
@@ -78,7 +78,7 @@ export class ClusterEndpoint implements HttpEndpoint {
   refuseRate(request: McpRequest): HttpRefusal | undefined {
     // The other gateway has counted the requests of its clients.
     if (request.caller.principal.startsWith(GATEWAY)) return undefined;
-    // The sessions of other callers have homes at all gateways.
+    // A caller that is no user has sessions at all gateways, so each gateway allows only its part of the rate.
     return this.#endpoint.refuseRate(request, request.isOfUser ? 1 : this.cluster.size);
   }
 
@@ -111,7 +111,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     return this.cluster.connections;
   }
 
-  /** Gives away what this gateway has, each user and session as soon as no call is in flight. */
+  /** Gives the users and sessions of this gateway to others, each as soon as none of its calls is in flight. */
   drain(): void {
     this.cluster.drain();
   }
@@ -201,7 +201,8 @@ function clientsOf(endpoint: Endpoint, route: RequestListener): LocalClients {
     },
     principals: () => endpoint.core.principals(),
     end: (ended) => {
-      // The next renewal of the homes ends those in the middle of their handshake, because most do not repeat a refused one.
+      // Clients in the middle of their handshake are left to the next renewal of the homes, because most clients do not repeat
+      // a handshake that was refused.
       const isMoved = (client: Client) => ended.has(keyOf(client) ?? '') && !client.isBeginning;
       const moved = new Set(endpoint.clients.filter(isMoved));
       endpoint.endMoved(moved);

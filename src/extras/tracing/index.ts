@@ -6,7 +6,7 @@ import type { Address } from './call-spans.js';
 import type { SpanExport } from './span-export.js';
 import { describeSampler, type TraceSettings, traceSettings } from './trace-settings.js';
 
-/** Sends traces of calls as the environment or the configuration asks for. Without them, their code is not loaded. */
+/** Sends traces of calls if the environment or the configuration asks for them. Otherwise the code that sends is not loaded. */
 export const tracing: CreateFeature = (host) => new Tracing(host);
 
 class Tracing implements Feature {

@@ -17,7 +17,10 @@ export type Sharing = 'profile' | 'user' | 'folder' | 'isolated' | 'all' | 'auto
 export interface PooledServer {
   readonly key: string;
   readonly sharing: Sharing;
-  /** With `auto`: whether the server is known to speak a revision without sessions before a process has told. */
+  /**
+   * With `auto`: whether it is known that the server speaks a revision without sessions, even before a process of this run has
+   * shown it.
+   */
   readonly isSessionless?: () => boolean;
   /** Whether the server cannot run for clients without an origin. */
   readonly isMisconfigured?: boolean;
@@ -42,7 +45,7 @@ export function toldBy({ backend, areListsOld }: Told): Teller {
   return { key, prefix, handshake, listsAs: (naming) => (areListsOld ? NO_LISTS : backend.knownListsAs(naming)) };
 }
 
-/** Limit of what is remembered of one server. Beyond it, what was told first is forgotten. */
+/** Limit of the descriptions of one server in `told`. Beyond it, the oldest is forgotten. */
 const MAX_TOLD = 16;
 
 /** The clients of one variant that share an instance: all of them, those with this profile key or principal, or one client. */
@@ -103,12 +106,15 @@ export class ServerInstances {
     return leaving;
   }
 
-  /** The scope of the instance for a client. A client with roots does not share if the server requests roots. */
+  /**
+   * The scope of the instance for a client. If the server requests roots, a client with roots does not share, unless `sharing`
+   * is `all` or `user`.
+   */
   scopeOf(client: DownstreamClient, { profile, origin }: ClientFacts): Scope {
     const { sharing } = this;
     const hasNoProcess = this.#hasNoProcess && this.variantOf(origin) === this.variantOf(undefined);
     if (sharing === 'all' || hasNoProcess) return ALL;
-    // No profile key is equal, because each is a JSON array.
+    // No profile key equals this text, because each profile key is a JSON array.
     if (sharing === 'user') return `user ${client.principal}`;
     const hasOwnRoots = this.requestsRoots && profile.capabilities.roots !== undefined;
     if (sharing === 'auto') this.isSessionless ??= this.#server.isSessionless?.() === true;
@@ -143,9 +149,12 @@ export class Instance {
   scope: Scope | undefined;
   /** The principal of its clients. `undefined` until a client claims the instance, and if it is for all clients. */
   principal: string | undefined;
-  /** The scope that clients like its first client share. */
+  /** The profile key of its client. Becomes the scope if the process turns out to speak a revision without sessions. */
   profileScope: string | undefined;
-  /** Whether its clients have the roots capability, which is the same for all clients of one instance. */
+  /**
+   * Whether the latest client has the roots capability; never with `sharing: user`. Clients with equal profiles agree in this,
+   * those of an instance for all clients may not.
+   */
   hasRoots = false;
   /** Time at which the last client left, in milliseconds on the clock. `undefined` while no client is awaited. */
   idleSince: number | undefined;

@@ -53,7 +53,7 @@ function ownHomeOf({ server, user }: SandboxSpec, { folder, configFile }: Confin
 export type Confined =
   | {
       readonly kind: 'ready';
-      /** Makes the request to start the program into one to start it confined. */
+      /** Turns the request to start the program into a request to start it confined. */
       readonly confine: (request: SpawnRequest) => SpawnRequest;
       /** What the server sees. */
       readonly policy: Policy;
@@ -65,14 +65,14 @@ export type Confined =
 export interface ConfineOptions {
   readonly places: ConfinementPlaces;
   readonly environment: Variables;
-  /** Called with a name and a port to which the server was refused a connection. The name is text of the server. */
+  /** Called when the server was refused a connection to this name and port. The server chose the name: it can be any text. */
   readonly onRefused: (target: string, reason: string) => void;
   readonly trial?: Trial;
 }
 
 /** A launch to find out what a server needs: all names are allowed, and what it writes goes to copies. */
 export interface Trial {
-  /** Folder that takes what is written outside of all openings. */
+  /** Folder that takes what the server writes at paths that are in none of the policy's `openings`. */
   readonly scratch: string;
   /** Changes the policy of the server. */
   readonly policy: (policy: Policy) => Policy;
@@ -116,8 +116,9 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
 let areClosed = false;
 
 /**
- * Closes the descriptors that the client has left open in this process, once: bubblewrap would hand them on, and with a folder among them
- * the server could open every file. Those of Node itself end at the start of another program.
+ * Closes the descriptors that the client has left open in this process, once: bubblewrap would hand them on, and with a folder
+ * among them the server could open every file. Leaves Node's own descriptors alone, because the system closes them when
+ * another program starts.
  */
 function closeInherited(): void {
   if (areClosed) return;
@@ -131,7 +132,7 @@ function closeInherited(): void {
 
 const CLOSE_ON_EXEC = 0o2000000;
 
-/** The request to start these words in bubblewrap. */
+/** The request to run the command line `words` in bubblewrap. */
 function wrapped(
   request: SpawnRequest,
   program: string,
@@ -150,8 +151,9 @@ function wrapped(
 }
 
 /**
- * Confines a program that installs something for confined servers: it has the network of the machine, reads the system, itself and
- * the files `read`, and writes its working folder and `ownHome`, which it has as its home folder. Returns the reason if it cannot be.
+ * Confines a program that installs something for confined servers: it has the network of the machine, reads the system, itself
+ * and the files `read`, and writes its working folder and `ownHome`, which is its home folder. Returns the fault if programs
+ * cannot be confined on this machine.
  */
 export async function confineInstallation(
   request: SpawnRequest,
@@ -182,7 +184,7 @@ async function openProxy({ network }: Policy, { onRefused, trial }: ConfineOptio
   });
 }
 
-/** A name and a port as an entry has them. The usual ports need no number. */
+/** A name and a port, as `network` of an entry has them: without the port if it is 443 or 80. */
 function targetOf(name: string, port: number): string {
   const host = name.includes(':') ? `[${name.replace(/^\[|\]$/g, '')}]` : name;
   return port === 443 || port === 80 ? host : `${host}:${port}`;
@@ -192,7 +194,8 @@ const PROXY_PORT = 3128;
 
 /**
  * Listens in the network of the sandbox, in which no process of Trunkline is, and sends the socket to Trunkline. Then the
- * program takes the place of the shell. So nothing but the program itself runs on, and it needs no local socket.
+ * program takes the place of the shell. So no helper stays beside the program, and the program needs no unix socket to reach
+ * Trunkline. The filter for system calls refuses unix sockets by default.
  */
 const LISTEN = `const server=require('node:net').createServer();server.listen(${PROXY_PORT},'127.0.0.1',()=>process.send(0,server,()=>process.exit(0)))`;
 const LISTEN_FIRST = [
@@ -252,7 +255,7 @@ function linkAt(path: string): string | undefined {
 
 const MAX_FIRST_LINE = 256;
 
-/** The first line of a script; a part of it, and nothing that looks like one, for another file. */
+/** The first line of a file, of which 256 bytes are read; '' if it cannot be read. That of a script begins with `#!`. */
 function firstLine(path: string): string {
   const bytes = Buffer.alloc(MAX_FIRST_LINE);
   let file: number | undefined;

@@ -63,7 +63,7 @@ export class Post {
     return this.#isSent;
   }
 
-  /** Whether the message names its revision, as those without a handshake do. */
+  /** Whether the message names its revision in `_meta`, as requests of revisions without a handshake do. */
   get isModern(): boolean {
     return this.#message.kind !== 'response' && this.#message.tokens.eraVersion !== undefined;
   }
@@ -149,8 +149,8 @@ export class Post {
   }
 
   /**
-   * The pause that an overloaded server wants before the message is sent again, in milliseconds. `undefined` if the server has
-   * taken the message, or wants a pause that is too long. The request fails then.
+   * The pause that an overloaded server wants before the message is sent again, in milliseconds. `undefined` if the message is
+   * not to be sent again: the answer names no pause, the pause is too long, or the server has wanted too many pauses.
    */
   async #pauseWanted(response: HttpAnswer, repeats: number): Promise<number | undefined> {
     const { statusCode, headers } = response;
@@ -186,14 +186,14 @@ export class Post {
     }
   }
 
-  /** Reads JSON. `doubt` is a clause that tells why it may be none. */
+  /** Reads JSON. `doubt` is a clause that tells why the body may not be JSON. */
   async #readJson(response: HttpAnswer, doubt?: string): Promise<void> {
     const { incoming, maxFrameBytes } = this.#session.options;
     const messages = incoming.open(this.id);
     let length = 0;
     const isComplete = await incoming.follow(response, messages, (chunk) => {
       length += chunk.length;
-      // Few bytes may decode to many, of which no more are needed.
+      // Few compressed bytes may decode to many. Those beyond the limit are not needed.
       if (length > maxFrameBytes) response.destroy();
       else copyInto(messages, onOneLine(chunk));
     });
@@ -264,7 +264,7 @@ export class Post {
         // A second refusal is about this message, if the server serves the new session.
         if (this.#sessions > 0 && (await this.#session.answersPing())) return false;
         return await this.#repeatInNewSession(refusal, MAX_SESSIONS);
-      case 'gone':
+      case 'final':
         return false;
     }
   }
@@ -274,7 +274,10 @@ export class Post {
     return this.#sessionId !== this.#session.sessionId || !(await this.#session.answersPing());
   }
 
-  /** Sends the message in a new session, unless it may have run. The connection ends if there is none, because others are told. */
+  /**
+   * Sends the message in a new session, unless the server may have run it. If the server has certainly forgotten the session,
+   * and no other one can be opened, ends the connection, because the server would refuse all other messages, too.
+   */
   async #repeatInNewSession(refusal: Refusal, maxSessions: number): Promise<boolean> {
     if (this.id === undefined || this.#sessions >= maxSessions) {
       const isForgetful = this.#sessions > 1;
@@ -289,11 +292,11 @@ export class Post {
       this.#session.lose('lapsed', SESSION_GONE);
       return true;
     }
-    // The new session is of use to the next message.
+    // A message that may have run is not sent again. The new session serves the next messages.
     if (!isCertain && mayHaveRun(refusal)) {
       // The error is the answer.
       if (refusal.status === 200) return false;
-      this.#fail('connection_lost', true, `${clauseOf(refusal)}, as to all in its session`);
+      this.#fail('connection_lost', true, `${clauseOf(refusal)}, and so it does to other requests of this session`);
       return true;
     }
     this.#isSent = false;
@@ -337,8 +340,9 @@ export class Post {
   }
 
   /**
-   * The server wants other headers, so its tools may have changed. Reads them, and sends a call once more. Its client gets no
-   * such error, because it does not know the headers.
+   * The server wants other headers, so its tools may have changed. Reads the tools again, and sends a call once more. Any other
+   * request, and a call that is refused again, fails. The client does not get the JSON-RPC error of the server, because the
+   * client does not know the headers.
    */
   async #correctHeaders(clause: string): Promise<boolean> {
     if (!this.#isCorrected && this.#method === METHODS.callTool) {

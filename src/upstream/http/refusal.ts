@@ -23,11 +23,11 @@ export interface Refusal {
  * - `in doubt`: The server may not know the session. Another request in the session shows it.
  * - `other headers`: The headers do not match the message, because the tools have changed.
  * - `older`: The server may be of revision 2024-11-05, which takes no POST at this URL.
- * - `gone`: The refusal is the answer, or the failure, of this message.
+ * - `final`: The refusal is the answer, or the failure, of this message.
  *
  * `HttpOutput` has judged 401, and 403 with a challenge, before. `Post` has judged 429 and 503 with `Retry-After`.
  */
-export type Meaning = 'new session' | 'in doubt' | 'other headers' | 'older' | 'gone';
+export type Meaning = 'new session' | 'in doubt' | 'other headers' | 'older' | 'final';
 
 /** Servers that were made after the example of the official SDK answer 400 and 422 with an error about the session. */
 const ABOUT_SESSION = /\bsession\b|\bnot (?:been )?initiali[sz]ed\b/i;
@@ -37,13 +37,13 @@ const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
 
 /** Decides what a refusal means, for all requests that credentials and waiting cannot help. */
 export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: Refusal): Meaning {
-  if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'gone';
+  if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'final';
   if (isInitialize) {
     const isOlder = (status === 400 || status === 404 || status === 405) && (code === undefined || !MODERN.has(code));
-    return isOlder ? 'older' : 'gone';
+    return isOlder ? 'older' : 'final';
   }
-  if (!isInSession) return /initiali[sz]ed/i.test(body) && status !== 200 ? 'new session' : 'gone';
-  if (status === 200) return CODES_OF_SESSION.has(code ?? 0) || ABOUT_SESSION.test(body) ? 'in doubt' : 'gone';
+  if (!isInSession) return /initiali[sz]ed/i.test(body) && status !== 200 ? 'new session' : 'final';
+  if (status === 200) return CODES_OF_SESSION.has(code ?? 0) || ABOUT_SESSION.test(body) ? 'in doubt' : 'final';
   // A 401 that other credentials cannot help is about the session.
   if (status === 401 || status === 404 || status === 410) return 'new session';
   return status < 500 && ABOUT_SESSION.test(body) ? 'new session' : 'in doubt';

@@ -150,7 +150,7 @@ type ReportedFinding = Omit<Finding, 'repair'>;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Level, string>;
 const INDENT = '      ';
-/** Limit of the lines of one piece of evidence, because evidence can be the output of a server. */
+/** Most pieces of evidence that are shown of one finding, a line each, because they can be the output of a server. */
 const MAX_LINES = 20;
 
 /** The findings by area, each with its evidence and its remedy, and a line that counts them. */

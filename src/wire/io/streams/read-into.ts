@@ -40,7 +40,7 @@ export function readInto<Stream extends Readable>(
   };
   // A half-closed connection can still be written to.
   const socket = socketOn(handle, { readable: true, writable: isWritable, allowHalfOpen: isWritable, onread });
-  // Node writes the next bytes into the memory that it was given last.
+  // Node reads the next bytes into the memory that it was given last, so it has to learn that the free space is elsewhere now.
   reader.whenMoved?.(() => {
     if (!socket.destroyed) handle.useUserBuffer(reader.freeSpace);
   });
@@ -50,7 +50,7 @@ export function readInto<Stream extends Readable>(
   return socket;
 }
 
-/** Emits `end` and `close` on the emptied socket, for code that waits for them. */
+/** Ends the old stream, whose handle was taken: it emits `end` and `close`, for code that waits for them. */
 function leave(stream: Readable): void {
   stream.once('end', () => stream.destroy());
   stream.push(null);
@@ -121,8 +121,9 @@ export function watchReader(stream: Writable): Writable {
 const NOTHING = new Uint8Array(0);
 
 /**
- * Returns the stream after it was made to write in the background. On Windows, Node writes to the pipes of its own stdout and stderr at
- * once, so a client that does not read would stop the whole process. `platform` is as in `process.platform`.
+ * On Windows, makes the stream write in the background. Returns the stream. By default, Node writes synchronously there to its
+ * own stdout and stderr if they are pipes, so a client that does not read would stop the whole process. `platform` is as in
+ * `process.platform`.
  */
 export function withoutBlocking<S extends Writable>(stream: S, platform: string = process.platform): S {
   const { _handle: handle } = stream as { _handle?: { setBlocking?: (isBlocking: boolean) => unknown } | null };
