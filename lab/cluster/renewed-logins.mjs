@@ -103,6 +103,7 @@ class Logins {
     if (isEnd) await sleep(Math.max(0, this.#renewals.endsAt - Date.now()));
     else this.#renewals.refuseAll();
     const calls = await this.#callAll();
+    this.#renewals.tokenRead();
     const wrong = calls.filter(({ kind }) => kind !== 'answered').map(({ text }) => text);
     return { posts: this.#renewals.forms.length - before, answered: calls.length - wrong.length, wrong };
   }

@@ -88,8 +88,6 @@ class Place {
   #size;
   #all = [];
   #renewals;
-  /** When every process counts the newest token as ended, on the wall clock. */
-  #endedAt = 0;
 
   static async open(folder, size) {
     const place = new Place();
@@ -126,15 +124,13 @@ class Place {
     if (isEnd) {
       // The round before has got a token that ends soon, and the timers of all processes are about to renew it.
       this.#server.lifetimeSeconds = LONG_SECONDS;
-      await wait(Math.max(0, this.#endedAt - Date.now()));
+      await wait(Math.max(0, this.#renewals.endsAt - Date.now()));
     } else {
       this.#server.lifetimeSeconds = SHORT_SECONDS;
       this.#renewals.refuseAll();
     }
     const outcomes = await this.#callAll();
-    // A process counts the lifetime from when it has read the token, which is before its call is answered. The server alone does
-    // not end the token in time, because it allows 15 s for clocks that differ.
-    this.#endedAt = Date.now() + this.#server.lifetimeSeconds * 1_000;
+    this.#renewals.tokenRead();
     this.reusedBefore = this.#server.reused;
     const answered = outcomes.filter(({ kind }) => kind === 'answered').length;
     return { posts: this.posts - posts, answered, wrong: [] };

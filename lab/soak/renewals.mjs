@@ -6,6 +6,8 @@ import { kill } from './hub-place.mjs';
 export class Renewals {
   /** Their forms. */
   forms = [];
+  /** When every process counts the newest token as ended, on the wall clock. */
+  endsAt = 0;
   #server;
   /** Called with the socket of the next request, once the authorization server has answered it and before the answer is sent. */
   #onPost;
@@ -13,6 +15,14 @@ export class Renewals {
   constructor(server) {
     this.#server = server;
     server.before = (one, response) => this.#watch(one, response);
+  }
+
+  /**
+   * Call this when every call that waited for a token is answered. A process counts the lifetime from when it has read the token,
+   * a little later than the authorization server, which alone does not end it in time: it allows 15 s for clocks that differ.
+   */
+  tokenRead() {
+    this.endsAt = Date.now() + this.#server.lifetimeSeconds * 1_000;
   }
 
   /** From now on, the server refuses all tokens that were given out. */
