@@ -1,7 +1,8 @@
 /*
  * The features that a person turns on, a folder each. A folder has one `index.ts`, which exports one function that makes the
  * feature, and loads the rest when the configuration wants it. The gateway runs without any of them. To add one: write its
- * folder, and put its function into the list in `src/app/serve-clients.ts`.
+ * folder, list the folder in `FOLDERS` of `test/layers.test.ts`, and put its function into the list in
+ * `src/app/serve-clients.ts`.
  */
 import type { Config } from '../config/resolve/config.js';
 import type { Decorate } from '../downstream/http/server.js';
@@ -32,15 +33,15 @@ export interface Feature {
   close(stopped: Promise<unknown>): void | Promise<void>;
   /** Loads the code that the feature needs later, because its files may be gone after an update. */
   preload?(): Promise<unknown>;
-  /** Tools of Trunkline's own. Another object for a tool tells clients that their lists have changed. */
+  /** Tools of Trunkline's own. If a tool is another object than before, clients are told that their lists have changed. */
   readonly tools?: readonly OwnTool[];
   /** Cuts large results. */
   readonly results?: GatewaySettings['results'];
   /** The facts that the status shows about the feature. */
   readonly facts?: Partial<StatusFacts>;
-  /** Texts for programs of the operator by name, such as `metrics`, which a command and a path of HTTP show. */
+  /** Texts for programs of the operator by name. Only `metrics` is shown, by `trunkline metrics` and `GET /metrics`. */
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
-  /** Parts of the feature for the HTTP listener: an endpoint around its own, and the records of sessions. */
+  /** Parts of the feature for the HTTP listener: the function that wraps its endpoint, and the records of sessions. */
   readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
@@ -65,7 +66,9 @@ export interface SoleServers {
   ): Dialed;
 }
 
-/** Makes a feature. `host` is complete when the first `apply` has returned. */
+/**
+ * Makes a feature. Parts of `host`, such as `gateway`, are made later, so use them only after the first `apply` has returned.
+ */
 export type CreateFeature = (host: FeatureHost) => Feature;
 
 /** The parts of a running gateway that features use. */

@@ -282,8 +282,7 @@ interface ServerApprovalsOptions {
 }
 
 /**
- * A tool that waits for approval. A prompt, a resource, a template or the instructions can take its place. The name then begins
- * with the kind.
+ * A tool that waits for approval; or a prompt, a resource, a template or the instructions, whose names begin with the kind.
  */
 export interface WithheldTool {
   readonly name: string;
@@ -418,7 +417,7 @@ export class ServerApprovals implements ToolApprovals {
     return before.isUnreadable !== this.#isUnreadable || digestsOf(before.approved) !== digestsOf(this.#approved);
   }
 
-  /** Approves the first list of a kind as a whole. Only for the run before which nothing of this server was approved. */
+  /** Approves the first list of a kind as a whole. Call it only if nothing of this server was approved before this run. */
   #begin(definitions: ReadonlyMap<string, string>, kind: ApprovedKind): void {
     const { file, onFirstUse } = this.#options;
     this.#begun.add(kind);

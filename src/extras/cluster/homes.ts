@@ -31,7 +31,10 @@ export interface LocalClients {
   serve(request: IncomingMessage, response: ServerResponse): void;
 }
 
-/** Beginning of the principals of gateways, which use servers that run on another one. No principal of a client has a colon. */
+/**
+ * Beginning of the principals of gateways. A gateway is a client of another gateway when it uses a server that runs there. No
+ * principal of any other client has a colon.
+ */
 export const GATEWAY = 'gateway:';
 
 const USER = 'user:';
@@ -42,8 +45,9 @@ export function userOf(key: string): string | undefined {
 }
 
 /**
- * Returns the key under which a request has a home: of all clients of a user together, because they share the user's processes;
- * of one session, for holders of a token that many share. `undefined` for their requests without a session.
+ * Returns the key under which a request has a home. All clients of a user have the same key, because they share the user's
+ * processes. Other clients, such as those that share a token, have a key for each session. `undefined` for their requests
+ * without a session, and for requests of gateways.
  */
 export function homeKey({ principal, user }: Caller, sessionId: string | undefined): string | undefined {
   if (principal.startsWith(GATEWAY)) return undefined;
@@ -66,8 +70,8 @@ export interface HomesOptions {
 /** How long a claim lasts, and how long it is kept without clients of its user or session, in milliseconds. */
 const [CLAIM_LASTS_MS, UNUSED_MS] = [60_000, 20_000];
 /**
- * How often claims are renewed, in milliseconds. A gateway learns from it that another one is the home, when the two cannot reach
- * each other, so the processes of a user are at both until then.
+ * How often claims are renewed, in milliseconds. When two gateways cannot reach each other, one learns only from its next
+ * renewal that the other is the home now. Until then, both may have processes of the same user.
  */
 export const RENEW_MS = 4_000;
 /** Homes at other gateways that are remembered. */
@@ -76,7 +80,7 @@ const MAX_KNOWN = 50_000;
 /**
  * The homes of users and sessions. Each has one gateway as its home, which claims it in the store. A gateway knows its own homes,
  * and remembers those of others, so requests wait for the store only when a home is unknown. Without the store, a gateway
- * asks the others for an unknown home, and all of them compute the same one if there is none.
+ * asks the others for an unknown home. If none of them is the home, every gateway computes the same one.
  */
 export class Homes {
   readonly #options: HomesOptions;
@@ -127,7 +131,7 @@ export class Homes {
     return home === this.#options.self ? undefined : this.#remember(key, home);
   }
 
-  /** Returns the new home of what was at a gateway that cannot be reached; `undefined` if it is here. */
+  /** Returns the new home of a user or session whose home cannot be reached; `undefined` if it is here. */
   takeOver(key: string, from: string): Promise<string | undefined> {
     this.#known.delete(key);
     return this.#claim(key, this.#here(from), undefined, from);
@@ -165,14 +169,14 @@ export class Homes {
 
   /**
    * Ends the clients whose homes others may have now, because this gateway has paused and they took it for dead. Without the
-   * store, these are all of them.
+   * store, these are all clients that have a home here, unless no other gateway is known.
    */
   async fence(): Promise<void> {
     this.#known.clear();
     const isRenewed = (await this.renew()) || this.#options.members.size === 1;
     const used = this.#used();
     if (!isRenewed) this.#end(used);
-    // Others may have the homes that have no clients here yet.
+    // Another gateway may be the home now of a user or session that has no clients here yet.
     for (const key of this.#own.keys()) if (!used.has(key)) this.#own.delete(key);
   }
 
@@ -234,7 +238,8 @@ export class Homes {
   ): Promise<string | undefined> {
     const { store, members, self, clock } = this.#options;
     const name = nameOf(key);
-    // Another gateway may have proposed this one before it knew that this one is draining.
+    // A draining gateway gives away its own claim, too: another gateway may have made it for this one before it knew of the
+    // draining.
     const instead = unreachable ?? (this.#isDraining && proposed !== self ? self : undefined);
     let home: string;
     try {

@@ -25,12 +25,15 @@ interface Lease {
 const LEASE_MS = 15_000;
 const RENEW_MS = 3_000;
 /**
- * While the store does not answer, a lease is given up when this time of it is left, so that what it protects can end in time.
- * The second time of it is a reserve.
+ * While the store does not answer, a lease is given up when at most `GIVE_UP_MS` of its time are left, so that what it protects
+ * can end in time. `SPARE_MS` of them are a reserve.
  */
 const [GIVE_UP_MS, SPARE_MS] = [6_000, 1_000];
 
-/** Name of the record that is `complete` if the store has all leases, or random text since the store was new or lost its data. */
+/**
+ * Name of the record that says whether the store has all leases. It is `complete` if so. It is a random text while some may be
+ * missing, because the store was new or has lost its data.
+ */
 const MARK = 'leases';
 const COMPLETE = Buffer.from('complete');
 

@@ -7,9 +7,15 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 
 /** Header with the facts about a request between gateways, and its signature. */
 export const SIGNATURE_HEADER = 'trunkline-hop';
-/** Paths at which a gateway says that it lives, lists the gateways, and says whether it is the home of the key that follows. */
+/**
+ * Paths at which a gateway says that it lives, lists the gateways, and says whether it is the home of the user or session whose
+ * key follows.
+ */
 export const [PING_PATH, MEMBERS_PATH, HOMES_PATH] = ['/cluster/ping', '/cluster/members', '/cluster/homes/'];
-/** Receiver of a request of a command, which does not know the name of the gateway. It may only ask for the list. */
+/**
+ * Stands for the receiver in the request of a command, because the command does not know the name of the gateway. Such a
+ * request may only ask for the list of the gateways.
+ */
 export const ANY_RECEIVER = '*';
 
 /** Facts about the request of a client, signed by the gateway that passes the request on. */
@@ -40,15 +46,18 @@ export interface ToSign {
   readonly facts?: HopFacts;
 }
 
-/** Headers that Node writes for one connection. A signed hash of the body takes the place of those that say where it ends. */
+/**
+ * Headers that are not signed: the signature itself, and those that Node writes for one connection. `content-length` and
+ * `transfer-encoding` need no signature, because the hash of the body is signed.
+ */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   ...[SIGNATURE_HEADER, 'connection', 'content-length', 'transfer-encoding'],
 ]);
 
 /**
  * Signs requests to other gateways with the key that all of them have. Method, path, headers and body are signed. The name of
- * the receiver and a number are, too, so that no request can be sent again, to this or another gateway. Answers are signed for
- * their requests, because another program may listen at the address of a gateway that has ended.
+ * the receiver and a number are signed, too, so a copy of a request is refused, by the same receiver and by any other. Answers
+ * are signed for their requests, because another program may listen at the address of a gateway that has ended.
  */
 export class RequestSigner {
   readonly #keys: Keys;
@@ -97,7 +106,10 @@ export class RequestVerifier {
     this.#instance = instance;
   }
 
-  /** Returns `undefined` if the request was not made for this gateway by one with the key, was altered, or came before. */
+  /**
+   * Returns the request; `undefined` if its signature is not valid, or if it is for another gateway or came before. A request
+   * to `ANY_RECEIVER` may come again. The body is not read here: `isBody` checks it.
+   */
   verify({ method, url, headers, rawHeaders }: IncomingMessage): VerifiedRequest | undefined {
     const [, text, mac] = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(String(headers[SIGNATURE_HEADER])) ?? [];
     if (text === undefined || mac === undefined) return undefined;
@@ -111,7 +123,10 @@ export class RequestVerifier {
     return { ...request, isBody: (body) => digestOf(body) === request.body };
   }
 
-  /** Returns the proof of the answer to a request, for `SIGNATURE_HEADER`. `body` is that of a short answer. */
+  /**
+   * Returns the proof of the answer to a request, for `SIGNATURE_HEADER`. `body` is the body of an answer of this gateway about
+   * itself or the others. The body of the answer to a client is not signed.
+   */
   proofFor({ headers }: IncomingMessage, body = ''): string {
     return sign(this.#keys, answerTo(headers[SIGNATURE_HEADER], body));
   }
@@ -126,10 +141,12 @@ export class RequestVerifier {
   }
 }
 
-/** Limit of the senders whose numbers are known: the starts of other gateways during the life of this one. */
+/** Limit of the senders whose numbers are known. A gateway that starts again is a new sender. */
 const MAX_SENDERS = 1_000;
 
-/** Requests that may overtake one request. At 10,000 a second, a connection that takes a second to open is overtaken by as many. */
+/**
+ * Most requests that may overtake one. At 10,000 a second, 10,000 overtake a request whose connection takes a second to open.
+ */
 const WINDOW = 32_768;
 
 /** The numbers that came from one sender. Numbers far below the highest one count as seen. */

@@ -16,7 +16,7 @@ import { cutResult, type KeptContent } from './cut-result.js';
 import { findLines, readRange } from './read-result.js';
 
 const MIB = 1024 * 1024;
-/** Limits of all results that are kept. Beyond them, the client with the most bytes loses its oldest result. */
+/** Limits of all results that are kept. Beyond them, the owner with the most bytes loses its least recently used result. */
 const LIMITS = { bytes: 128 * MIB, count: 4_096 };
 /** Time for which a result is kept after its last use, in milliseconds. */
 const KEPT_MS = 15 * 60_000;
@@ -24,7 +24,7 @@ const KEPT_MS = 15 * 60_000;
 /** Beginning of the URIs of kept results. */
 const URI = 'trunkline://result/';
 
-/** Where the tool result is in the results of these methods. `tasks/get` of the extension has it within the task. */
+/** Path of the tool result within the result of each method. `tasks/get` of the extension has it within the task. */
 const RESULTS: ReadonlyMap<string, readonly string[]> = new Map([
   [METHODS.callTool, []],
   [METHODS.taskResult, []],
@@ -36,7 +36,7 @@ interface KeptResult extends KeptContent {
   readonly client: DownstreamClient;
   /** Limit of one answer of `trunkline__read_result`. */
   readonly maxBytes: number;
-  /** Cancels the end of its time. */
+  /** Cancels the timer that forgets the result. */
   cancel: Cancel;
 }
 
@@ -45,15 +45,18 @@ interface LimitingView {
   readonly results?: ResultLimits | undefined;
 }
 
-/** The client that can read results or, if the programs of one principal cannot be told apart, the principal. */
+/**
+ * The client that can read results. If its requests may come from unrelated programs (`Exchange.conversation`), the owner is
+ * its principal instead.
+ */
 type Owner = DownstreamClient | string;
 
 /** The results of one owner by URI, the last used one last. */
 type Holding = Map<string, KeptResult>;
 
 /**
- * Cuts tool results that are larger than the configuration allows, and keeps the whole of each in memory for a while. The client
- * that got the result, and no other, can read the whole as a resource, and parts of it with `trunkline__read_result`.
+ * Cuts tool results that are larger than the configuration allows, and keeps the whole of each in memory for a while. The owner
+ * of the result, and nobody else, can read the whole as a resource, and parts of it with `trunkline__read_result`.
  */
 export class LargeResults implements ResultCutter {
   readonly tool: OwnTool;
@@ -148,7 +151,7 @@ export class LargeResults implements ResultCutter {
     return uri;
   }
 
-  /** Returns a result of this client, which is kept for its whole time again. */
+  /** Returns a result of this client, and begins again the time for which it is kept. */
   #use(uri: string, exchange: Exchange): KeptResult | undefined {
     const owner = ownerOf(exchange);
     const holding = this.#holdings.get(owner);
@@ -165,7 +168,7 @@ export class LargeResults implements ResultCutter {
     return this.#clock.schedule(KEPT_MS, () => this.#forget(owner, uri));
   }
 
-  /** Forgets the oldest result of the owner with the most bytes. */
+  /** Forgets the least recently used result of the owner with the most bytes. */
   #forgetOne(): void {
     const sizes = [...this.#holdings].map(([owner, holding]) => ({ owner, holding, bytes: bytesOf(holding) }));
     const largest = sizes.reduce((one, other) => (other.bytes > one.bytes ? other : one));
@@ -212,7 +215,7 @@ function bytesOf(holding: Holding): number {
   return [...holding.values()].reduce((bytes, { inside }) => bytes + inside.length, 0);
 }
 
-/** Limits of the results that a client of this view gets whole; 0 if there is none. */
+/** Limits up to which a client of this view gets results whole; 0 means no limit. */
 function limitsOf({ rules }: Backend, view: LimitingView | undefined): Required<ResultLimits> {
   return { maxBytes: 0, maxBinaryBytes: 0, ...rules.results, ...view?.results };
 }
@@ -230,7 +233,7 @@ function mayHaveOutputSchema({ lists }: Backend, tool: string): boolean {
 const CONTENTS_END = toBytes('"}]}');
 
 const GONE =
-  'Trunkline has no such result for this client. Results are kept for 15 minutes after their last use, until the session of the client ends, and while there is room. Call the tool again.';
+  'Trunkline has no such result for this client. Results are kept for 15 minutes after their last use, until the session of the client ends, and while there is room. Call the tool that gave the result again.';
 
 const BINARY = 'This result is binary. To get it, read the resource with this URI.';
 

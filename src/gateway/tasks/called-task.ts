@@ -37,7 +37,7 @@ import {
 } from './extension-task.js';
 import type { Tasks } from './tasks.js';
 
-/** Added at the end of `params`, which contains the name of the tool. */
+/** Added at the end of `params`. Begins with a comma, because `params` has at least the name of the tool. */
 const AS_TASK = toBytes(',"task":{}');
 
 /**
@@ -122,7 +122,8 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
     ...translation,
     conclude: (response, connection) => {
       if (isModernRevision(connection.revision)) return undefined;
-      // Servers of 2025-11-25 have no `tasks/update`, so the task belongs to an earlier process of the server.
+      // `updated` has answered if a process of 2025-11-25 ran when the request came. This one has started since then, so the
+      // task belongs to an earlier process.
       if (request.method === METHODS.updateTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, dispatcher));
       const taskId = tasks.taskOf(exchange, backend);
       if (taskId === undefined) return undefined;
@@ -133,7 +134,9 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
   };
 }
 
-/** Answers `tasks/update` for a task of revision 2025-11-25, which lacks this method. Returns whether it has answered. */
+/**
+ * Answers `tasks/update` for a task of revision 2025-11-25, which lacks this method. Returns whether it answers, now or later.
+ */
 export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boolean {
   const { client, request } = exchange;
   const { connection } = backend.dispatcher;
@@ -167,7 +170,7 @@ function answer(exchange: Exchange, backend: Backend, tasks: Tasks, taskId: stri
 
 const SILENT = new RpcError(RPC_CODES.internalError, 'The server of the task does not answer');
 
-/** Pauses between two reads of the state of a task, in milliseconds: the default, the longest and the shortest. */
+/** Pauses between two reads of the state of a task, in milliseconds: the default, the shortest and the longest. */
 const POLL_MS = 1_000;
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 30_000;
@@ -187,7 +190,7 @@ class PolledTask {
   readonly #endsAt: number;
   /** Inputs that were requested from the client. The server repeats an input in each state until it has the answer. */
   readonly #asked = new Set<string>();
-  /** Answers by input that the server may lack, because the request with the answer failed. */
+  /** Answers that the server may lack, because the request with the answer failed. By the key of the input. */
   readonly #unsent = new Map<string, Uint8Array>();
   /** Cancels the timer for the next read. Present while no read is in flight. */
   #cancelTimer: Cancel | undefined;
@@ -211,7 +214,7 @@ class PolledTask {
     });
   }
 
-  /** Reads the state now, because the process may have ended. */
+  /** Reads the state now instead of at the next poll, because the task, or the process that runs it, may have ended. */
   hurry(): void {
     if (this.#cancelTimer === undefined) return;
     this.#cancelTimer();
@@ -340,7 +343,7 @@ class PolledTask {
     });
   }
 
-  /** Cancels the task and fails the call, because the client refused a required input. */
+  /** Cancels the task and ends the call with an error of the tool, because a required input is missing. `message` says why. */
   #refused(method: string, message: string): void {
     if (this.#isOver) return;
     this.#cancelTask();

@@ -16,8 +16,8 @@ export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'arg
   /** Contents that the program reads from the descriptors 3, 4 and so on. */
   readonly inputs?: readonly Uint8Array[];
   /**
-   * Takes the listening socket that the program sends over a channel of Node, whose descriptor follows those of `inputs`. The
-   * channel is closed then.
+   * Takes the listening socket that the program sends over Node's IPC channel. The descriptor of the channel follows those of
+   * `inputs`. The first message closes the channel.
    */
   readonly onListener?: (listener: Server) => void;
 }
@@ -36,14 +36,16 @@ export interface SpawnedChild {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Resolves when `onExit` is called; without code and signal when nothing was spawned. Never rejects. */
+  /** Resolves when `onExit` is called, or without code and signal when `onSpawnError` is called. Never rejects. */
   readonly exit: Promise<ChildExit>;
 }
 
-/** The exit code of cmd.exe for a command that does not exist. Codes of other systems have eight bits. */
+/**
+ * The exit code of cmd.exe for a command that does not exist. Exit codes of other systems have eight bits, so none is this one.
+ */
 const NOT_FOUND_BY_CMD = 9009;
 
-/** Starts a process. All children are started here. Never throws. */
+/** Starts a process, such as that of a server or of npm. Never throws. */
 export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
   const { subprocess, failure } = spawnProcess(request);
   const { pid, stdin, stdout, stderr } = subprocess ?? closedStreams();
@@ -70,7 +72,10 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
   return { pid, stdin, stdout, stderr, exit };
 }
 
-/** Whether Windows does not find a command, which cmd.exe reports with exit code 1, and `where` with the same. Never rejects. */
+/**
+ * Whether Windows does not find a command. cmd.exe can end with exit code 1 for such a command, as many programs do after a
+ * failure, so this asks `where`, which ends with 1 only if it finds nothing. Never rejects.
+ */
 async function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): Promise<boolean> {
   if (isShell) return false;
   const { exitCode } = await execa('where', [command], { cwd, env, extendEnv: false, reject: false });
@@ -93,7 +98,8 @@ function spawnProcess(request: SpawnRequest): Spawning {
     const subprocess = start(request);
     return subprocess.pid === undefined ? { failure: subprocess.then(({ cause }) => cause) } : { subprocess };
   } catch (error) {
-    // Without a free file descriptor, Node creates no streams and emits the error in the next tick. execa expects streams.
+    // Without a free file descriptor, Node creates no streams and emits the error in the next tick. execa expects streams, so
+    // it throws another error before.
     return {
       failure: created === undefined ? Promise.resolve(error) : once(created, 'error').then(([cause]) => cause),
     };
@@ -132,7 +138,7 @@ function takeListener(
   });
 }
 
-/** The pipes of a process that has none. */
+/** Closed streams, for a process that has no pipes to this one. */
 export function closedStreams(): Omit<SpawnedChild, 'exit'> {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   for (const stream of [stdin, stdout, stderr]) stream.destroy();

@@ -126,8 +126,8 @@ const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
  * The whole policy of supervision as a pure function: the next state of a child after `event`, and the effects to carry
  * out.
  *
- * Two rules always hold. Nothing is launched while a group of the child may exist. Every end that the gateway did not
- * request is a failure, even with exit code 0.
+ * Two rules always hold. Nothing is launched while a group of the child may exist. Every end of a process that the gateway did
+ * not request is a failure, even with exit code 0.
  */
 export function transition(state: ChildState, event: ChildEvent, context: TransitionContext): Transition {
   if ('generation' in event && event.generation !== state.generation) return unchanged(state);

@@ -8,8 +8,9 @@ export interface Hmac {
   readonly older?: readonly Hmac[];
 }
 
-/** The maker of a task: a server or a client, by the gateway's name for it. */
+/** Where a task was made. */
 interface TaskOrigin {
+  /** The server or client that made the task, by the gateway's name for it. */
   readonly maker: string;
   /** The process of the gateway that made the id. */
   readonly instance: string;
@@ -21,7 +22,8 @@ interface TaskOrigin {
  * Returns the id under which the other side knows a task: the maker's name, the process, a seal and the original id.
  *
  * The gateway stores nothing for the id, because the side that requested a task may use its id for any length of time.
- * The seal makes an id valid only for its holder, so that no other client can guess it. Makers' names contain no colon.
+ * `holder` names the side that gets the id. The seal makes the id valid only for it, so nobody else can use or guess it.
+ * Makers' names contain no colon.
  */
 export function wrapTaskId(origin: TaskOrigin, holder: string, seal: Hmac): string {
   const { maker, instance, original } = origin;

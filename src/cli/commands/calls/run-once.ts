@@ -43,9 +43,9 @@ export interface RunOnceOptions extends Pick<GatewayProcessOptions, 'trial'> {
 }
 
 /**
- * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. Failed
- * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically. With `isQuiet`, the
- * caller prints the warnings about the configuration.
+ * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. It does not
+ * wait for another start of a failed server. With `isReview`, the first tools of a server are not approved automatically. With
+ * `isQuiet`, the caller prints the warnings about the configuration.
  */
 export async function runOnce(
   settings: GlobalOptions,
@@ -66,9 +66,9 @@ export async function runOnce(
   const keys = config.servers.flatMap(({ key, spec }) => (spec === undefined ? [] : [key]));
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
-  // Clients of a view may get cut results. The command alone gets all as it is.
+  // With a view, the command gets results as clients of the view do, which may be cut. Without one, it gets them whole.
   const features = settings.view === undefined ? [] : [largeResults];
-  // In a trial, a confined server may lack what it needs, so its lists are not those of a client.
+  // In the trial of a sandbox, a server may lack what it needs, so its lists may differ from those that clients get.
   const catalogues = trial === undefined ? await cataloguesToLeave(platform, log.logger) : undefined;
   const more = { platform, catalogues, ...(trial && { trial }), features };
   const composition = composeOnce(config, log, packageFolders(), isReview, more);
@@ -87,7 +87,7 @@ export async function runOnce(
     await composition.start();
     await starts.settled;
     progress.end();
-    // Stopping the servers settles their starts, too.
+    // A signal may have come meanwhile, and the servers are being stopped then.
     ending.throwIfAborted();
     return await work({ config, composition, client, starts, progressLine, ending });
   });
@@ -109,7 +109,7 @@ async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'
     const hint = hintFor(name, names, '`trunkline user list` shows all');
     const other =
       kind === 'user' ? 'a machine has this name: add `--machine`' : 'a user has this name: leave `--machine` out';
-    tell(`The ${kind} ${name} is unknown, so without variables; ${namesakes.length > 0 ? other : hint}.`);
+    tell(`The ${kind} ${name} is unknown and has no variables; ${namesakes.length > 0 ? other : hint}.`);
   }
   const { UserVariables } = await import('../../../downstream/users/user-variables.js');
   const variables = new UserVariables({
@@ -124,7 +124,10 @@ async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'
   return { ...config, servers: config.servers.map((server) => config.serverFor(server.key, origin) ?? server) };
 }
 
-/** Where a command leaves the lists that it reads, so that the first client gets them at once. Absent if they cannot be protected. */
+/**
+ * Opens the cache in which a command leaves the lists that it reads, so that the first client gets them at once. Returns
+ * `undefined` if the key that protects the cache cannot be read.
+ */
 async function cataloguesToLeave({ scan }: Platform, logger: Logger): Promise<CatalogueStore | undefined> {
   const { secret, isLasting, onSealed } = await readSealSecret(logger);
   if (!isLasting) return undefined;
@@ -140,7 +143,7 @@ export function openQuietLog(settings: GlobalOptions): OpenLog {
   return log;
 }
 
-/** Makes a gateway for one command. Installs missing packages into `packages`, or none without it. */
+/** Makes a gateway for one command. It installs missing packages into `packages`. Without `packages`, it installs none. */
 export function composeOnce(
   config: Config,
   log: OpenLog,
@@ -169,7 +172,7 @@ export async function runCommand(
   return await runToEnd({ composition, logger, onSignal, isOutputAwaited: true, work });
 }
 
-/** Returns the servers with these keys, or all servers without names. */
+/** Returns the servers with these keys, or all servers if `names` is empty. */
 export function chooseServers({ servers, disabled }: Config, names: readonly string[]): readonly ServerConfig[] {
   const keys = servers.map(({ key }) => key);
   refuseDisabled(names, disabled);
@@ -177,7 +180,7 @@ export function chooseServers({ servers, disabled }: Config, names: readonly str
   return servers.filter(({ key }) => chosen.includes(key));
 }
 
-/** Returns these keys, or all keys without names. Throws a `UsageError` for a name that is not a key. */
+/** Returns `names`, or all keys if `names` is empty. Throws a `UsageError` for a name that is not a key. */
 export function chooseFrom(keys: readonly string[], names: readonly string[]): readonly string[] {
   for (const name of names) {
     if (keys.includes(name)) continue;
@@ -187,7 +190,10 @@ export function chooseFrom(keys: readonly string[], names: readonly string[]): r
   return names.length === 0 ? keys : names;
 }
 
-/** Changes the settings of a server for one start, with no restarts, no idle stop, and the short stop times of a command. */
+/**
+ * Changes the settings of a server for one start: its first failure parks it, it is not stopped while it is idle, and it has
+ * the short stop times of a command.
+ */
 export function triedOnce(server: ServerConfig): ServerConfig {
   if (server.spec === undefined) return server;
   const { timeouts, restart } = server.spec;
@@ -408,7 +414,7 @@ function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | un
   return { reason: `it runs, but its tools cannot be listed: ${tools.failure}`, hint: `${cause}; ${effect}` };
 }
 
-/** The reason and the remedy because of which a server could not be confined. */
+/** Matches the failure of a server that could not be confined: the reason, and the remedy. */
 const CONFINEMENT = /^(.*?); (.*) \(TL-SANDBOX-[A-Z]+\)$/s;
 
 const COULD_NOT_INSTALL = 'could not be installed: ';

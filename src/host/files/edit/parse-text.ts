@@ -15,7 +15,7 @@ export const BYTE_ORDER_MARK = '\ufeff';
  * Parses the text of a file; `undefined` for an empty file. Accepts comments and trailing commas in JSON, because several
  * clients do.
  *
- * Throws a `FileRefusal` whose message names a line and quotes nothing of the text.
+ * Throws a `FileRefusal` whose message names the line of the mistake, if it is known, and quotes nothing of the text.
  */
 export function parseText(format: Format, text: string): unknown {
   const content = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;

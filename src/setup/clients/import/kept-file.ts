@@ -6,8 +6,9 @@ import { needsOf, type OwnFile } from '../../../servers/sandbox/needs.js';
 import { literal, type Run } from './run.js';
 
 /**
- * The file that a server writes beside its program, if nothing names another. Each launcher runs the program from another
- * folder, and each new version has a new one. So the entry names a file in the data folder, which begins as a copy.
+ * A file in the data folder, for a server that writes its file beside its program if no variable or option names another. Each
+ * launcher, such as npx, runs the program from a folder of its own, and each new version has a new folder, so the server would
+ * not find its file again. The file begins as a copy of the newest earlier one, if there is one.
  */
 export interface KeptFile {
   readonly variable: string;
@@ -65,7 +66,10 @@ export function copyKeptFile({ file, earlier: [newest] }: KeptFile): string | un
   return newest.file;
 }
 
-/** The run with the name of its own file in place of the path, so that an entry and its import are the same server. */
+/**
+ * The run with only the name of the server's own file in place of its path, so that the entry of a client and the entry that
+ * was imported from it count as the same server.
+ */
 export function withoutKeptFile(run: Run, { env, serversFolder }: KeepingPlaces): Run {
   const own = ownOf(run);
   if (own === undefined) return run;
@@ -75,7 +79,7 @@ export function withoutKeptFile(run: Run, { env, serversFolder }: KeepingPlaces)
   return name === undefined ? run : { ...run, env: { ...run.env, [own.variable]: `beside its program: ${name}` } };
 }
 
-/** The file that a variable of the entry names for a server that would write beside its program, if it exists. */
+/** The file of a server that would write beside its program, if the entry names another, with its full path, that exists. */
 export function ownFileNamed(run: Run, env: Variables): string[] {
   const value = literalValue(run.env[ownOf(run)?.variable ?? ''], env);
   return value !== undefined && isAbsolute(value) ? firstFile([value]).map(({ file }) => file) : [];
