@@ -139,6 +139,8 @@ class Client {
         ...headers,
       },
     });
+    // An error after the response has begun ends the reading of the response, too.
+    sent.on('error', () => {});
     sent.end(message && JSON.stringify({ jsonrpc: '2.0', ...message }));
     const [response] = await once(sent, 'response');
     response.setEncoding('utf8');

@@ -52,6 +52,8 @@ export class Watch {
     const headers = { ...request.headers, host: this.#host };
     const sent = http.request(`http://${this.#host}${request.url}`, { method: request.method, headers });
     response.once('close', () => sent.destroy());
+    // An error after the response has begun ends the reading of the response, too.
+    sent.on('error', () => {});
     sent.end(body);
     const [answer] = await once(sent, 'response');
     seen.status = answer.statusCode;

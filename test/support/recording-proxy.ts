@@ -47,6 +47,8 @@ export class RecordingProxy {
     // Trunkline goes by its own name.
     const onward = http.request(this.target ?? '', { method, headers: { ...headers, host: this.target?.host } });
     response.once('close', () => onward.destroy());
+    // An error after the response has begun ends the reading of the response, too.
+    onward.on('error', () => {});
     onward.end(body);
     const [answer] = (await once(onward, 'response')) as [http.IncomingMessage];
     this.seen.push({

@@ -169,6 +169,8 @@ export class Serving {
       headers: this.headers(headers),
     });
     request.on('socket', (socket) => this.#sockets.add(socket));
+    // An error after the response has begun ends the reading of the response, too.
+    request.on('error', () => {});
     request.end(body);
     const [response] = (await once(request, 'response')) as [http.IncomingMessage];
     return response;

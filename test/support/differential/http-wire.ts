@@ -58,6 +58,8 @@ export class HttpWire implements Wire {
         ...(this.#session === undefined ? {} : { 'mcp-session-id': this.#session }),
       },
     });
+    // An error after the response has begun ends the reading of the response, too.
+    request.on('error', () => {});
     request.end(body);
     const [response] = (await once(request, 'response')) as [http.IncomingMessage];
     return response;
