@@ -59,15 +59,10 @@ export interface GatewayProcessOptions {
   readonly openStdio?: ServerProcessesOptions['openStdio'];
 }
 
-/*
- * App: the composition root, which connects all rooms below. The hub's commands and `cli` use it. `serve.ts` opens the transports for
- * clients, `serve-clients.ts` lists the features, `reload-config.ts` follows the file, and `supervised-backends.ts` joins the servers
- * with the gateway. Begin here.
- */
-
 /**
- * The gateway with its processes, features, clock and log: the composition root. `serve-clients.ts` makes it for the transports of
- * `serve.ts`, `serve-hub.ts` and `serve-http.ts`, and commands make one for themselves. Read `supervised-backends.ts` next.
+ * The composition root, which connects all rooms below: the gateway with its processes, features, clock and log, to which the
+ * transports open for clients (`serve.ts`). `start` starts the servers, `change` applies another configuration, and `stop` ends
+ * everything. The hub's commands and `cli` use this room. Begin here; `serve-clients.ts` lists the features.
  */
 export class GatewayProcess implements FeatureHost {
   readonly platform: Platform;
