@@ -79,8 +79,11 @@ export function prepare(say) {
   copyFileSync(join(HERE, 'preload.cjs'), join(FOLDER, 'preload.cjs'));
   say('building the stand-ins');
   const system = join(DRIVE, 'windows', 'system32');
-  for (const name of ['taskkill', 'powershell'])
-    run([COMPILER, '-O1', join(HERE, 'stand-ins', `${name}.c`), '-o', join(system, `${name}.exe`)]);
+  const folders = { taskkill: system, powershell: join(system, 'WindowsPowerShell', 'v1.0') };
+  for (const [name, folder] of Object.entries(folders)) {
+    mkdirSync(folder, { recursive: true });
+    run([COMPILER, '-O1', join(HERE, 'stand-ins', `${name}.c`), '-o', join(folder, `${name}.exe`)]);
+  }
   const library = ['-o', join(system, 'bcryptprimitives.dll'), '-ladvapi32'];
   run([COMPILER, '-O1', '-shared', join(HERE, 'stand-ins', 'bcryptprimitives.c'), ...library]);
   copyRepository(say);

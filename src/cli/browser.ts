@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { systemProgram } from '../host/process/windows.js';
 
 /**
  * Opens a page in the browser of the user. If this fails, the user opens the printed URL. All users of the machine can read
@@ -71,5 +72,7 @@ export function browserCommand(url: string): readonly string[] {
       ? words.map((word) => word.replaceAll('%s', () => url))
       : [...words, url];
   if (process.platform === 'darwin') return ['open', url];
-  return process.platform === 'win32' ? ['rundll32', 'url.dll,FileProtocolHandler', url] : ['xdg-open', url];
+  return process.platform === 'win32'
+    ? [systemProgram('rundll32'), 'url.dll,FileProtocolHandler', url]
+    : ['xdg-open', url];
 }

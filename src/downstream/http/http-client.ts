@@ -29,7 +29,7 @@ export interface Caller {
   readonly tokenEndsAt?: number;
 }
 
-/** What the transport needs of the gateway besides sessions. */
+/** The part of the gateway that the transport uses besides sessions. */
 interface HttpGateway {
   /** Returns the endpoint that serves a user who asks for this one; `undefined` if the endpoint is closed to the user. */
   readonly endpointFor?:

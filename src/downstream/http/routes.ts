@@ -12,7 +12,7 @@ import { McpRequest } from './mcp-request.js';
 
 export interface RoutesOptions {
   readonly listener: Listener;
-  /** What serves the requests of MCP. */
+  /** Serves the requests of MCP. */
   readonly endpoint: () => HttpEndpoint;
   /** Reads the body of a request. Returns `undefined` if the request is to be served. */
   readonly read: (request: McpRequest) => Promise<Served | undefined>;

@@ -1,3 +1,4 @@
+import { win32 } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 
 /*
@@ -17,9 +18,19 @@ export interface WindowsProcess {
   readonly words: readonly string[];
 }
 
+/**
+ * The path of a program of Windows, because Windows looks for a bare name in the working folder first, which may be a stranger's
+ * repository. On other systems, where only tests have such programs, the name.
+ */
+export function systemProgram(name: string, platform = process.platform, root = process.env.SystemRoot): string {
+  if (platform !== 'win32') return name;
+  const folder = name === 'powershell.exe' ? 'System32\\WindowsPowerShell\\v1.0' : 'System32';
+  return win32.join(root ?? 'C:\\Windows', folder, name.endsWith('.exe') ? name : `${name}.exe`);
+}
+
 /** The program that lists the processes, each on a line as `parseListing` reads it. Newer systems have no `wmic`. */
 export const LISTING: { readonly command: string; readonly args: readonly string[] } = {
-  command: 'powershell.exe',
+  command: systemProgram('powershell.exe'),
   args: [
     ...['-NoLogo', '-NoProfile', '-NonInteractive', '-Command'],
     `[Console]::OutputEncoding = [Text.UTF8Encoding]::new($false)

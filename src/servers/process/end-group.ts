@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { errorCode } from '../../host/errors/error-text.js';
 import { listPids, statFields } from '../../host/process/processes.js';
+import { systemProgram } from '../../host/process/windows.js';
 import type { StopLadder } from '../../spec/launch.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { processTrees } from './process-trees.js';
@@ -188,7 +189,7 @@ async function endTree(pid: number): Promise<void> {
   if (members !== undefined && members.length > 0) return;
   // The tree is not followed, or the processes cannot be listed.
   const { execa } = await import('execa');
-  await execa('taskkill', ['/PID', String(pid), '/T', '/F'], { reject: false, stdio: 'ignore' });
+  await execa(systemProgram('taskkill'), ['/PID', String(pid), '/T', '/F'], { reject: false, stdio: 'ignore' });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { growTree, LISTING, LISTING_MS, parseListing } from '../../host/process/windows.js';
+import { growTree, LISTING, LISTING_MS, parseListing, systemProgram } from '../../host/process/windows.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { FAMILY_PREFIX } from './environment.js';
 
@@ -381,7 +381,7 @@ const end = async () => {
   for (let round = 0; round < 5 && trees.size > 0; round += 1) {
     const found = await look();
     if (found.includes(undefined)) {
-      for (const pid of trees.keys()) spawn('taskkill', ['/PID', pid, '/T', '/F'], { stdio: 'ignore', windowsHide: true }).on('error', () => {});
+      for (const pid of trees.keys()) spawn(${JSON.stringify(systemProgram('taskkill'))}, ['/PID', pid, '/T', '/F'], { stdio: 'ignore', windowsHide: true }).on('error', () => {});
       return;
     }
     const pids = found.flat().map(({ pid }) => pid);

@@ -6,6 +6,7 @@ import { Server } from 'node:net';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { execa } from 'execa';
 import { errorCode } from '../../host/errors/error-text.js';
+import { systemProgram } from '../../host/process/windows.js';
 import type { ChildExit } from '../../spec/launch.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 
@@ -78,7 +79,7 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
  */
 async function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): Promise<boolean> {
   if (isShell) return false;
-  const { exitCode } = await execa('where', [command], { cwd, env, extendEnv: false, reject: false });
+  const { exitCode } = await execa(systemProgram('where'), [command], { cwd, env, extendEnv: false, reject: false });
   return exitCode === 1;
 }
 

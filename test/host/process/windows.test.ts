@@ -1,5 +1,25 @@
 import { describe, expect, it } from 'vitest';
-import { growTree, parseListing, type TreeMember, WindowsProcesses } from '../../../src/host/process/windows.js';
+import {
+  growTree,
+  parseListing,
+  systemProgram,
+  type TreeMember,
+  WindowsProcesses,
+} from '../../../src/host/process/windows.js';
+
+describe('a program of Windows', () => {
+  it.each([
+    ['taskkill', 'D:\\Win', 'D:\\Win\\System32\\taskkill.exe'],
+    ['powershell.exe', 'D:\\Win', 'D:\\Win\\System32\\WindowsPowerShell\\v1.0\\powershell.exe'],
+    ['where', 'E:\\W', 'E:\\W\\System32\\where.exe'],
+  ])('%s is never looked for in the working folder', (name, root, path) => {
+    expect(systemProgram(name, 'win32', root)).toBe(path);
+  });
+
+  it('is a name elsewhere', () => {
+    expect(systemProgram('taskkill', 'linux', 'D:\\Win')).toBe('taskkill');
+  });
+});
 
 describe('the list of processes that PowerShell prints', () => {
   it('has the words of each command line, and none for a process of another user', () => {
