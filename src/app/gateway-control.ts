@@ -124,10 +124,11 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   listener.markReady();
 
   const file = new GatewayFile({ folder, clock, onFault });
+  const since = Date.now() - clock.now() + startedAt;
   const write = () => {
     const counted = http?.refusedNames ?? [];
     const refused = counted.map((name) => ({ ...name, at: Date.now() - clock.now() + name.at }));
-    file.set({ kind, url: http?.url ?? null, configFile, isDraining, refused });
+    file.set({ kind, url: http?.url ?? null, configFile, since, isDraining, refused });
   };
   write();
   const unsubscribe = [

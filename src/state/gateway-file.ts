@@ -14,6 +14,8 @@ export interface GatewayFacts {
   readonly url: string | null;
   /** Empty without a configuration file. */
   readonly configFile: string;
+  /** Time of its start, in milliseconds since 1970. */
+  readonly since: number;
   /** Whether the gateway finishes what is in flight, and then ends. */
   readonly isDraining: boolean;
   /** HTTP requests refused because the name in a header is not allowed, counted by header. */
@@ -121,12 +123,13 @@ async function readFiles(folder: string) {
     const read = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
     const value = read.kind === 'read' ? parseJson(read.bytes.toString()) : undefined;
     if (!isRecord(value) || value.host !== host || !isRunProcess(value.gateway)) continue;
-    const { gateway, kind, url = null, configFile, refused } = value;
+    const { gateway, kind, url = null, configFile, since, refused } = value;
     if (kind !== 'http' && kind !== 'stdio') continue;
-    if ((url !== null && typeof url !== 'string') || typeof configFile !== 'string' || !Array.isArray(refused))
-      continue;
+    if ((url !== null && typeof url !== 'string') || typeof configFile !== 'string') continue;
+    if (typeof since !== 'number' || !Array.isArray(refused)) continue;
     const isDraining = value.isDraining === true;
-    found.push({ file, gateway, facts: { kind, url, configFile, isDraining, refused: refused.filter(isRefusal) } });
+    const facts: GatewayFacts = { kind, url, configFile, since, isDraining, refused: refused.filter(isRefusal) };
+    found.push({ file, gateway, facts });
   }
   return found;
 }

@@ -27,7 +27,7 @@ afterEach(() => rm(join(folder, '..'), { recursive: true, force: true }));
 
 const FACTS = {
   ...({ kind: 'http', url: 'http://127.0.0.1:1' } as const),
-  ...{ configFile: '/c/trunkline.yaml', isDraining: false, refused: [] },
+  ...{ configFile: '/c/trunkline.yaml', since: 1, isDraining: false, refused: [] },
 };
 const refused = (count: number) => ({
   ...FACTS,

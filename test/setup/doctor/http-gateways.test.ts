@@ -12,6 +12,7 @@ function check(httpGateways: readonly Partial<FoundGateway>[], hub?: number) {
     ...({ kind: 'http', folder: '/g/7-0' } as const),
     url: 'http://localhost:1',
     configFile: FILE,
+    since: NOW - DAY_MS,
     isDraining: false,
     refused: [],
     ...found,

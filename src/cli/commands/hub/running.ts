@@ -26,6 +26,8 @@ export interface RunningGateway {
   readonly configFile: string | undefined;
   /** The URL of a gateway that serves HTTP, without the path. */
   readonly url: string | undefined;
+  /** Time of its start, in milliseconds since 1970; 0 for a hub, of which only the latest of a folder takes clients. */
+  readonly since: number;
   /** The folder in which it has its folder, and the name of that, which is the number of a hub. */
   readonly folder: string;
   readonly name: number | string;
@@ -53,13 +55,13 @@ export async function findRunning(asked?: Asked): Promise<readonly RunningGatewa
   const others = await findGateways(gatewayFolders(userHubsFolder()));
   const found = await Promise.all([
     ...hubs,
-    ...others.map(async ({ kind, pid, configFile, url, folder: own }): Promise<RunningGateway[]> => {
+    ...others.map(async ({ kind, pid, configFile, url, since, folder: own }): Promise<RunningGateway[]> => {
       const folder = dirname(own);
       const name = basename(own);
       const answer = await soon(ask(folder, name));
       // Its file is older than its end.
       if (answer === 'not running') return [];
-      return [{ kind, pid, configFile: configFile || undefined, url: url ?? undefined, folder, name, answer }];
+      return [{ kind, pid, configFile: configFile || undefined, url: url ?? undefined, since, folder, name, answer }];
     }),
   ]);
   return await withConfigurations(found.flat());
@@ -69,7 +71,7 @@ async function findHub(folder: string, number: number, asked: Asked | undefined)
   const asking = ask(folder, number);
   const answer = await (asked === undefined ? soon(asking) : asking);
   if (answer === 'not running') return [];
-  const about = { kind: 'hub', url: undefined, folder, name: number, answer } as const;
+  const about = { kind: 'hub', url: undefined, since: 0, folder, name: number, answer } as const;
   if (typeof answer === 'string') return [{ ...about, pid: notedPid(folder, number), configFile: asked?.file }];
   return [{ ...about, pid: answer.pid, configFile: answer.configFile || asked?.file }];
 }
@@ -223,12 +225,8 @@ export function chooseGateway(
   const isOwn = ({ configFile }: RunningGateway) => configFile !== undefined && isSameFile(configFile, file);
   const rank = (gateway: RunningGateway) =>
     ORDER.indexOf(gateway.kind) * 4 + Number(gateway.configFile !== file) * 2 + Number(gateway.folder !== folder);
-  const [chosen, ...alike] = all.filter(isOwn).sort((one, two) => rank(one) - rank(two) || ageOf(one) - ageOf(two));
+  const [chosen, ...alike] = all.filter(isOwn).sort((one, two) => rank(one) - rank(two) || two.since - one.since);
   return { chosen, alike, others: all.filter((gateway) => !isOwn(gateway)) };
-}
-
-function ageOf({ answer }: RunningGateway): number {
-  return typeof answer === 'string' ? Number.POSITIVE_INFINITY : answer.uptimeSeconds;
 }
 
 function isNamed({ pid, url }: RunningGateway, named: string): boolean {
