@@ -2,7 +2,8 @@ import { BlockList, isIP } from 'node:net';
 
 /*
  * The kinds of addresses, for all rules that depend on them. Hosts are the host names of URLs, with or without the brackets of
- * an IPv6 address, or addresses. An IPv4 address that is written as an IPv6 address (::ffff:127.0.0.1) is of the same kind.
+ * an IPv6 address, or addresses. An IPv4 address that is written as an IPv6 address (::ffff:127.0.0.1) is of the same kind. So
+ * is one behind the translator of a network without IPv4 (64:ff9b::10.0.0.1, RFC 6052); it is not on this machine, though.
  */
 
 const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
@@ -18,6 +19,8 @@ const PRIVATE = listOf(
     ['::', 128],
     ['fc00::', 7],
     ['fec0::', 10],
+    // Addresses that a network translates as it likes (RFC 8215).
+    ['64:ff9b:1::', 48],
   ] as const),
 );
 const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32]);
@@ -45,12 +48,12 @@ export function isLocalhost(host: string): boolean {
 
 /** Whether an address is on this machine or inside of a network, so that other machines have another one there. */
 export function isInside(address: string): boolean {
-  return LOOPBACK.has(address) || PRIVATE.has(address);
+  return LOOPBACK.hasTranslated(address) || PRIVATE.hasTranslated(address);
 }
 
 /** Whether an address is of one link, such as those of the metadata services of clouds. No authorization server has one. */
 export function isLinkLocal(address: string): boolean {
-  return LINK_LOCAL.has(address);
+  return LINK_LOCAL.hasTranslated(address);
 }
 
 /** The host of a URL without the brackets of an IPv6 address. */
@@ -59,9 +62,15 @@ export function bare(host: string): string {
 }
 
 function listOf(...subnets: readonly (readonly [string, number])[]) {
-  const list = new BlockList();
-  for (const [net, bits] of subnets) list.addSubnet(net, bits, net.includes(':') ? 'ipv6' : 'ipv4');
+  const [list, translated] = [new BlockList(), new BlockList()];
+  for (const [net, bits] of subnets) {
+    const isIpv6 = net.includes(':');
+    list.addSubnet(net, bits, isIpv6 ? 'ipv6' : 'ipv4');
+    if (!isIpv6) translated.addSubnet(`64:ff9b::${net}`, 96 + bits, 'ipv6');
+  }
+  const has = (address: string) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
   return {
-    has: (address: string) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'),
+    has,
+    hasTranslated: (address: string) => has(address) || (isIP(address) === 6 && translated.check(address, 'ipv6')),
   };
 }

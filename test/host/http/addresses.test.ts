@@ -31,6 +31,7 @@ const HOSTS: readonly (readonly [host: string, isThisMachine: boolean])[] = [
   ['[::]', false],
   ['[::2]', false],
   ['[::ffff:10.0.0.1]', false],
+  ['[64:ff9b::7f00:1]', false],
 ];
 
 const accepts = (work: () => unknown) => {

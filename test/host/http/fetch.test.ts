@@ -62,6 +62,10 @@ describe('a request for a document of an authorization server', () => {
     ['https://[fd12::1]/', 'private'],
     ['https://[::ffff:10.0.0.1]/', 'private'],
     ['https://[::]/', 'private'],
+    ['https://[64:ff9b::10.0.0.1]/', 'private'],
+    ['https://[64:ff9b::127.0.0.1]/', 'private'],
+    ['https://[64:ff9b::169.254.169.254]/', 'link-local'],
+    ['https://[64:ff9b:1::1]/', 'private'],
   ])('is not sent to %s for a public server, because it is %s', async (url, reason) => {
     await expect(fetchFor(PUBLIC)(url)).rejects.toThrow(reason);
   });
