@@ -16,8 +16,8 @@ import {
   requestedList,
   TASK_METHODS,
 } from '../wire/mcp/methods.js';
-import { asLegacyResult, asOlderContent, knowsOldContentOnly } from '../wire/mcp/older-revisions.js';
-import { hasHandshake } from '../wire/mcp/revisions.js';
+import { asLegacyResult, asOlderContent } from '../wire/mcp/older-revisions.js';
+import { hasHandshake, knowsOldContentOnly } from '../wire/mcp/revisions.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { type Catalogs, MergedLists, type Shadowed } from './catalog/catalog.js';
 import type { ListNaming } from './catalog/offered-lists.js';

@@ -239,11 +239,7 @@ export class Gateway implements GatewayPort {
         const entry = connected.view.catalogs.tools.resolve(tool)?.entry;
         return entry === undefined ? [] : readMirroredParams(entry).params;
       },
-      // Observers see the call of a tool, not the tool that calls it.
-      serve: (exchange) => {
-        if (maySearch) exchange.request = unwrapCall(exchange.request) ?? exchange.request;
-        serve(exchange);
-      },
+      serve: maySearch ? unwrapping(serve) : serve,
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
@@ -480,6 +476,14 @@ export class Gateway implements GatewayPort {
     }
     this.#notifications.fromServer(backend, notification);
   }
+}
+
+/** Serves the call of a tool in place of the call that `trunkline__call_tool` makes, so that observers see the tool. */
+function unwrapping(serve: GatewaySession['serve']): GatewaySession['serve'] {
+  return (exchange) => {
+    exchange.request = unwrapCall(exchange.request) ?? exchange.request;
+    serve(exchange);
+  };
 }
 
 function isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {

@@ -77,15 +77,9 @@ function without(names: ReadonlySet<string>, bytes: Uint8Array, object: Span): E
 /** Types of content blocks that every revision knows. Later types follow, with the revision that added them. */
 const ALWAYS_KNOWN: ReadonlySet<string> = new Set(['text', 'image', 'resource']);
 const AUDIO_SINCE = '2025-03-26';
-const LINKS_SINCE = '2025-06-18';
 
 /** First revision in which the choices of an elicitation have titles. */
 const TITLED_SINCE = '2025-11-25';
-
-/** Whether a client of this revision knows only some types of content blocks. Such clients may reject a whole result. */
-export function knowsOldContentOnly(revision: string | undefined): revision is string {
-  return revision !== undefined && isOlder(revision, LINKS_SINCE);
-}
 
 /**
  * Edits the content blocks that a client of this revision does not know, in the result of a tool or of a prompt. A link

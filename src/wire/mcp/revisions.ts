@@ -39,6 +39,14 @@ export function knowsTasks(revision: string | undefined): boolean {
   return revision === '2025-11-25';
 }
 
+/** First revision with links to resources among content blocks. */
+const LINKS_SINCE = '2025-06-18';
+
+/** Whether a client of this revision knows only some types of content blocks. Such clients may reject a whole result. */
+export function knowsOldContentOnly(revision: string | undefined): revision is string {
+  return revision !== undefined && isOlder(revision, LINKS_SINCE);
+}
+
 /**
  * The code of the error for a resource that does not exist. See "Error Handling" on the page server/resources of each
  * revision of the MCP specification: -32002 up to 2025-11-25, -32602 (invalid params) from 2026-07-28 on. Clients of later
