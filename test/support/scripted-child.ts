@@ -1,12 +1,12 @@
-// One server that the test plays, connected to a real `StdioBridge` in memory.
+// One server that the test plays, connected to a real `Bridge` in memory.
 
-import { StdioBridge } from '../../src/upstream/channel/bridge.js';
+import { Bridge } from '../../src/upstream/channel/bridge.js';
 import type { Dialect } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
-import { copyInto } from '../../src/wire/io/byte-reader.js';
+import { type ByteReader, copyInto } from '../../src/wire/io/byte-reader.js';
 import type { Clock } from '../../src/wire/timing/clock.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';
 import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
@@ -22,7 +22,8 @@ export interface ScriptedChildOptions extends PeerScript {
 
 /** A scripted server at the other end of a real bridge, for tests in which the bridge takes part. */
 export class ScriptedChild extends ScriptedPeer {
-  readonly bridge: StdioBridge;
+  readonly bridge: Bridge;
+  readonly #stdout: ByteReader;
   readonly #dialect: Dialect;
   /** Capabilities of the client of the handshake. */
   readonly #capabilities: Message;
@@ -35,7 +36,7 @@ export class ScriptedChild extends ScriptedPeer {
     const modern = new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => 'minted' });
     this.#dialect = isModern ? modern : legacyDialect;
     this.#capabilities = clientCapabilities;
-    this.bridge = new StdioBridge({
+    this.bridge = new Bridge({
       clock,
       scan,
       output: this.received,
@@ -49,6 +50,7 @@ export class ScriptedChild extends ScriptedPeer {
         violated: () => {},
       },
     });
+    this.#stdout = this.bridge.open();
   }
 
   override async connect(generation = 1, listener: Partial<UpstreamListener> = {}): Promise<UpstreamConnection> {
@@ -67,6 +69,6 @@ export class ScriptedChild extends ScriptedPeer {
   }
 
   override say(...messages: (Message | string)[]): void {
-    for (const message of messages) copyInto(this.bridge, lineOf(message));
+    for (const message of messages) copyInto(this.#stdout, lineOf(message));
   }
 }

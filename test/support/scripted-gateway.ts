@@ -73,7 +73,7 @@ export interface ServerScript {
   readonly idleStopMs?: number;
   /** Limits of its results in the configuration. */
   readonly results?: ResultLimits;
-  /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
+  /** Whether the server is reached through a real `Bridge`, and not in memory. */
   readonly hasBridge?: boolean;
   /** The network to a server behind a URL. */
   readonly network?: Network | undefined;

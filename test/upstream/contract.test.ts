@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
-import { StdioBridge } from '../../src/upstream/channel/bridge.js';
+import { Bridge } from '../../src/upstream/channel/bridge.js';
 import type { Channel } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
@@ -50,7 +50,7 @@ class StreamedPeer extends ScriptedPeer {
         return writer.unwrittenBytes + received.unwrittenBytes;
       },
     };
-    const bridge = new StdioBridge({
+    const bridge = new Bridge({
       clock: this.#clock,
       scan,
       output,
@@ -64,7 +64,7 @@ class StreamedPeer extends ScriptedPeer {
         violated: () => {},
       },
     });
-    readInto(this.#stdout, bridge);
+    readInto(this.#stdout, bridge.open());
     const outcome = await this.open(bridge, listener, generation);
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
     this.#connection = outcome.connection;

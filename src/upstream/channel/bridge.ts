@@ -1,5 +1,4 @@
 import type { OnInternalError } from '../../host/errors/internal-error.js';
-import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { readText } from '../../wire/json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage, splicedLength } from '../../wire/json/splice.js';
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
@@ -14,6 +13,7 @@ import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope 
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
 import { cancellation, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel, ChannelReceiver } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
@@ -24,7 +24,6 @@ import {
   type SentRequest,
   type ServerRequest,
 } from '../port.js';
-import { type HeldMessage, HeldMessages } from './held-messages.js';
 import { type JunkReason, MessageReader, type ReadingOptions } from './message-reader.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 
@@ -311,33 +310,6 @@ export class Bridge implements Channel {
   }
 }
 
-/** Speaks JSON-RPC over stdin and stdout of one server process, for as long as the process lives. */
-export class StdioBridge extends Bridge implements ByteReader {
-  readonly #stdout: MessageReader;
-
-  constructor(options: BridgeOptions) {
-    super(options);
-    this.#stdout = this.open();
-  }
-
-  get freeSpace(): Uint8Array {
-    return this.#stdout.freeSpace;
-  }
-
-  whenMoved(listener: () => void): void {
-    this.#stdout.whenMoved(listener);
-  }
-
-  /** Whether the latest bytes answered a request, or may be part of an answer. */
-  get wasUseful(): boolean {
-    return this.#stdout.wasUseful;
-  }
-
-  filled(byteLength: number): void {
-    this.#stdout.filled(byteLength);
-  }
-}
-
 const NO_SPAN = { start: 0, end: 0 };
 
 export interface BridgeEvents extends HealthEvents {
@@ -361,4 +333,87 @@ export interface BridgeOptions extends ReadingOptions {
   readonly holdsBack?: (error: ResponseEnvelope, request: number | undefined) => boolean;
   /** Holds the total time for which a flooding server was not read. */
   readonly flood?: { readonly pausedMs: number };
+}
+
+/** A message that waits until the server has read more of what was sent before. */
+interface HeldMessage {
+  readonly byteLength: number;
+  /** End of the wait, in milliseconds on the clock. */
+  readonly until: number;
+  readonly send: () => void;
+  /** The server takes nothing, or the wait is over. */
+  readonly giveUp: () => void;
+}
+
+interface HeldMessagesOptions {
+  readonly clock: Clock;
+  readonly output: Pick<TrackedSink, 'sentBytes' | 'unwrittenBytes'>;
+  /** Messages wait while the server has more unread bytes than this. */
+  readonly maxUnwrittenBytes: number;
+}
+
+/** The most that waits for one server. A server that reads nothing could ask for answers without end. */
+const MAX_HELD = 1_000;
+const MAX_HELD_BYTES = 64 * 1024 * 1024;
+/** Time without a byte taken after which a server counts as one that does not read, in milliseconds. */
+const STUCK_MS = 5_000;
+const CHECK_EVERY_MS = 20;
+
+/** Messages that wait for a server that reads more slowly than its clients send, in their order. */
+class HeldMessages {
+  readonly #options: HeldMessagesOptions;
+  readonly #messages = new Set<HeldMessage>();
+  #bytes = 0;
+  #takenBytes = 0;
+  #takenAt = 0;
+  #cancel: Cancel | undefined;
+
+  constructor(options: HeldMessagesOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a message has to wait. */
+  get areNeeded(): boolean {
+    const { output, maxUnwrittenBytes } = this.#options;
+    return this.#messages.size > 0 || output.unwrittenBytes > maxUnwrittenBytes;
+  }
+
+  /** Returns `false` if too much waits already. */
+  add(message: HeldMessage): boolean {
+    if (this.#messages.size >= MAX_HELD || this.#bytes + message.byteLength > MAX_HELD_BYTES) return false;
+    if (this.#messages.size === 0) this.#takenAt = this.#options.clock.now();
+    this.#messages.add(message);
+    this.#bytes += message.byteLength;
+    this.#cancel ??= this.#options.clock.schedule(CHECK_EVERY_MS, () => this.#check());
+    return true;
+  }
+
+  /** Removes a message that must not be sent anymore. Returns whether it waited. */
+  delete(message: HeldMessage): boolean {
+    if (!this.#messages.delete(message)) return false;
+    this.#bytes -= message.byteLength;
+    return true;
+  }
+
+  /** Gives up all messages. */
+  close(): void {
+    this.#cancel?.();
+    for (const message of this.#messages) if (this.delete(message)) message.giveUp();
+  }
+
+  #check(): void {
+    const { clock, output, maxUnwrittenBytes } = this.#options;
+    const now = clock.now();
+    const taken = output.sentBytes - output.unwrittenBytes;
+    if (taken !== this.#takenBytes) this.#takenAt = now;
+    for (const message of this.#messages) {
+      if (output.unwrittenBytes > maxUnwrittenBytes) break;
+      if (this.delete(message)) message.send();
+    }
+    this.#takenBytes = output.sentBytes - output.unwrittenBytes;
+    const isStuck = now - this.#takenAt >= STUCK_MS;
+    for (const message of this.#messages)
+      if ((isStuck || now >= message.until) && this.delete(message)) message.giveUp();
+    this.#cancel = this.#messages.size === 0 ? undefined : clock.schedule(CHECK_EVERY_MS, () => this.#check());
+  }
 }

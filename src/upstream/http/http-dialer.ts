@@ -170,7 +170,7 @@ export class HttpDialer {
     key: string,
   ): Promise<boolean> {
     const { clock, backpressure } = this.#options;
-    const pace = flood.pace(() => reader.wasUseful);
+    const pace = flood.pace(reader);
     const hold = backpressure.add(response, key);
     let cancelGap = () => {};
     const awaitMore = () => {

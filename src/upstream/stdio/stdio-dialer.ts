@@ -16,7 +16,7 @@ import { readInto, watchReader } from '../../wire/io/streams/read-into.js';
 import { FloodBound, type FloodQueue, TurnReader } from '../../wire/io/streams/turn-reader.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { type BridgeEvents, type BridgeOptions, StdioBridge } from '../channel/bridge.js';
+import { Bridge, type BridgeEvents, type BridgeOptions } from '../channel/bridge.js';
 import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
@@ -26,9 +26,9 @@ import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, Upstr
  *
  * 1. `dial` starts the program (`spawn-child.ts`) in a process group of its own, with a mark in its environment. The mark finds
  *    the processes that leave the group (`LaunchedFamily`), and the guardian ends them if the gateway is killed.
- * 2. `joinPipes` gives stdin to a `LineWriter`, and stdout to a `StdioBridge`. The bridge makes messages of the lines
- *    (`message-reader.ts`), gives each request an id and a deadline, settles it once (`outgoing-requests.ts`), and lets messages wait while
- *    the server does not read (`held-messages.ts`). stderr goes to the log of the server.
+ * 2. `joinPipes` gives stdin to a `LineWriter`, and stdout to the reader of a `Bridge` (`message-reader.ts`). The bridge gives each request
+ *    an id and a deadline, settles it once (`outgoing-requests.ts`), and lets messages wait while the server does not read. stderr goes to
+ *    the log of the server.
  * 3. The dialect of the era performs the handshake over the bridge, and makes the connection that the gateway uses.
  * 4. A server that floods is read in turns, one that answers nothing is probed (`health-monitor.ts`), and one that closes a pipe
  *    (`watchPipes`) or exceeds a limit is given up: `giveUp` closes the bridge, and the supervisor ends the launch.
@@ -62,7 +62,7 @@ const ENDLESS = 'for a minute it wrote more than Trunkline can read, without ans
 /** Shortest total pause that the log mentions after a failed start, because it may be the reason, in milliseconds. */
 const NOTABLE_PAUSE_MS = 1_000;
 
-/** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
+/** Connects to servers by spawning them: one process group for each connection, with a `Bridge` on its pipes. */
 export class StdioDialer implements Dialer<ChildSpec> {
   readonly #options: StdioDialerOptions;
 
@@ -146,7 +146,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
   }
 
   /** Reads the answers that are still in the pipe, for a short time, because a grandchild may hold the pipe open. */
-  #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge): void {
+  #readLastOutput({ stdout }: SpawnedChild, bridge: Bridge): void {
     const { clock, backpressure } = this.#options;
     backpressure.release(stdout);
     // The pipe may have been read to its end before the exit was noticed.
@@ -181,7 +181,7 @@ type JoinOptions = Pick<
 interface Joined {
   /** The pipes to use from now on. */
   readonly pipes: ServerPipes;
-  readonly bridge: StdioBridge;
+  readonly bridge: Bridge;
   readonly flood: FloodBound;
   /** Reads the rest of the output without pauses. */
   readonly drain: () => void;
@@ -201,7 +201,7 @@ export function joinPipes(
   const stdin = watchReader(spawned.stdin);
   stdin.on('error', () => pipeClosed('stdin'));
   const flood = new FloodBound(options.floods, () => health.violated(ENDLESS));
-  const bridge = new StdioBridge({
+  const bridge = new Bridge({
     clock,
     scan,
     // With many connections, one write has the requests of one turn of the event loop. A single client does not wait.
@@ -221,16 +221,13 @@ export function joinPipes(
       junk: (line, reason) => log.addJunk(line, reason),
     },
   });
-  const turns = new TurnReader(bridge, {
-    stream: () => stdoutHold,
-    clock,
-    pace: flood.pace(() => bridge.wasUseful),
-  });
+  const reader = bridge.open();
+  const turns = new TurnReader(reader, { stream: () => stdoutHold, clock, pace: flood.pace(reader) });
   const stdout = readInto(spawned.stdout, turns);
   stdout.on('error', () => pipeClosed('stdout'));
   stdout.once('end', () => pipeClosed('stdout'));
   const stdoutHold = backpressure.add(stdout, spec.key);
-  const logTurns = new TurnReader(log.stderr, { stream: () => stderr, clock, pace: flood.pace(() => false) });
+  const logTurns = new TurnReader(log.stderr, { stream: () => stderr, clock, pace: flood.pace(NEVER_USEFUL) });
   const stderr = readInto(spawned.stderr, logTurns);
   stderr.on('error', () => {});
   stderr.once('close', () => log.end());
@@ -240,6 +237,8 @@ export function joinPipes(
   };
   return { pipes: { stdin, stdout, stderr }, bridge, flood, drain };
 }
+
+const NEVER_USEFUL = { wasUseful: false };
 
 function describeFlood(pausedMs: number): string {
   return `Trunkline did not read its output for ${Math.round(pausedMs / 1_000)} s in all, because it answers nothing`;

@@ -39,6 +39,8 @@ export class MessageFeed {
   readonly #now: () => number;
   readonly #observers = new Set<MessageObserver>();
   #observer: MessageObserver | undefined;
+  /** Only the feed changes this field. It is no getter, because every message reads it. */
+  isObserved = false;
   #held: PassingMessage[] | undefined;
   #heldBytes = 0;
   #connections = 0;
@@ -46,10 +48,6 @@ export class MessageFeed {
   /** `now` are milliseconds on the monotonic clock. */
   constructor(now: () => number) {
     this.#now = now;
-  }
-
-  get isObserved(): boolean {
-    return this.#observer !== undefined;
   }
 
   nextConnection(): number {
@@ -92,6 +90,7 @@ export class MessageFeed {
     const [only, ...others] = this.#observers;
     if (others.length > 0) this.#observer = (passing) => this.#toAll(passing);
     else this.#observer = only ?? (this.#held && ((passing) => this.#keep(passing)));
+    this.isObserved = this.#observer !== undefined;
   }
 
   #toAll(passing: PassingMessage): void {

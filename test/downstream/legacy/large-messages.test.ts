@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
-import { StdioBridge } from '../../../src/upstream/channel/bridge.js';
+import { Bridge } from '../../../src/upstream/channel/bridge.js';
 import { BufferPool } from '../../../src/wire/io/buffer-pool.js';
 import { type ByteReader, copyInto } from '../../../src/wire/io/byte-reader.js';
 import { LineDecoder } from '../../../src/wire/io/line-decoder.js';
@@ -60,7 +60,7 @@ function calling() {
     );
   const server = () => {
     const end = reader();
-    const bridge = new StdioBridge({
+    const bridge = new Bridge({
       clock,
       scan,
       output: new LineWriter(end.pipe),
@@ -69,6 +69,7 @@ function calling() {
       maxUnwrittenBytes: 1e7,
       events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, violated: () => {} },
     });
+    const stdout = bridge.open();
     return {
       ...end,
       give: (exchange: LegacyExchange) => {
@@ -79,7 +80,7 @@ function calling() {
           progress: (notification) => exchange.progress(notification),
         });
       },
-      say: (message: Message | Message[]) => sayTo(bridge, Array.isArray(message) ? JSON.stringify(message) : message),
+      say: (message: Message | Message[]) => sayTo(stdout, Array.isArray(message) ? JSON.stringify(message) : message),
     };
   };
   const sink = {

@@ -89,12 +89,12 @@ describe('a child', () => {
   });
 
   it('F23: whose line never ends is given up for what is beyond the limit, in whatever pieces it comes', () => {
-    const { bridge, health } = bridging({ maxFrameBytes: MIB });
+    const { stdout, health } = bridging({ maxFrameBytes: MIB });
     const piece = Buffer.alloc(64 * 1024, 'x');
     let bytes = piece.length;
-    copyInto(bridge, Buffer.from(`{"a":"`.padEnd(bytes, 'x')));
+    copyInto(stdout, Buffer.from(`{"a":"`.padEnd(bytes, 'x')));
     while (health.length === 0 && bytes < 100 * MIB) {
-      copyInto(bridge, piece);
+      copyInto(stdout, piece);
       bytes += piece.length;
     }
     expect(health).toEqual(['it wrote more than 16 MiB that is no message to stdout within a minute']);
@@ -102,11 +102,11 @@ describe('a child', () => {
   });
 
   it('that is given up says nothing more, not even with what stood in the same chunk', () => {
-    const { bridge, health, notifications } = bridging({ giveUp: true });
+    const { bridge, stdout, health, notifications } = bridging({ giveUp: true });
     const { listener } = sendCall(bridge);
     const broken = `{"a":"${'x'.repeat(65 * 1024)}"}\n`;
     const chunk = `${broken.repeat(3)}{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n`;
-    copyInto(bridge, Buffer.from(chunk));
+    copyInto(stdout, Buffer.from(chunk));
     expect(health).toEqual([TOO_MANY]);
     expect(notifications).toEqual([]);
     expect(listener.told).toEqual(['exited sent']);

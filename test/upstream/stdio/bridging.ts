@@ -1,4 +1,4 @@
-import { StdioBridge } from '../../../src/upstream/channel/bridge.js';
+import { Bridge } from '../../../src/upstream/channel/bridge.js';
 import type { RequestHandler, RequestTimeouts, SentRequest, ServerRequest } from '../../../src/upstream/port.js';
 import { copyInto } from '../../../src/wire/io/byte-reader.js';
 import { createLineMemory } from '../../../src/wire/io/line-decoder.js';
@@ -32,7 +32,7 @@ export function bridging({
   const messages = new MessageFeed(() => clock.now());
   if (isObserved)
     messages.observe(({ direction, message }) => passed.push([direction, Buffer.from(splice(message)).toString()]));
-  const bridge: StdioBridge = new StdioBridge({
+  const bridge: Bridge = new Bridge({
     clock,
     scan,
     output,
@@ -52,11 +52,12 @@ export function bridging({
       },
     },
   });
+  const stdout = bridge.open();
   /** The child writes lines. */
   const say = (...messages: (Message | string)[]) => {
-    for (const message of messages) copyInto(bridge, lineOf(message));
+    for (const message of messages) copyInto(stdout, lineOf(message));
   };
-  return { bridge, clock, output, passed, requests, notifications, junk, health, say };
+  return { bridge, stdout, clock, output, passed, requests, notifications, junk, health, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */
@@ -87,7 +88,7 @@ export const CALL = '{"jsonrpc":"2.0","id":"c-1","method":"tools/call","params":
 
 /** Sends a call and remembers how it went on. */
 export function sendCall(
-  bridge: StdioBridge,
+  bridge: Bridge,
   call: string | Message = CALL,
   timeouts = TIMEOUTS,
 ): { listener: Listener; sent: SentRequest | undefined } {

@@ -204,12 +204,12 @@ describe('a line that is no message', () => {
 
 describe('a child that is given up', () => {
   it('F209: because of large messages is not heard any more, whatever comes with the end of the last', () => {
-    const { bridge, health, say } = bridging({ giveUp: true });
+    const { bridge, stdout, health, say } = bridging({ giveUp: true });
     const { listener } = sendCall(bridge);
     const large = `{"a":"${'x'.repeat(65 * 1024)}`;
     say(large, large);
-    copyInto(bridge, bytesOf(large));
-    copyInto(bridge, bytesOf(`"}\n  ${JSON.stringify(answerTo(1))}\n`));
+    copyInto(stdout, bytesOf(large));
+    copyInto(stdout, bytesOf(`"}\n  ${JSON.stringify(answerTo(1))}\n`));
     expect([health.length, listener.told]).toEqual([1, ['exited sent']]);
   });
 });
@@ -335,9 +335,9 @@ describe('the end of the process', () => {
     ['carriage-return-instead-of-newline', '{"jsonrpc":"2.0","id":1,"result":{}}\r'],
     ['no-newline', '{"jsonrpc":"2.0","id":9,"result":{}}\r\n{"jsonrpc"'],
   ])('drops a line without a newline that the child left, and logs it as %s', (reason, text) => {
-    const { bridge, junk } = bridging();
+    const { bridge, stdout, junk } = bridging();
     const { listener } = sendCall(bridge);
-    copyInto(bridge, bytesOf(text));
+    copyInto(stdout, bytesOf(text));
     bridge.close('exited');
     expect(listener.told).toEqual(['exited sent']);
     expect(junk.at(-1)?.[1]).toBe(reason);
@@ -397,36 +397,36 @@ describe('output', () => {
     ['progress', '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'],
     ['an unfinished line', `{"x":"${'y'.repeat(4_000)}`],
   ])('is not useful if it answers nothing: %s', (_, text) => {
-    const { bridge } = bridging();
-    copyInto(bridge, bytesOf(text));
-    expect(bridge.wasUseful).toBe(false);
+    const { stdout } = bridging();
+    copyInto(stdout, bytesOf(text));
+    expect(stdout.wasUseful).toBe(false);
   });
 
   it('is useful if it has an answer, also a late one, but the same answer again is not', () => {
-    const { bridge } = bridging();
+    const { bridge, stdout } = bridging();
     sendCall(bridge).sent?.cancel();
     const answer = bytesOf(`${NOTIFICATION}${JSON.stringify(answerTo(1))}\n${NOTIFICATION}`);
-    copyInto(bridge, answer);
-    expect(bridge.wasUseful).toBe(true);
-    copyInto(bridge, answer);
-    expect(bridge.wasUseful).toBe(false);
+    copyInto(stdout, answer);
+    expect(stdout.wasUseful).toBe(true);
+    copyInto(stdout, answer);
+    expect(stdout.wasUseful).toBe(false);
   });
 
   it('is useful in the middle of a line while a request waits, unless the line was dropped', () => {
-    const { bridge, junk, health, say } = bridging({ maxFrameBytes: 8 * 1024 * 1024 });
+    const { bridge, stdout, junk, health, say } = bridging({ maxFrameBytes: 8 * 1024 * 1024 });
     const { listener } = sendCall(bridge);
-    copyInto(bridge, bytesOf('{"jsonrpc":"2.0",'));
-    copyInto(bridge, bytesOf('"id":1,"result":{"text":"'));
-    expect(bridge.wasUseful).toBe(true);
+    copyInto(stdout, bytesOf('{"jsonrpc":"2.0",'));
+    copyInto(stdout, bytesOf('"id":1,"result":{"text":"'));
+    expect(stdout.wasUseful).toBe(true);
     say('"}}');
     expect(listener.outcomes.map(({ kind }) => kind)).toEqual(['answered']);
     sendCall(bridge);
-    copyInto(bridge, Buffer.alloc(MIB_OF_TEXT, 'log '));
-    expect(bridge.wasUseful).toBe(false);
+    copyInto(stdout, Buffer.alloc(MIB_OF_TEXT, 'log '));
+    expect(stdout.wasUseful).toBe(false);
     expect(junk.map(([line, reason]) => [line.slice(0, 8), reason])).toEqual([['log log ', 'not-json']]);
     expect(bridge.counters).toMatchObject({ junk: 1, oversized: 0, evicted: 0 });
     expect(health).toEqual([]);
-    copyInto(bridge, Buffer.alloc(16 * MIB_OF_TEXT, 'log '));
+    copyInto(stdout, Buffer.alloc(16 * MIB_OF_TEXT, 'log '));
     expect(health).toEqual(['it wrote more than 16 MiB that is no message to stdout within a minute']);
   });
 });
@@ -443,11 +443,11 @@ describe('a line that is dropped before it is finished', () => {
   it('F60: because it held the most fails its request at once, as its own violation; the neighbor has none', () => {
     const { hoarder, neighbor } = crowded();
     const [hoarded, wanted] = [sendCall(hoarder.bridge), sendCall(neighbor.bridge)];
-    copyInto(hoarder.bridge, beginning(1, 900_000));
-    copyInto(neighbor.bridge, beginning(1, 300_000));
+    copyInto(hoarder.stdout, beginning(1, 900_000));
+    copyInto(neighbor.stdout, beginning(1, 300_000));
     expect(hoarded.listener.told).toEqual(['response_dropped sent']);
     expect(hoarder.junk.map(([, reason]) => reason)).toEqual(['memory-limit']);
-    copyInto(neighbor.bridge, Buffer.from('"}}\n'));
+    copyInto(neighbor.stdout, Buffer.from('"}}\n'));
     expect(wanted.listener.told).toHaveLength(1);
     expect(wanted.listener.outcomes[0]?.kind).toBe('answered');
     expect(hoarder.bridge.counters).toMatchObject({ evicted: 1, oversized: 0 });
@@ -459,8 +459,8 @@ describe('a line that is dropped before it is finished', () => {
     const { hoarder, neighbor } = crowded();
     for (let round = 1; round <= 3; round += 1) {
       expect(hoarder.health).toEqual([]);
-      copyInto(hoarder.bridge, beginning(round, 900_000));
-      copyInto(neighbor.bridge, beginning(round, 300_000));
+      copyInto(hoarder.stdout, beginning(round, 900_000));
+      copyInto(neighbor.stdout, beginning(round, 300_000));
       if (round < 3) hoarder.say('"}}');
       neighbor.say('"}}');
     }
@@ -471,8 +471,8 @@ describe('a line that is dropped before it is finished', () => {
   it('fails its request at its end, if only the end shows the id', () => {
     const { hoarder, neighbor } = crowded();
     const { listener } = sendCall(hoarder.bridge);
-    copyInto(hoarder.bridge, Buffer.from('{"result":{"text":"'.padEnd(900_000, 'x')));
-    copyInto(neighbor.bridge, beginning(1, 300_000));
+    copyInto(hoarder.stdout, Buffer.from('{"result":{"text":"'.padEnd(900_000, 'x')));
+    copyInto(neighbor.stdout, beginning(1, 300_000));
     expect(listener.told).toEqual([]);
     hoarder.say('"},"jsonrpc":"2.0","id":1}');
     expect(listener.told).toEqual(['response_dropped sent']);
@@ -481,8 +481,8 @@ describe('a line that is dropped before it is finished', () => {
   it('is no violation of a server that Trunkline does not read', () => {
     const { hoarder, neighbor } = crowded(() => true);
     for (let round = 1; round <= 3; round += 1) {
-      copyInto(hoarder.bridge, beginning(round, 900_000));
-      copyInto(neighbor.bridge, beginning(round, 300_000));
+      copyInto(hoarder.stdout, beginning(round, 900_000));
+      copyInto(neighbor.stdout, beginning(round, 300_000));
       hoarder.say('"}}');
       neighbor.say('"}}');
     }

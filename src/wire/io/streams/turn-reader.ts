@@ -188,10 +188,10 @@ export class FloodBound {
     return this.#pausedMs + (this.#waiting === 0 ? 0 : this.#queue.clock.now() - this.#pausedAt);
   }
 
-  /** The pace of one stream of the server. `isUseful` returns whether its last read answered a request. */
-  pace(isUseful: () => boolean): Pace {
+  /** The pace of one stream of the server. `wasUseful` is whether its last read answered a request. */
+  pace(reader: { readonly wasUseful: boolean }): Pace {
     return ({ startedAt, endedAt, byteLength }, proceed) => {
-      if (isUseful()) return false;
+      if (reader.wasUseful) return false;
       const workMs = endedAt - startedAt + READ_MS + byteLength * BYTE_MS;
       this.#levelMs = Math.max(0, this.#levelMs - (startedAt - this.#countedAt) / REST_FACTOR) + workMs;
       this.#countedAt = endedAt;

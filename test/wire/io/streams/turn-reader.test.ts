@@ -99,10 +99,10 @@ function flooding(count: number) {
   const servers = Array.from({ length: count }, (_, index) => {
     const bound = new FloodBound(queue, () => endless.push(index));
     const server = { bound, isWaiting: false, workMs: 0, read: (_ms: number, _isUseful = false) => {} };
-    let isUseful = false;
-    const pace = bound.pace(() => isUseful);
+    const reader = { wasUseful: false };
+    const pace = bound.pace(reader);
     server.read = (ms, useful = false) => {
-      isUseful = useful;
+      reader.wasUseful = useful;
       const startedAt = clock.now();
       clock.advance(ms);
       server.workMs += ms;
