@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 87_600,
+  sourceLines: 87_700,
   sourceFiles: 470,
   tinyFiles: 10,
-  testLines: 90_800,
+  testLines: 91_200,
   rooms: 16,
   floors: 11,
   upwardImports: 0,

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { identify } from '../../src/host/process/processes.js';
 import { Guardian, type GuardianProgram, guardianProgram } from '../../src/servers/process/guardian.js';
 import { builtModule } from '../support/built-module.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
@@ -166,6 +167,25 @@ describe('the guardian process', () => {
     await once(guardian, 'exit');
     expect(isAlive(stranger.pid ?? 0)).toBe(true);
   });
+
+  it.runIf(process.platform === 'linux')(
+    'ends a registered process without a mark, unless it is a later one',
+    async () => {
+      const start = async () => {
+        const child = spawn(process.execPath, [fixture('ignore-eof.mjs')], { env: {}, detached: true });
+        started.push(child);
+        await once(child.stdout, 'data');
+        return { child, pid: child.pid ?? 0, startTime: (await identify(child.pid ?? 0))?.startTime };
+      };
+      const [hidden, later, gone] = [await start(), await start(), await start()];
+      const guardian = startGuardian();
+      const removed = `p${gone.pid}/${gone.startTime}`;
+      guardian.stdin?.end(`+p${hidden.pid}/${hidden.startTime}\n+${removed}\n+p${later.pid}/1\n-${removed}\n`);
+      expect((await once(hidden.child, 'exit'))[1]).toBe('SIGTERM');
+      await once(guardian, 'exit');
+      expect([later, gone].map(({ pid }) => isAlive(pid))).toEqual([true, true]);
+    },
+  );
 
   it.runIf(process.platform === 'linux').each(['+f', '+f;kill', `+f${MARK}`, '+f.*'])(
     'ends when no process has the mark (%s)',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { hostIdentity, identify, identifyByPs } from '../../src/host/process/processes.js';
+import { hostIdentity, identify, systemWithPs } from '../../src/host/process/processes.js';
 import { folderWith } from '../config/files.js';
 import { spawnFixture } from './spawned.js';
 
@@ -47,7 +47,7 @@ describe('the identity of a process', () => {
     const seen = [];
     for (const zone of ['Asia/Tokyo', 'America/New_York']) {
       vi.stubEnv('TZ', zone);
-      seen.push(await identifyByPs(1));
+      seen.push(await systemWithPs.identify(1));
     }
     expect(seen[0]?.startTime).toMatch(/2001/);
     expect(seen[1]).toEqual(seen[0]);

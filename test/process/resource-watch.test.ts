@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { statFields } from '../../src/host/process/processes.js';
+import { listProcesses, parsePs, statFields, toRow } from '../../src/host/process/processes.js';
 import {
   type GroupUsage,
   membersOf,
-  parsePs,
   ResourceWatch,
-  readProcessTable,
   readUsage,
-  toRow,
   type UsageRequest,
 } from '../../src/servers/process/resource-watch.js';
 import type { ResourceLimits } from '../../src/spec/server-rules.js';
@@ -201,7 +198,7 @@ describe('a group with limits', () => {
 });
 
 function row(pid: number, ppid: number, pgid: number) {
-  return { pid, ppid, pgid, cpuMs: 0 };
+  return { pid, ppid, pgid, startTime: '', startedAtMs: 0, cpuMs: 0 };
 }
 
 function pidsOf(pgids: number[], rows: ReturnType<typeof row>[]) {
@@ -239,8 +236,9 @@ const MIB = 1024 ** 2;
 describe('a line of /proc/PID/stat', () => {
   const fields = 'S 1 7 7 0 -1 4194560 2545 0 0 0 150 50 7 3 20 0 11 0 84 1 2'.split(' ');
 
-  it('says the parent, the group and the processor time, with that of children that have ended', () => {
-    expect(toRow('42', fields)).toEqual({ pid: 42, ppid: 1, pgid: 7, cpuMs: 2_100 });
+  it('says the parent, the group, the start and the processor time, with that of children that have ended', () => {
+    const start = { startTime: '84', startedAtMs: 0 };
+    expect(toRow('42', fields)).toEqual({ pid: 42, ppid: 1, pgid: 7, ...start, cpuMs: 2_100 });
   });
 
   it.each([[[]], [['Z', ...fields.slice(1)]], [['X', ...fields.slice(1)]]])('is no process: %j', (given) => {
@@ -249,20 +247,29 @@ describe('a line of /proc/PID/stat', () => {
 });
 
 describe('the output of ps', () => {
-  it('has memory in KiB, and times as macOS and Linux write them', () => {
+  it('has memory in KiB, times as macOS and Linux write them, and the start as five words', () => {
     const text = [
-      '    1     0     1   9000 Ss     0:01.50',
-      '  507     1   507  12345 S+   123:00.07',
-      '  508   507   507      0 Z      0:00.00',
-      '  509   507   507    100 S    01:02:03',
-      '  510   507   507    100 S    2-00:00:01',
+      '    1     0     1   9000 Ss     0:01.50 Mon Nov  9 08:01:02 2026',
+      '  507     1   507  12345 S+   123:00.07 Mon Nov 29 08:01:02 2026',
+      '  508   507   507      0 Z      0:00.00 Mon Nov 29 08:01:02 2026',
+      '  509   507   507    100 S    01:02:03 Mon Nov 29 08:01:02 2026',
+      '  510   507   507    100 S    2-00:00:01 Mon Nov 29 08:01:02 2026',
       '',
     ].join('\n');
+    const start = { startTime: 'Mon-Nov-29-08:01:02-2026', startedAtMs: 0 };
     expect(parsePs(text)).toEqual([
-      { pid: 1, ppid: 0, pgid: 1, residentBytes: 9000 * 1024, cpuMs: 1_500 },
-      { pid: 507, ppid: 1, pgid: 507, residentBytes: 12345 * 1024, cpuMs: 7_380_070 },
-      { pid: 509, ppid: 507, pgid: 507, residentBytes: 100 * 1024, cpuMs: 3_723_000 },
-      { pid: 510, ppid: 507, pgid: 507, residentBytes: 100 * 1024, cpuMs: 172_801_000 },
+      {
+        pid: 1,
+        ppid: 0,
+        pgid: 1,
+        ...start,
+        startTime: 'Mon-Nov-9-08:01:02-2026',
+        residentBytes: 9000 * 1024,
+        cpuMs: 1_500,
+      },
+      { pid: 507, ppid: 1, pgid: 507, ...start, residentBytes: 12345 * 1024, cpuMs: 7_380_070 },
+      { pid: 509, ppid: 507, pgid: 507, ...start, residentBytes: 100 * 1024, cpuMs: 3_723_000 },
+      { pid: 510, ppid: 507, pgid: 507, ...start, residentBytes: 100 * 1024, cpuMs: 172_801_000 },
     ]);
   });
 });
@@ -289,7 +296,7 @@ describe.runIf(process.platform === 'linux')('what a process group uses', () => 
     const pid = child.pid ?? 0;
     const read = async (lookCloselyAboveBytes: number) => (await readUsage([{ pid, lookCloselyAboveBytes }]))?.get(pid);
     const resident = await read(Number.POSITIVE_INFINITY);
-    const members = (await readProcessTable())?.filter(({ ppid }) => ppid === pid) ?? [];
+    const members = (await listProcesses()).filter(({ ppid }) => ppid === pid);
     expect(resident).toMatchObject({ processes: 3 });
     expect(resident?.memoryBytes).toBeGreaterThan(100 * MIB);
     expect(resident?.cpuMs).toBeGreaterThanOrEqual(50);

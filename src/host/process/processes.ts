@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../errors/error-text.js';
 import { machineName } from './machine-name.js';
 import { windowsProcesses } from './windows.js';
@@ -11,19 +12,97 @@ interface ProcessIdentity {
   readonly isZombie: boolean;
 }
 
-/**
- * Identifies the process with this pid; undefined when there is none.
- *
- * On Linux /proc is read synchronously. Windows uses PowerShell, other systems `ps`, which is untested.
- */
+/** A process that runs. */
+export interface ListedProcess {
+  readonly pid: number;
+  /** The process that has started it. On Windows, that one may have ended, and its pid may belong to another process. */
+  readonly ppid: number;
+  /** The process group; on Windows, which has none, the pid. */
+  readonly pgid: number;
+  /** As in `identify`. */
+  readonly startTime: string;
+  /** Milliseconds since 1970 on Windows; 0 elsewhere, where `ppid` never is that of a process that has ended. */
+  readonly startedAtMs: number;
+  /** Processor time. Absent on Windows. */
+  readonly cpuMs?: number;
+  /** Resident memory, where the list has it. */
+  readonly residentBytes?: number;
+}
+
+/** A process with its command line, which can hold secrets: compare it, never show it. */
+export interface CommandLine {
+  readonly pid: number;
+  readonly ppid: number;
+  /** The program and its arguments. If the system gives one text only, the words of this text. */
+  readonly words: readonly string[];
+}
+
+/** The ways of a system to tell of its processes. */
+interface ProcessSystem {
+  identify(pid: number): Promise<ProcessIdentity | undefined>;
+  list(): Promise<readonly ListedProcess[]>;
+  commandLines(): Promise<readonly CommandLine[]>;
+}
+
+/** Files of /proc that are read without a pause, in about one millisecond. */
+const SLICE = 32;
+
+/** Linux: /proc is read synchronously, in slices between which other work can run. */
+const linux: ProcessSystem = {
+  identify: async (pid) => {
+    const fields = statFields(String(pid));
+    const [state] = fields;
+    const startTime = fields[START];
+    return startTime === undefined ? undefined : { startTime, isZombie: state === 'Z' || state === 'X' };
+  },
+  list: async () => {
+    const rows: ListedProcess[] = [];
+    for (const [index, pid] of listPids().entries()) {
+      if (index % SLICE === SLICE - 1) await setImmediate();
+      const row = toRow(pid, statFields(pid));
+      if (row !== undefined) rows.push(row);
+    }
+    return rows;
+  },
+  commandLines: async () => listPids().flatMap(readProc),
+};
+
+/** macOS and others: one `ps` each time. Untested on macOS. */
+export const systemWithPs: ProcessSystem = {
+  identify: async (pid) => {
+    const stdout = await runPs(['stat', 'lstart'], '-p', String(pid)).catch(() => '');
+    const [state, ...startTime] = split(stdout);
+    return state === undefined ? undefined : { startTime: startTime.join('-'), isZombie: state.startsWith('Z') };
+  },
+  list: async () => parsePs(await runPs(['pid', 'ppid', 'pgid', 'rss', 'stat', 'time', 'lstart'], '-A')),
+  commandLines: async () => parseCommandLines(await runPs(['pid', 'ppid', 'command'], '-x', '-ww')),
+};
+
+const windows: ProcessSystem = {
+  identify: (pid) => windowsProcesses.identify(pid),
+  list: () => windowsProcesses.list(),
+  commandLines: async () => (await windowsProcesses.list()).filter(({ words }) => words.length > 0),
+};
+
+const SYSTEMS: Readonly<Record<string, ProcessSystem>> = { linux, win32: windows };
+const system = SYSTEMS[process.platform] ?? systemWithPs;
+
+/** Whether processes have groups, which get signals as a whole. Windows has neither. */
+export const HAS_GROUPS = process.platform !== 'win32';
+
+/** Identifies the process with this pid; undefined when there is none. */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
-  if (process.platform === 'win32') return await windowsProcesses.identify(pid);
-  if (process.platform !== 'linux') return await identifyByPs(pid);
-  const fields = statFields(String(pid));
-  const [state] = fields;
-  // Field 22 of /proc/PID/stat: ticks between the boot and the start of the process.
-  const startTime = fields[19];
-  return startTime === undefined ? undefined : { startTime, isZombie: state === 'Z' || state === 'X' };
+  return await system.identify(pid);
+}
+
+/** All processes that run on this machine, without zombies. Rejects if they cannot be listed. */
+export async function listProcesses(): Promise<readonly ListedProcess[]> {
+  return await system.list();
+}
+
+/** The processes of this user that run now. Rejects if the list cannot be read. */
+export async function readCommandLines(): Promise<readonly CommandLine[]> {
+  return await system.commandLines();
 }
 
 /** Whether the process with this pid is the one that started at this time, and has not ended. */
@@ -68,43 +147,51 @@ export function hasEnded(error: unknown): boolean {
   return ['ENOENT', 'ESRCH'].includes(errorCode(error) ?? '');
 }
 
-/** `identify` on systems without /proc. */
-export async function identifyByPs(pid: number): Promise<ProcessIdentity | undefined> {
-  const stdout = await runPs('-o', 'stat=,lstart=', '-p', String(pid)).catch(() => '');
-  const [, state, startTime] = /^\s*(\S+)\s+(\S.*?)\s*$/.exec(stdout) ?? [];
-  if (state === undefined || startTime === undefined) return undefined;
-  return { startTime, isZombie: state.startsWith('Z') };
-}
-
 /**
- * Returns the output of `ps`. Rejects if it finds no process, or cannot run. Start times are in UTC, because `ps` would give them in
- * the time zone of its environment, and another Trunkline may have another one.
+ * Returns these columns of `ps`, without a header. Rejects if it finds no process, or cannot run. Each column is an option of its own,
+ * because all that follows an equals sign is a header on macOS. Start times are in UTC, because `ps` would give them in the time zone of
+ * its environment, and another Trunkline may have another one.
  */
-export async function runPs(...args: readonly string[]): Promise<string> {
+export async function runPs(columns: readonly string[], ...args: readonly string[]): Promise<string> {
   const { execa } = await import('execa');
   const options = { env: { LC_ALL: 'C', TZ: 'UTC0' }, stderr: 'ignore', maxBuffer: Number.MAX_SAFE_INTEGER } as const;
-  const { stdout } = await execa('ps', args, options);
+  const { stdout } = await execa('ps', [...args, ...columns.flatMap((column) => ['-o', `${column}=`])], options);
   return stdout;
 }
 
-/** A process with its command line, which can hold secrets: compare it, never show it. */
-export interface CommandLine {
-  readonly pid: number;
-  readonly ppid: number;
-  /** The program and its arguments. If the system gives one text only, the words of this text. */
-  readonly words: readonly string[];
+/** Fields of /proc/PID/stat after the name. The start is in ticks between the boot and the start of the process. */
+const START = 19;
+/** /proc counts processor time in units of `USER_HZ`, 100 a second, whatever the tick rate of the kernel is. */
+const TICK_MS = 10;
+
+/** Reads the fields of /proc/PID/stat after the name. `undefined` for a process that has ended. */
+export function toRow(pid: string, fields: readonly string[]): ListedProcess | undefined {
+  const [state, ppid, pgid] = fields;
+  if (state === undefined || state === 'Z' || state === 'X') return undefined;
+  // Fields 14 to 17: time in user mode and in the kernel, of the process and of its children that have ended.
+  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  const start = { startTime: fields[START] ?? '', startedAtMs: 0 };
+  return { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), ...start, cpuMs: ticks * TICK_MS };
 }
 
 /**
- * The processes of this user that run now. Rejects if the list cannot be read.
- *
- * On Linux /proc is read. Windows is asked with PowerShell, other systems with one `ps`, which is untested.
+ * Reads the columns pid, ppid, pgid, rss, stat, time and lstart of `ps`: memory in KiB, times as `[[days-]hours:]minutes:seconds`, the
+ * start as five words.
  */
-export async function readCommandLines(): Promise<readonly CommandLine[]> {
-  if (process.platform === 'win32') return (await windowsProcesses.list()).filter(({ words }) => words.length > 0);
-  return process.platform === 'linux'
-    ? listPids().flatMap(readProc)
-    : parseCommandLines(await runPs('-x', '-ww', '-o', 'pid=,ppid=,command='));
+export function parsePs(text: string): readonly ListedProcess[] {
+  return text.split('\n').flatMap((line) => {
+    const [pid, ppid, pgid, rss, state = 'Z', time = '', ...start] = split(line);
+    if (pid === undefined || state.startsWith('Z')) return [];
+    const ids = { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid) };
+    const usage = { residentBytes: Number(rss) * 1024, cpuMs: parsePsTime(time) };
+    return [{ ...ids, startTime: start.join('-'), startedAtMs: 0, ...usage }];
+  });
+}
+
+function parsePsTime(time: string): number {
+  const [clock = '', days = '0'] = time.split('-').reverse();
+  const seconds = clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
+  return Math.round((seconds + Number(days) * 86_400) * 1000);
 }
 
 function readProc(pid: string): CommandLine[] {
@@ -126,7 +213,7 @@ function wordsIn(cmdline: string): string[] {
   return words.length === 1 ? split(only) : words;
 }
 
-/** Reads what `ps -x -ww -o pid=,ppid=,command=` prints. */
+/** Reads the columns pid, ppid and command of `ps`. */
 export function parseCommandLines(text: string): readonly CommandLine[] {
   return text.split('\n').flatMap((line) => {
     const [pid = '', ppid, ...words] = split(line);

@@ -13,9 +13,11 @@ export interface Run {
   readonly groups: readonly RunGroup[];
 }
 
-interface RunGroup extends RunProcess {
+export interface RunGroup extends RunProcess {
   /** The mark of the group's family. Absent if the family may outlive the gateway. */
   readonly mark?: string;
+  /** Processes of the family outside of the group, which may not bear the mark. */
+  readonly others?: readonly RunProcess[];
 }
 
 type RunOwner = Omit<Run, 'groups'>;
@@ -171,7 +173,9 @@ function parseRun(text: string): Run | undefined {
 function isRunGroup(value: unknown): value is RunGroup {
   // As group ids, 0 and 1 would signal the gateway's own group and every process.
   if (!isRunProcess(value) || value.pid <= 1) return false;
-  return !('mark' in value) || (typeof value.mark === 'string' && /^[0-9a-f]{32}$/.test(value.mark));
+  const { mark, others } = value as Partial<Record<keyof RunGroup, unknown>>;
+  if (others !== undefined && !(Array.isArray(others) && others.every(isRunProcess))) return false;
+  return mark === undefined || (typeof mark === 'string' && /^[0-9a-f]{32}$/.test(mark));
 }
 
 export function isRunProcess(value: unknown): value is RunProcess {

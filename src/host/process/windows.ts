@@ -7,14 +7,13 @@ import { errorCode } from '../errors/error-text.js';
  * the identity of a process is kept for a while.
  */
 
-/** A process of Windows. */
+/** A process of Windows, as a `ListedProcess` with the words of its command line. Those of other users have none. */
 export interface WindowsProcess {
   readonly pid: number;
-  /** The process that has started it, which may have ended; then another process can have this pid. */
   readonly ppid: number;
-  /** Milliseconds since 1970. */
+  readonly pgid: number;
+  readonly startTime: string;
   readonly startedAtMs: number;
-  /** The words of the command line. None for processes of other users. */
   readonly words: readonly string[];
 }
 
@@ -47,50 +46,12 @@ export const LISTING_MS = 10_000;
 /** Reads the output of `LISTING`. The guardian gets the text of this function, so it uses nothing from outside. */
 export function parseListing(text: string): WindowsProcess[] {
   return text.split('\n').flatMap((line) => {
-    const [pid, ppid, start, ...words] = line.split(/\s+/).filter((word) => word !== '');
-    return start === undefined ? [] : [{ pid: Number(pid), ppid: Number(ppid), startedAtMs: Number(start), words }];
+    const [pid, ppid, startTime, ...words] = line.split(/\s+/).filter((word) => word !== '');
+    if (startTime === undefined) return [];
+    return [
+      { pid: Number(pid), ppid: Number(ppid), pgid: Number(pid), startTime, startedAtMs: Number(startTime), words },
+    ];
   });
-}
-
-/** A process of a tree. */
-export interface TreeMember {
-  readonly pid: number;
-  /** A time at which it ran, in milliseconds since 1970; that of its start if `startedAtMs` is known. */
-  readonly seenAtMs: number;
-  startedAtMs?: number;
-}
-
-/**
- * Brings a tree up to date with a list of processes, and returns those of the tree that run. Without the list, a process whose parent
- * has ended would be lost: its `ppid` remains, but only the times tell its parent from a later process with the same pid. `nowMs` is the time
- * at which the list was complete. The guardian gets the text of this function, so it uses nothing from outside.
- */
-export function growTree(tree: TreeMember[], processes: readonly WindowsProcess[], nowMs: number): WindowsProcess[] {
-  const has = (each: WindowsProcess) => tree.some((it) => it.pid === each.pid && it.startedAtMs === each.startedAtMs);
-  for (const member of tree) {
-    // The clock of the list may be a little ahead. A later process with this pid has begun long after.
-    const first = processes.find(({ pid, startedAtMs }) => pid === member.pid && startedAtMs <= member.seenAtMs + 100);
-    if (first !== undefined) member.startedAtMs ??= first.startedAtMs;
-  }
-  for (let isGrown = true; isGrown; ) {
-    isGrown = false;
-    for (const each of processes) {
-      const { pid, ppid, startedAtMs } = each;
-      const parent = tree.find((it) => it.pid === ppid && (it.startedAtMs ?? it.seenAtMs - 1_000) <= startedAtMs);
-      if (parent === undefined || startedAtMs > nowMs || has(each)) continue;
-      // The pid of the parent may belong to a later process, which has started this one.
-      const current = processes.find((it) => it.pid === ppid);
-      if (current !== undefined && !has(current) && current.startedAtMs <= startedAtMs) continue;
-      tree.push({ pid, seenAtMs: startedAtMs, startedAtMs });
-      isGrown = true;
-    }
-  }
-  const running = processes.filter(has);
-  // Those that have ended start no others.
-  const isRunning = ({ pid, startedAtMs }: TreeMember) =>
-    running.some((it) => it.pid === pid && it.startedAtMs === startedAtMs);
-  tree.splice(0, tree.length, ...tree.filter(isRunning));
-  return running;
 }
 
 interface WindowsProcessesOptions {
@@ -141,7 +102,7 @@ export class WindowsProcesses {
       return { startTime: known.startTime, isZombie: false };
     const found = (await this.list()).find((each) => each.pid === pid);
     if (found === undefined) return undefined;
-    const startTime = String(found.startedAtMs);
+    const { startTime } = found;
     this.#known.set(pid, { startTime, askedAt: now() });
     return { startTime, isZombie: false };
   }

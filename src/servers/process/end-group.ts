@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { errorCode } from '../../host/errors/error-text.js';
-import { listPids, statFields } from '../../host/process/processes.js';
+import { HAS_GROUPS, listPids, statFields } from '../../host/process/processes.js';
 import { systemProgram } from '../../host/process/windows.js';
 import type { StopLadder } from '../../spec/launch.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
@@ -93,7 +93,8 @@ class GroupEnding extends Ending {
 
   async #run(): Promise<GroupEnd> {
     // A tree that nobody has listed would lose what its processes have started when they end.
-    if (processTrees?.has(this.#child.pid)) await processTrees.below(this.#child.pid ?? 0).catch(() => {});
+    const mark = processTrees.markOf(this.#child.pid);
+    if (mark !== undefined) await processTrees.family(mark).catch(() => {});
     this.#child.stdin.end();
     void this.#child.exit.then(() => {
       this.#leaderExited = true;
@@ -166,7 +167,7 @@ type GroupSignal = 'SIGTERM' | 'SIGKILL';
  * Windows has neither process groups nor signals for console programs: both signals end the process tree of the leader.
  */
 export function signalGroup(pgid: number, signal: GroupSignal): void {
-  if (process.platform === 'win32') {
+  if (!HAS_GROUPS) {
     void endTree(pgid);
     return;
   }
@@ -178,15 +179,15 @@ export function signalGroup(pgid: number, signal: GroupSignal): void {
 }
 
 async function endTree(pid: number): Promise<void> {
-  const members = await processTrees?.below(pid).catch(() => []);
-  for (const member of members ?? []) {
+  const members = await processTrees.family(processTrees.markOf(pid)).catch(() => []);
+  for (const member of members) {
     try {
       process.kill(member.pid, 'SIGKILL');
     } catch {
       // It has ended, or belongs to another user.
     }
   }
-  if (members !== undefined && members.length > 0) return;
+  if (members.length > 0) return;
   // The tree is not followed, or the processes cannot be listed.
   const { execa } = await import('execa');
   await execa(systemProgram('taskkill'), ['/PID', String(pid), '/T', '/F'], { reject: false, stdio: 'ignore' });
@@ -200,7 +201,7 @@ async function endTree(pid: number): Promise<void> {
  */
 export function isGroupAlive(pgid: number): boolean {
   try {
-    process.kill(process.platform === 'win32' ? pgid : -pgid, 0);
+    process.kill(HAS_GROUPS ? -pgid : pgid, 0);
   } catch (error) {
     // EPERM: there is a process, and it belongs to another user.
     return errorCode(error) === 'EPERM';

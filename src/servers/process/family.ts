@@ -5,7 +5,7 @@ import type { RunProcess } from '../../host/process/run-file.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Ending } from './end-group.js';
 import { FAMILY_PREFIX } from './environment.js';
-import { type ProcessTrees, processTrees } from './process-trees.js';
+import { processTrees } from './process-trees.js';
 
 export interface FamilyEnd {
   /** The processes that got a signal to end. */
@@ -24,7 +24,7 @@ const LONGEST_PAUSE_MS = 100;
 const endings = new Map<string, FamilyEnding>();
 
 /**
- * Ends the processes that bear a mark, which a server has started, also in groups and sessions of their own. Call this
+ * Ends the processes of a mark, which a server has started, also in groups and sessions of their own. Call this
  * when the group of the server has ended, so that a server can end its processes itself.
  * Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no process is found.
  *
@@ -113,9 +113,9 @@ let waiting: Request[] = [];
 let isSearching = false;
 
 /**
- * Finds the processes that bear a mark, in any group and session. These are all that inherited their environment from the
- * process that got the mark. Those that may not be read, because they belong to another user, are left out, and so is this
- * process. Rejects when the system has no resources for the search, such as file descriptors.
+ * Finds the processes that bear a mark, in any group and session, and those that `processTrees` has seen below the process that got the
+ * mark, because some hide their environment or have another one. This process is left out. Rejects when the system has no resources for
+ * the search, such as file descriptors.
  *
  * One search serves every mark that was requested before it began. It reads a few processes at a
  * time, so that the event loop is never blocked for longer than a millisecond.
@@ -145,14 +145,11 @@ async function searchForAll(): Promise<void> {
 }
 
 async function search(families: Families): Promise<void> {
-  if (processTrees !== undefined) await searchTrees(families, processTrees);
-  else if (process.platform === 'linux') await searchProc(families);
+  if (process.platform === 'linux') await searchProc(families);
   else if (process.platform === 'darwin') await searchByPs(families);
-}
-
-async function searchTrees(families: Families, trees: ProcessTrees): Promise<void> {
   for (const [mark, members] of families)
-    for (const { pid, startedAtMs } of await trees.family(mark)) members.push({ pid, startTime: String(startedAtMs) });
+    for (const { pid, startTime } of await processTrees.family(mark))
+      if (pid !== process.pid && members.every((member) => member.pid !== pid)) members.push({ pid, startTime });
 }
 
 /** Processes that are read in one turn of the event loop. */
@@ -250,7 +247,7 @@ function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
  * with the text of a mark in its arguments counts as a bearer. Untested on macOS.
  */
 async function searchByPs(families: Families): Promise<void> {
-  const stdout = await runPs('-A', '-E', '-ww', '-o', 'pid=', '-o', 'command=');
+  const stdout = await runPs(['pid', 'command'], '-A', '-E', '-ww');
   for (const line of stdout.split('\n')) {
     if (!line.includes(FAMILY_PREFIX)) continue;
     const pid = Number.parseInt(line, 10);

@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { growTree, LISTING, LISTING_MS, parseListing, systemProgram } from '../../host/process/windows.js';
+import { HAS_GROUPS } from '../../host/process/processes.js';
+import type { RunProcess } from '../../host/process/run-file.js';
+import { LISTING, LISTING_MS, parseListing, systemProgram } from '../../host/process/windows.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { FAMILY_PREFIX } from './environment.js';
+import { growTree } from './process-trees.js';
 
 /** The program of the guardian process. */
 export interface GuardianProgram {
@@ -36,9 +39,8 @@ const FAREWELL_MS = 300;
 export class Guardian {
   readonly #options: GuardianOptions;
   readonly #program: GuardianProgram;
-  /** The groups, as the guardian process is told of them. */
-  readonly #groups = new Map<number, string>();
-  readonly #marks = new Set<string>();
+  /** Groups, marks and processes, as the guardian process is told of them. */
+  readonly #known = new Map<string, string>();
   #process: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
@@ -61,29 +63,42 @@ export class Guardian {
    * `add`, the guardian process finds it by the mark.
    */
   addFamily(mark: string): void {
-    this.#marks.add(mark);
-    this.#tell(`+f${mark}\n`);
-    this.#ensure();
+    this.#add(`f${mark}`);
   }
 
   /** Must be called when no process with this mark is left, or when they may outlive the gateway. */
   removeFamily(mark: string): void {
-    this.#marks.delete(mark);
-    this.#tell(`-f${mark}\n`);
+    this.#remove(`f${mark}`);
   }
 
   /** Must be called as soon as the group exists. */
   add(pgid: number): void {
-    const line = this.#program.isTimed ? `+${pgid}@${Date.now()}` : `+${pgid}`;
-    this.#groups.set(pgid, line);
-    this.#tell(`${line}\n`);
-    this.#ensure();
+    this.#add(String(pgid), this.#program.isTimed ? `${pgid}@${Date.now()}` : undefined);
   }
 
   /** Must be called when the group has ended, because the system can reuse its id from then on. */
   remove(pgid: number): void {
-    this.#groups.delete(pgid);
-    this.#tell(`-${pgid}\n`);
+    this.#remove(String(pgid));
+  }
+
+  /** The process is to be ended, too, and may bear no mark. Does nothing on Windows, where the guardian process lists the processes itself. */
+  addProcess({ pid, startTime }: RunProcess): void {
+    if (!this.#program.isTimed) this.#add(`p${pid}/${startTime}`);
+  }
+
+  removeProcess({ pid, startTime }: RunProcess): void {
+    this.#remove(`p${pid}/${startTime}`);
+  }
+
+  #add(name: string, line = name): void {
+    this.#known.set(name, `+${line}`);
+    this.#tell(`+${line}\n`);
+    this.#ensure();
+  }
+
+  #remove(name: string): void {
+    this.#known.delete(name);
+    this.#tell(`-${name}\n`);
   }
 
   /** Ends the guardian process, which first ends all registered groups and families. Resolves within 300 ms. */
@@ -94,7 +109,7 @@ export class Guardian {
     if (guardian === undefined) return;
     guardian.stdin?.end();
     // A guardian process that still ends processes must not delay the exit of the gateway.
-    if (this.#isNeeded()) return;
+    if (this.#known.size > 0) return;
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.schedule(FAREWELL_MS, resolve);
       guardian.once('exit', () => {
@@ -102,10 +117,6 @@ export class Guardian {
         resolve();
       });
     });
-  }
-
-  #isNeeded(): boolean {
-    return this.#groups.size + this.#marks.size > 0;
   }
 
   /** Starts the guardian process at once, because a group that it does not know is lost when the gateway is killed. */
@@ -140,11 +151,10 @@ export class Guardian {
 
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
-    // Known marks and groups are arguments, because the pipe would lose them if the gateway were killed right after this spawn.
-    const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...this.#groups.values()];
-    return spawn(command, [...args, ...known], {
+    // What is known are arguments, because the pipe would lose it if the gateway were killed right after this spawn.
+    return spawn(command, [...args, ...this.#known.values()], {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.
-      env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
+      env: HAS_GROUPS ? { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` } : process.env,
       cwd: '/',
       // The guardian process inherits nothing but the pipe.
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -163,7 +173,7 @@ export class Guardian {
     this.#troubles += 1;
     this.#cancelStart = this.#options.clock.schedule(pauseMs, () => {
       this.#cancelStart = undefined;
-      if (this.#isNeeded()) this.#start();
+      if (this.#known.size > 0) this.#start();
     });
   }
 }
@@ -181,9 +191,9 @@ export function guardianProgram(platform: string): GuardianProgram {
  * The guardian on POSIX systems: a shell script, since a shell needs little memory and exists everywhere.
  *
  * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has
- * ended), first as arguments and then one per line on stdin. The end of stdin means that the gateway has ended: every
- * registered group and every process that bears a registered mark gets SIGTERM, and SIGKILL two seconds later if any of
- * them is still alive. Incomplete lines are ignored, and so are the numbers 0 and 1, which would signal the script's own
+ * ended), `+p` and `-p` with a pid, a slash and a start time (a process, which may bear no mark), first as arguments and then one per
+ * line on stdin. The end of stdin means that the gateway has ended: every registered group and process, and every process that bears a
+ * registered mark, gets SIGTERM, and SIGKILL two seconds later if any of them is still alive. Incomplete lines are ignored, and so are the numbers 0 and 1, which would signal the script's own
  * group and every process. Signals are sent by `kill -s`, since `kill -TERM -- -1234` silently does nothing in dash.
  *
  * `platform` is as in `process.platform`.
@@ -194,7 +204,7 @@ trap '' HUP INT QUIT TERM PIPE
 known=' '
 note() {
   item=\${1#[+-]}
-  case $item in '' | *[!0-9a-f]* | 0* | 1) return ;; esac
+  case $item in '' | *[!0-9A-Za-z:/-]* | 0* | 1) return ;; esac
   case $1 in
     +*) known="$known$item " ;;
     -*) case $known in *" $item "*) known="\${known%% $item *} \${known#* $item }" ;; esac ;;
@@ -208,26 +218,28 @@ while IFS= read -r line; do note "$line"; done
 
 groups=
 marks=
+others=
 for item in $known; do
   case $item in
     f*) marks="$marks -e ${FAMILY_PREFIX}\${item#f}=1" ;;
+    p*/*) others="$others \${item#p} " ;;
     *[!0-9]*) ;;
     *) groups="$groups $item" ;;
   esac
 done
 ${platform === 'darwin' ? FIND_BY_PS : FIND_IN_PROC}
-# Signals the processes with a mark; those of a process group get the signal of their group.
+# Signals the processes with a mark and the others; those of a process group get the signal of their group.
 # SIGTERM is sent to each once. Fails if there is no process to signal. The start time tells a process from a later one with
 # the same pid.
 signal_families() {
   found=1
-  if [ -z "$marks" ]; then return 1; fi
-  for pid in $(list_candidates); do
+  if [ -z "$marks$others" ]; then return 1; fi
+  for pid in $(if [ -n "$marks" ]; then list_candidates; fi) $(for other in $others; do echo "\${other%%/*}"; done); do
     describe "$pid"
     case $state in '' | Z* | X*) continue ;; esac
     case "$groups " in *" $pgrp "*) continue ;; esac
     first_start=$start
-    has_mark "$pid" || continue
+    case "$others" in *" $pid/$start "*) ;; *) [ -n "$marks" ] && has_mark "$pid" || continue ;; esac
     describe "$pid"
     if [ "$start" != "$first_start" ]; then continue; fi
     found=0
@@ -251,7 +263,7 @@ pause() {
   sleep 0.1 2>/dev/null || sleep 1
 }
 
-if [ -z "$groups$marks" ]; then exit 0; fi
+if [ -z "$groups$marks$others" ]; then exit 0; fi
 # A process that is being spawned may not have its mark yet, so one search that finds nothing is not enough.
 if [ -n "$marks" ]; then searches=4; else searches=1; fi
 signal_groups TERM
@@ -397,5 +409,5 @@ process.argv.slice(3).forEach(note);
 require('node:readline').createInterface({ input: process.stdin }).on('line', note).on('close', end);
 `;
 
-/** Pauses before the guardian on Windows lists the processes, in milliseconds, from the last start of a server. */
-const LOOK_AFTER_MS = [2_000, 10_000, 60_000, 300_000];
+/** Pauses before the processes are listed, in milliseconds, from the last start of a server. */
+export const LOOK_AFTER_MS = [2_000, 10_000, 60_000, 300_000];

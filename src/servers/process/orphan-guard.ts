@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { hostIdentity, identify, isRunning } from '../../host/process/processes.js';
-import { findRuns, type Run, RunFile, type RunProcess, removeRun } from '../../host/process/run-file.js';
-import type { Clock } from '../../wire/timing/clock.js';
+import { HAS_GROUPS, hostIdentity, identify, isRunning } from '../../host/process/processes.js';
+import { findRuns, type Run, RunFile, type RunGroup, type RunProcess, removeRun } from '../../host/process/run-file.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { endGroup } from './end-group.js';
 import { familyVariable } from './environment.js';
 import { endFamily, findFamily } from './family.js';
-import { Guardian } from './guardian.js';
+import { Guardian, LOOK_AFTER_MS } from './guardian.js';
 import { processTrees } from './process-trees.js';
 import { closedStreams } from './spawn-child.js';
 
@@ -30,6 +30,14 @@ interface OrphanGuardLog {
   debug(facts: object, message: string): void;
 }
 
+/** What a server has started. */
+interface Family {
+  /** The first process. The start time is empty until it is known. */
+  leader: RunProcess;
+  /** The processes outside of its group, as the guardian knows them. */
+  others: readonly RunProcess[];
+}
+
 interface OrphanGuardOptions {
   readonly clock: Clock;
   readonly logger: OrphanGuardLog;
@@ -48,7 +56,9 @@ export class OrphanGuard implements GroupGuard {
   readonly #runFile: RunFile;
   /** The groups that were added. A group stays until it is removed or, if it has a family, until the family is released. */
   readonly #groups = new Set<number>();
-  readonly #groupsOfMarks = new Map<string, number>();
+  readonly #families = new Map<string, Family>();
+  #cancelLook: Cancel | undefined;
+  #looks = 0;
 
   constructor(options: OrphanGuardOptions) {
     const { clock, logger, runFolder } = options;
@@ -76,34 +86,69 @@ export class OrphanGuard implements GroupGuard {
   add(pgid: number, mark?: string): void {
     this.#groups.add(pgid);
     if (mark !== undefined) {
-      this.#groupsOfMarks.set(mark, pgid);
-      processTrees?.follow(mark, pgid);
+      this.#families.set(mark, { leader: { pid: pgid, startTime: '' }, others: [] });
+      processTrees.follow(mark, pgid);
+      this.#looks = 0;
+      this.#planLook();
     }
     this.#guardian.add(pgid);
     void identify(pgid).then(
       (leader) => {
-        if (leader !== undefined && this.#groups.has(pgid))
-          this.#runFile.add({ pid: pgid, startTime: leader.startTime, ...(mark && { mark }) });
+        if (leader === undefined || !this.#groups.has(pgid)) return;
+        const found = { pid: pgid, startTime: leader.startTime };
+        this.#runFile.add({ ...found, ...(mark && { mark }) });
+        const family = this.#families.get(mark ?? '');
+        if (family !== undefined) family.leader = found;
       },
       (err) => this.#options.logger.debug({ err, pgid }, 'not in the run file'),
     );
   }
 
+  /** Where the guardian cannot list processes, this gateway does it, for families that are known by no mark. */
+  #planLook(): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    if (!HAS_GROUPS || this.#families.size === 0) return;
+    const pauseMs = LOOK_AFTER_MS[Math.min(this.#looks, LOOK_AFTER_MS.length - 1)] ?? 0;
+    this.#cancelLook = this.#options.clock.schedule(pauseMs, () => {
+      this.#looks += 1;
+      void this.#look().finally(() => this.#planLook());
+    });
+  }
+
+  /** Tells the guardian and the run file which processes run outside of the groups. Never rejects. */
+  async #look(): Promise<void> {
+    for (const [mark, family] of this.#families) {
+      const { pid: pgid } = family.leader;
+      const found = await processTrees.family(mark).catch(() => undefined);
+      if (found === undefined || this.#families.get(mark) !== family) continue;
+      const before = family.others;
+      family.others = found.filter((each) => each.pgid !== pgid).map(({ pid, startTime }) => ({ pid, startTime }));
+      const [gone, come] = [missing(before, family.others), missing(family.others, before)];
+      for (const each of gone) this.#guardian.removeProcess(each);
+      for (const each of come) this.#guardian.addProcess(each);
+      const { leader, others } = family;
+      if (gone.length + come.length > 0 && leader.startTime !== '') this.#runFile.add({ ...leader, mark, others });
+    }
+  }
+
   remove(pgid: number): void {
-    const hasFamily = [...this.#groupsOfMarks.values()].includes(pgid);
+    const hasFamily = [...this.#families.values()].some(({ leader }) => leader.pid === pgid);
     // A guardian that follows trees finds the family by its leader, not by the mark.
-    if (!hasFamily || processTrees === undefined) this.#guardian.remove(pgid);
+    if (!hasFamily || HAS_GROUPS) this.#guardian.remove(pgid);
     if (!hasFamily) this.#forget(pgid);
   }
 
   release(mark: string): void {
     this.#guardian.removeFamily(mark);
-    processTrees?.forget(mark);
-    const pgid = this.#groupsOfMarks.get(mark);
-    this.#groupsOfMarks.delete(mark);
-    if (pgid === undefined) return;
-    if (processTrees !== undefined) this.#guardian.remove(pgid);
-    this.#forget(pgid);
+    processTrees.forget(mark);
+    const family = this.#families.get(mark);
+    this.#families.delete(mark);
+    if (family === undefined) return;
+    for (const other of family.others) this.#guardian.removeProcess(other);
+    if (!HAS_GROUPS) this.#guardian.remove(family.leader.pid);
+    this.#forget(family.leader.pid);
+    if (this.#families.size === 0) this.#planLook();
   }
 
   #forget(pgid: number): void {
@@ -136,9 +181,7 @@ export class OrphanGuard implements GroupGuard {
     const leaders = await Promise.all(groups.map(async (leader) => ((await exists(leader)) ? [leader.pid] : [])));
     const pgids = leaders.flat();
     const marks = groups.flatMap(({ mark }) => mark ?? []);
-    for (const { mark, pid, startTime } of groups)
-      if (mark !== undefined) processTrees?.follow(mark, pid, Number(startTime));
-    const families = await Promise.all(marks.map((mark) => findFamily(mark)));
+    const families = await Promise.all(groups.map(findLeftFamily));
     const pids = families.flat().map(({ pid }) => pid);
     if (pgids.length + pids.length > 0) {
       logger.warn({ pgids, pids, gateway: gateway.pid }, 'ending what a killed Trunkline left behind');
@@ -146,10 +189,12 @@ export class OrphanGuard implements GroupGuard {
     const exit = Promise.resolve({ code: null, signal: null });
     await Promise.all(pgids.map((pid) => endGroup({ ...closedStreams(), pid, exit }, ORPHAN_LADDER, clock)));
     await Promise.all(marks.map((mark) => endFamily(mark, ORPHAN_LADDER.killAfterMs, clock)));
+    for (const mark of marks) processTrees.forget(mark);
   }
 
   /** Resolves when the guardian and the run file are gone, or at once if groups are left. */
   async close(): Promise<void> {
+    this.#cancelLook?.();
     await Promise.all([this.#guardian.close(), this.#runFile.settled()]);
   }
 }
@@ -157,6 +202,17 @@ export class OrphanGuard implements GroupGuard {
 /** Whether the process exists, even as a zombie. A group can outlive its leader, and keeps the leader's pid taken. */
 async function exists({ pid, startTime }: RunProcess): Promise<boolean> {
   return (await identify(pid))?.startTime === startTime;
+}
+
+/** The processes that a killed gateway has left of a family; none if the family may outlive it. */
+export async function findLeftFamily({ mark, pid, startTime, others = [] }: RunGroup): Promise<readonly RunProcess[]> {
+  if (mark === undefined) return [];
+  processTrees.follow(mark, pid, [{ pid, startTime }, ...others]);
+  return await findFamily(mark);
+}
+
+function missing(from: readonly RunProcess[], among: readonly RunProcess[]): readonly RunProcess[] {
+  return from.filter((each) => !among.some((it) => it.pid === each.pid && it.startTime === each.startTime));
 }
 
 /** Whether this process has inherited a mark. */

@@ -1,47 +1,104 @@
-import { growTree, type TreeMember, type WindowsProcess, windowsProcesses } from '../../host/process/windows.js';
+import { HAS_GROUPS, type ListedProcess, listProcesses } from '../../host/process/processes.js';
+import type { RunProcess } from '../../host/process/run-file.js';
+
+/** A process of a tree. */
+export interface TreeMember {
+  readonly pid: number;
+  /** A time at which it ran, in milliseconds since 1970; that of its start if `startTime` is known. 0 where `startedAtMs` is. */
+  readonly seenAtMs: number;
+  startTime?: string;
+  startedAtMs?: number;
+}
 
 /**
- * The processes that servers have started, as trees below their leaders. Stands for process groups and for the marks of families on
- * Windows, which has neither.
+ * Brings a tree up to date with a list of processes, and returns those of the tree that run: children of its processes, and the groups of
+ * these. Without the list, a process whose parent has ended would be lost. On Windows, its `ppid` remains, but only the times tell its
+ * parent from a later process with the same pid. `nowMs` is the time at which the list was complete. The guardian gets the text of this
+ * function, so it uses nothing from outside.
+ */
+export function growTree<P extends ListedProcess>(tree: TreeMember[], processes: readonly P[], nowMs: number): P[] {
+  const isSame = (it: TreeMember, each: P) => it.pid === each.pid && it.startTime === each.startTime;
+  const has = (each: P) => tree.some((it) => isSame(it, each));
+  for (const member of tree) {
+    // The clock of the list may be a little ahead. A later process with this pid has begun long after.
+    const first = processes.find(({ pid, startTime, startedAtMs }) => {
+      return (
+        pid === member.pid && startTime === (member.startTime ?? startTime) && startedAtMs <= member.seenAtMs + 100
+      );
+    });
+    if (first === undefined) continue;
+    member.startTime = first.startTime;
+    member.startedAtMs = first.startedAtMs;
+  }
+  for (let isGrown = true; isGrown; ) {
+    isGrown = false;
+    const groups = new Set(processes.filter(has).map(({ pgid }) => pgid));
+    for (const each of processes) {
+      const { pid, ppid, pgid, startTime, startedAtMs } = each;
+      const parent = tree.find((it) => it.pid === ppid && (it.startedAtMs ?? it.seenAtMs - 1_000) <= startedAtMs);
+      if ((parent === undefined && !groups.has(pgid)) || startedAtMs > nowMs || has(each)) continue;
+      // The pid of the parent may belong to a later process, which has started this one.
+      const current = processes.find((it) => it.pid === ppid);
+      const isForeign = current !== undefined && !has(current) && current.startedAtMs <= startedAtMs;
+      if (isForeign && !groups.has(pgid)) continue;
+      tree.push({ pid, seenAtMs: startedAtMs, startTime, startedAtMs });
+      isGrown = true;
+    }
+  }
+  const running = processes.filter(has);
+  // Those that have ended start no others.
+  tree.splice(0, tree.length, ...tree.filter((member) => running.some((each) => isSame(member, each))));
+  return running;
+}
+
+interface ProcessTreesOptions {
+  readonly list: () => Promise<readonly ListedProcess[]>;
+  /** A start time, or else now, on the scale of `startedAtMs`. */
+  readonly timeOf: (startTime?: string) => number;
+}
+
+/**
+ * The processes that servers have started, as trees below their leaders, as far as lists of processes have shown them while they ran. Finds
+ * those that hide the mark of their family, and stands for groups and marks on Windows, which has neither.
  */
 export class ProcessTrees {
-  readonly #list: () => Promise<readonly WindowsProcess[]>;
-  readonly #trees = new Map<number, TreeMember[]>();
-  readonly #leaders = new Map<string, number>();
+  readonly #options: ProcessTreesOptions;
+  readonly #trees = new Map<string, { readonly leader: number; readonly tree: TreeMember[] }>();
 
-  constructor(list: () => Promise<readonly WindowsProcess[]>) {
-    this.#list = list;
+  constructor(options: ProcessTreesOptions) {
+    this.#options = options;
   }
 
-  /** Call this when the leader of a family runs. Its start time, in milliseconds since 1970, is found in the next list if absent. */
-  follow(mark: string, pid: number, startedAtMs?: number): void {
-    this.#leaders.set(mark, pid);
-    this.#trees.set(pid, [{ pid, seenAtMs: startedAtMs ?? Date.now(), ...(startedAtMs && { startedAtMs }) }]);
+  /** Call this when the leader of a family runs. `known` are processes of the family, with the leader if its start time is known. */
+  follow(mark: string, leader: number, known: readonly RunProcess[] = []): void {
+    const { timeOf } = this.#options;
+    const tree: TreeMember[] = known.map(({ pid, startTime }) => ({ pid, startTime, seenAtMs: timeOf(startTime) }));
+    if (known.length === 0) tree.push({ pid: leader, seenAtMs: timeOf() });
+    this.#trees.set(mark, { leader, tree });
   }
 
   /** Call this when no process of the family is left, or when they may outlive the gateway. */
   forget(mark: string): void {
-    this.#trees.delete(this.#leaders.get(mark) ?? 0);
-    this.#leaders.delete(mark);
+    this.#trees.delete(mark);
   }
 
-  has(pid: number | undefined): boolean {
-    return pid !== undefined && this.#trees.has(pid);
+  /** The mark of the family with this leader, if it is followed. */
+  markOf(leader: number | undefined): string | undefined {
+    return [...this.#trees].find(([, each]) => each.leader === leader)?.[0];
   }
 
-  /** The processes below a leader, and the leader, that run now; none if it is not followed. Rejects if they cannot be listed. */
-  async below(pid: number): Promise<readonly WindowsProcess[]> {
-    const tree = this.#trees.get(pid);
-    if (tree === undefined) return [];
-    const processes = await this.#list();
-    return growTree(tree, processes, Date.now());
-  }
-
-  /** `below`, by the mark of the family. */
-  async family(mark: string): Promise<readonly WindowsProcess[]> {
-    return await this.below(this.#leaders.get(mark) ?? 0);
+  /** The processes of a family that run now; none if it is not followed. Rejects if they cannot be listed. */
+  async family(mark: string | undefined): Promise<readonly ListedProcess[]> {
+    const followed = this.#trees.get(mark ?? '');
+    if (followed === undefined) return [];
+    const { list, timeOf } = this.#options;
+    const processes = await list();
+    return growTree(followed.tree, processes, timeOf());
   }
 }
 
-/** The trees on Windows; `undefined` where the system has process groups. */
-export const processTrees = process.platform === 'win32' ? new ProcessTrees(() => windowsProcesses.list()) : undefined;
+/** The trees of this gateway. */
+export const processTrees = new ProcessTrees({
+  list: listProcesses,
+  timeOf: (startTime) => (HAS_GROUPS ? 0 : Number(startTime ?? Date.now())),
+});

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { setImmediate } from 'node:timers/promises';
-import { listPids, runPs, statFields } from '../../host/process/processes.js';
+import { HAS_GROUPS, type ListedProcess, listProcesses } from '../../host/process/processes.js';
 import type { ResourceLimits } from '../../spec/server-rules.js';
 import { describeBytes } from '../../wire/json/printable.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
@@ -233,8 +232,8 @@ export interface UsageRequest {
 export async function readUsage(
   requests: readonly UsageRequest[],
 ): Promise<ReadonlyMap<number, GroupUsage> | undefined> {
-  const table = await readProcessTable();
-  if (table === undefined) return undefined;
+  if (!HAS_GROUPS) return undefined;
+  const table = await listProcesses();
   const members = membersOf(new Set(requests.map(({ pid }) => pid)), table);
   const usages = new Map<number, GroupUsage>();
   for (const { pid, lookCloselyAboveBytes } of requests) {
@@ -244,32 +243,22 @@ export async function readUsage(
   return usages;
 }
 
-async function usageOf(members: readonly TableRow[], lookCloselyAboveBytes: number): Promise<GroupUsage> {
+async function usageOf(members: readonly ListedProcess[], lookCloselyAboveBytes: number): Promise<GroupUsage> {
   const resident = await memoryOfAll(members, 'resident');
   const isShared = members.length > 1 && resident > lookCloselyAboveBytes;
   return {
     memoryBytes: isShared ? await memoryOfAll(members, 'proportional') : resident,
     processes: members.length,
-    cpuMs: members.reduce((sum, { cpuMs }) => sum + cpuMs, 0),
+    cpuMs: members.reduce((sum, { cpuMs = 0 }) => sum + cpuMs, 0),
   };
 }
 
-async function memoryOfAll(members: readonly TableRow[], kind: MemoryKind): Promise<number> {
+async function memoryOfAll(members: readonly ListedProcess[], kind: MemoryKind): Promise<number> {
   let sum = 0;
   for (const { pid, residentBytes } of members) {
     sum += residentBytes ?? (await memoryOf(pid, kind)) ?? (await memoryOf(pid, 'resident')) ?? 0;
   }
   return sum;
-}
-
-/** One process of the machine. */
-interface TableRow {
-  readonly pid: number;
-  readonly ppid: number;
-  readonly pgid: number;
-  readonly cpuMs: number;
-  /** Resident memory, where the table of processes has it. */
-  readonly residentBytes?: number;
 }
 
 /**
@@ -278,19 +267,27 @@ interface TableRow {
  */
 export function membersOf(
   pgids: ReadonlySet<number>,
-  rows: readonly TableRow[],
-): ReadonlyMap<number, readonly TableRow[]> {
+  rows: readonly ListedProcess[],
+): ReadonlyMap<number, readonly ListedProcess[]> {
   const byPid = new Map(rows.map((row) => [row.pid, row]));
-  const groups = new Map<number, TableRow[]>([...pgids].map((pgid) => [pgid, []]));
+  const groups = new Map<number, ListedProcess[]>([...pgids].map((pgid) => [pgid, []]));
   for (const row of rows) groups.get(groupOf(row, pgids, byPid) ?? -1)?.push(row);
   return groups;
 }
 
 /** The innermost of the groups that the process or one of its ancestors is in. */
-function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<number, TableRow>): number | undefined {
+function groupOf(
+  row: ListedProcess,
+  pgids: ReadonlySet<number>,
+  byPid: ReadonlyMap<number, ListedProcess>,
+): number | undefined {
   const seen = new Set<number>();
   // The table is not read at one instant, so a reused pid can make a cycle.
-  for (let each: TableRow | undefined = row; each !== undefined && !seen.has(each.pid); each = byPid.get(each.ppid)) {
+  for (
+    let each: ListedProcess | undefined = row;
+    each !== undefined && !seen.has(each.pid);
+    each = byPid.get(each.ppid)
+  ) {
     if (pgids.has(each.pgid)) return each.pgid;
     seen.add(each.pid);
   }
@@ -299,23 +296,6 @@ function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<n
 
 /** Way to count the memory of one process. `proportional`: a page that several processes share counts in parts. */
 type MemoryKind = 'resident' | 'proportional';
-
-/** /proc counts processor time in units of `USER_HZ`, 100 a second, whatever the tick rate of the kernel is. */
-const TICK_MS = 10;
-/** Files of /proc that are read without a pause, in about one millisecond. */
-const SLICE = 32;
-
-/**
- * All processes that run on this machine, without zombies; `undefined` on Windows. Rejects if the table cannot be read.
- *
- * On Linux /proc is read, in slices between which other work can run. On other systems, one `ps` lists the processes.
- */
-export async function readProcessTable(): Promise<readonly TableRow[] | undefined> {
-  if (process.platform === 'win32') return undefined;
-  return process.platform === 'linux'
-    ? await readProc()
-    : parsePs(await runPs('-A', '-o', 'pid=,ppid=,pgid=,rss=,stat=,time='));
-}
 
 /**
  * The memory of a process on Linux; `undefined` elsewhere, after its end, or if it belongs to another user. For the
@@ -342,39 +322,4 @@ const MEMORY = {
 function parseMemory(text: string, pattern: RegExp): number | undefined {
   const [, kib] = pattern.exec(text) ?? [];
   return kib === undefined ? undefined : Number(kib) * 1024;
-}
-
-async function readProc(): Promise<readonly TableRow[]> {
-  const rows: TableRow[] = [];
-  for (const [index, pid] of listPids().entries()) {
-    if (index % SLICE === SLICE - 1) await setImmediate();
-    const row = toRow(pid, statFields(pid));
-    if (row !== undefined) rows.push(row);
-  }
-  return rows;
-}
-
-/** Reads the fields of /proc/PID/stat after the name. `undefined` for a process that has ended. */
-export function toRow(pid: string, fields: readonly string[]): TableRow | undefined {
-  const [state, ppid, pgid] = fields;
-  if (state === undefined || state === 'Z' || state === 'X') return undefined;
-  // Fields 14 to 17: time in user mode and in the kernel, of the process and of its children that have ended.
-  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
-  return { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), cpuMs: ticks * TICK_MS };
-}
-
-/** Reads what `ps -A -o pid=,ppid=,pgid=,rss=,stat=,time=` prints: memory in KiB, times as `[[days-]hours:]minutes:seconds`. */
-export function parsePs(text: string): readonly TableRow[] {
-  return text.split('\n').flatMap((line) => {
-    const [pid, ppid, pgid, rss, state = 'Z', time = ''] = line.trim().split(/\s+/);
-    if (pid === '' || state.startsWith('Z')) return [];
-    const row = { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), residentBytes: Number(rss) * 1024 };
-    return [{ ...row, cpuMs: parsePsTime(time) }];
-  });
-}
-
-function parsePsTime(time: string): number {
-  const [clock = '', days = '0'] = time.split('-').reverse();
-  const seconds = clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
-  return Math.round((seconds + Number(days) * 86_400) * 1000);
 }

@@ -6,6 +6,7 @@ import { Server } from 'node:net';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { execa } from 'execa';
 import { errorCode } from '../../host/errors/error-text.js';
+import { HAS_GROUPS } from '../../host/process/processes.js';
 import { systemProgram } from '../../host/process/windows.js';
 import type { ChildExit } from '../../spec/launch.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
@@ -118,7 +119,7 @@ function start({ command, args, cwd, env, isShell = false, inputs = [], onListen
     ipc: onListener !== undefined,
     shell: isShell,
     // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
-    detached: process.platform !== 'win32',
+    detached: HAS_GROUPS,
     buffer: false,
     cleanup: false,
     reject: false,

@@ -2,8 +2,7 @@ import type { ServerConfig } from '../../config/resolve/config.js';
 import { removeFile } from '../../host/files/whole-file.js';
 import { type CommandLine, hostIdentity, identify, isRunning } from '../../host/process/processes.js';
 import { type FoundRun, findRuns } from '../../host/process/run-file.js';
-import { findFamily } from '../../servers/process/family.js';
-import { processTrees } from '../../servers/process/process-trees.js';
+import { findLeftFamily } from '../../servers/process/orphan-guard.js';
 import type { FoundGateway } from '../../state/gateway-file.js';
 import { CODE_OF } from '../../status/refused-names.js';
 import { isOurselves } from '../clients/files/own-entry.js';
@@ -167,9 +166,7 @@ async function checkRun({ file, run }: FoundRun, sweep: () => Promise<void>): Pr
   const leaderOf = async ({ pid, startTime }: (typeof run.groups)[number]) =>
     (await identify(pid))?.startTime === startTime ? [pid] : [];
   const leaders = await Promise.all(run.groups.map(leaderOf));
-  for (const { mark, pid, startTime } of run.groups)
-    if (mark !== undefined) processTrees?.follow(mark, pid, Number(startTime));
-  const families = await Promise.all(run.groups.flatMap(({ mark }) => (mark === undefined ? [] : [findFamily(mark)])));
+  const families = await Promise.all(run.groups.map(findLeftFamily));
   const pids = new Set([...leaders.flat(), ...families.flat().map(({ pid }) => pid)]);
   if (pids.size === 0) {
     const repair = { done: `removed ${file}`, apply: async () => await removeFile(file) };

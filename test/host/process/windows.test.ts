@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  growTree,
-  parseListing,
-  systemProgram,
-  type TreeMember,
-  WindowsProcesses,
-} from '../../../src/host/process/windows.js';
+import { parseListing, systemProgram, WindowsProcesses } from '../../../src/host/process/windows.js';
 
 describe('a program of Windows', () => {
   it.each([
@@ -25,47 +19,16 @@ describe('the list of processes that PowerShell prints', () => {
   it('has the words of each command line, and none for a process of another user', () => {
     const text = '4 0 1700000000000 \r\n812 4 1700000000123 "C:\\Program Files\\nodejs\\node.exe"  server.mjs\r\n\r\n';
     expect(parseListing(text)).toEqual([
-      { pid: 4, ppid: 0, startedAtMs: 1_700_000_000_000, words: [] },
+      { pid: 4, ppid: 0, pgid: 4, startTime: '1700000000000', startedAtMs: 1_700_000_000_000, words: [] },
       {
         pid: 812,
         ppid: 4,
+        pgid: 812,
+        startTime: '1700000000123',
         startedAtMs: 1_700_000_000_123,
         words: ['"C:\\Program', 'Files\\nodejs\\node.exe"', 'server.mjs'],
       },
     ]);
-  });
-});
-
-/** Rows of `pid ppid start`. */
-const listed = (...rows: string[]) => parseListing(rows.join('\n'));
-
-describe('a tree of processes', () => {
-  it.each([
-    ['has the leader and those below it', ['10 1 500', '11 10 600', '12 11 700'], [10, 11, 12]],
-    ['has those whose parent has ended', ['11 10 600', '12 11 700'], [11, 12]],
-    [
-      'leaves out those that an earlier process with the pid of the leader has started',
-      ['10 1 990', '11 10 600'],
-      [10],
-    ],
-    [
-      'leaves out a later process with the pid of the leader, and what that has started',
-      ['10 1 5000', '11 10 6000'],
-      [],
-    ],
-    ['leaves out all others', ['10 1 990', '20 1 991', '21 20 992'], [10]],
-  ])('%s', (_, rows, pids) => {
-    const seenAtMs = rows.some((row) => row.endsWith('990')) ? 1_000 : 510;
-    const tree: TreeMember[] = [{ pid: 10, seenAtMs }];
-    expect(growTree(tree, listed(...rows), 9_000).map(({ pid }) => pid)).toEqual(pids);
-  });
-
-  it('keeps what a process in its middle has started when that process has ended, and nothing that ended', () => {
-    const tree: TreeMember[] = [{ pid: 10, seenAtMs: 500 }];
-    growTree(tree, listed('10 1 500', '11 10 600'), 1_000);
-    expect(growTree(tree, listed('10 1 500', '12 11 700'), 2_000).map(({ pid }) => pid)).toEqual([10, 12]);
-    expect(growTree(tree, listed('12 11 700', '13 11 3000'), 4_000).map(({ pid }) => pid)).toEqual([12]);
-    expect(tree).toEqual([{ pid: 12, seenAtMs: 700, startedAtMs: 700 }]);
   });
 });
 
