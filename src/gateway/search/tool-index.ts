@@ -49,214 +49,124 @@ const MAX_PARAMS = 40;
 /** Words that are read of a request. Each costs up to a tenth of a millisecond among 10,000 tools. */
 const MAX_WORDS = 40;
 
-/** Weights are kept in bytes, as multiples of this. */
-const STEP = 1 / 20;
-
-/** The saturated count for each weight. */
-const SATURATED = Float64Array.from({ length: 256 }, (_, byte) => (byte * STEP * (K1 + 1)) / (K1 + byte * STEP));
-
 /** Phrases that stand for a part of a request, with the share that each counts. Phrases are stems. */
 interface Alternative {
   readonly words: readonly string[];
   readonly share: number;
 }
 
-/**
- * A full-text index of tools: BM25 over weighted parts (BM25F) with stems, and with synonyms and similar words of the request.
- *
- * The postings of a word are in typed arrays, because an index of objects needs many times the memory for 10,000 tools.
- */
+/** A full-text index of tools: BM25 over weighted parts (BM25F) with stems, and with synonyms and similar words of the request. */
 export class ToolIndex {
   readonly #vocabulary: Vocabulary;
-  /** Position of the first posting by the number of the stem. */
-  readonly #starts: Uint32Array;
-  readonly #tools: Uint32Array;
-  readonly #weights: Uint8Array;
   readonly #count: number;
 
   constructor(tools: readonly SearchedTool[]) {
-    const builder = new PostingsBuilder();
-    for (const [at, tool] of tools.entries()) addTool(builder, tool, at);
-    const { stems, starts, tools: found, weights } = builder.build();
-    this.#vocabulary = { numbers: stems, sorted: [...stems.keys()].sort() };
-    this.#starts = starts;
-    this.#tools = found;
-    this.#weights = weights;
+    const postings = new Map<string, Postings>();
+    /** The same by each form of a word, because stems take long to find. */
+    const found = new Map<string, Postings>();
+    for (const [at, tool] of tools.entries()) {
+      for (const [text, { weight, length }] of partsOf(tool)) {
+        const words = wordsOf(text);
+        const each = weight / (1 - B + (B * Math.max(words.length, 1)) / length);
+        for (const word of words) {
+          if (isStopWord(word)) continue;
+          let ofStem = found.get(word);
+          if (ofStem === undefined) {
+            const stem = stemOf(word);
+            ofStem = postings.get(stem) ?? { tools: [], weights: [] };
+            postings.set(stem, ofStem);
+            found.set(word, ofStem);
+          }
+          const last = ofStem.tools.length - 1;
+          if (ofStem.tools[last] === at) ofStem.weights[last] = (ofStem.weights[last] ?? 0) + each;
+          else {
+            ofStem.tools.push(at);
+            ofStem.weights.push(each);
+          }
+        }
+      }
+    }
+    this.#vocabulary = { postings, sorted: [...postings.keys()].sort() };
     this.#count = tools.length;
   }
 
   /** Returns the positions of the tools that match, best first. `accepts` leaves out others. */
   find(request: string, limit: number, accepts: (tool: number) => boolean = () => true): number[] {
-    const total = new Float64Array(this.#count);
-    const met = new Float64Array(this.#count);
-    const best = new Float64Array(this.#count);
+    const totals = new Map<number, { score: number; met: number }>();
     let asked = 0;
     for (const alternatives of conceptsIn(request, this.#vocabulary)) {
-      const idf = this.#meet(alternatives, best);
+      const { idf, scores } = this.#meet(alternatives);
       asked += idf;
-      if (idf === 0) continue;
-      for (let tool = 0; tool < this.#count; tool += 1) {
-        const score = best[tool] ?? 0;
-        if (score === 0) continue;
-        total[tool] = (total[tool] ?? 0) + score;
-        met[tool] = (met[tool] ?? 0) + Math.min(idf, score);
-        best[tool] = 0;
+      for (const [tool, score] of scores) {
+        const total = totals.get(tool) ?? { score: 0, met: 0 };
+        total.score += score;
+        total.met += Math.min(idf, score);
+        totals.set(tool, total);
       }
     }
-    const ranked: number[] = [];
-    for (let tool = 0; tool < this.#count; tool += 1) {
-      const score = total[tool] ?? 0;
-      if (score === 0 || !accepts(tool)) continue;
-      total[tool] = score * (1 + COVERAGE * ((met[tool] ?? 0) / asked));
-      ranked.push(tool);
-    }
-    return ranked.sort((one, other) => (total[other] ?? 0) - (total[one] ?? 0) || one - other).slice(0, limit);
+    return [...totals]
+      .filter(([tool]) => accepts(tool))
+      .map(([tool, { score, met }]) => ({ tool, score: score * (1 + COVERAGE * (met / asked)) }))
+      .sort((one, other) => other.score - one.score || one.tool - other.tool)
+      .slice(0, limit)
+      .map(({ tool }) => tool);
   }
 
-  /** Writes the best score of the alternatives into `best`. Returns the weight of the part of the request: its largest idf. */
-  #meet(alternatives: readonly Alternative[], best: Float64Array): number {
+  /** Returns the best score of the alternatives by tool, and the weight of the part of the request: its largest idf. */
+  #meet(alternatives: readonly Alternative[]): { idf: number; scores: ReadonlyMap<number, number> } {
+    const scores = new Map<number, number>();
     let largest = 0;
     for (const { words, share } of alternatives) {
-      const stems = new Set(words.map((word) => this.#vocabulary.numbers.get(word)));
+      const stems = [...new Set(words)].map((word) => this.#vocabulary.postings.get(word) ?? NONE);
+      const idfs = stems.map(({ tools: { length } }) => Math.log(1 + (this.#count - length + 0.5) / (length + 0.5)));
+      const [first = NONE, ...others] = stems;
       // A phrase counts only as a whole.
-      const known = [...stems].filter((stem) => stem !== undefined);
-      if (known.length < stems.size || known.length === 0) continue;
-      largest = Math.max(largest, share * Math.max(...known.map((stem) => this.#idf(stem))));
-      const scores = known.length === 1 ? best : new Float64Array(this.#count);
-      const counts = known.length === 1 ? undefined : new Uint8Array(this.#count);
-      for (const stem of known) this.#score(stem, share / known.length, scores, counts);
-      for (let tool = 0; counts !== undefined && tool < this.#count; tool += 1)
-        if (counts[tool] === known.length) best[tool] = Math.max(best[tool] ?? 0, scores[tool] ?? 0);
-    }
-    return largest;
-  }
-
-  /** Writes the scores of one stem: the larger one into `scores` or, with `counts`, their sum and their number. */
-  #score(stem: number, share: number, scores: Float64Array, counts: Uint8Array | undefined): void {
-    const factor = this.#idf(stem) * share;
-    const end = this.#starts[stem + 1] ?? 0;
-    for (let at = this.#starts[stem] ?? 0; at < end; at += 1) {
-      const tool = this.#tools[at] ?? 0;
-      const score = factor * (SATURATED[this.#weights[at] ?? 0] ?? 0);
-      const before = scores[tool] ?? 0;
-      if (counts === undefined) {
-        if (score > before) scores[tool] = score;
-      } else {
-        scores[tool] = before + score;
-        counts[tool] = (counts[tool] ?? 0) + 1;
+      if (stems.includes(NONE)) continue;
+      largest = Math.max(largest, share * Math.max(...idfs));
+      const scoreOf = (index: number, weight = Number.NaN) =>
+        ((share / stems.length) * (idfs[index] ?? 0) * weight * (K1 + 1)) / (K1 + weight);
+      const maps = others.map(({ tools, weights }) => new Map(tools.map((tool, at) => [tool, weights[at]])));
+      for (const [at, tool] of first.tools.entries()) {
+        let score = scoreOf(0, first.weights[at]);
+        maps.forEach((map, index) => {
+          score += scoreOf(index + 1, map.get(tool));
+        });
+        if (score > (scores.get(tool) ?? 0)) scores.set(tool, score);
       }
     }
-  }
-
-  #idf(stem: number): number {
-    const having = (this.#starts[stem + 1] ?? 0) - (this.#starts[stem] ?? 0);
-    return Math.log(1 + (this.#count - having + 0.5) / (having + 0.5));
+    return { idf: largest, scores };
   }
 }
+
+/** The tools that have a stem, and the weight that it has in each. */
+interface Postings {
+  readonly tools: number[];
+  readonly weights: number[];
+}
+
+const NONE: Postings = { tools: [], weights: [] };
 
 /** The stems of all tools. */
 interface Vocabulary {
-  /** Number of the stem by its text. */
-  readonly numbers: ReadonlyMap<string, number>;
+  readonly postings: ReadonlyMap<string, Postings>;
   readonly sorted: readonly string[];
 }
 
-function addTool(builder: PostingsBuilder, tool: SearchedTool, at: number): void {
-  const { name, server, title, keywords, params } = tool;
+function partsOf(tool: SearchedTool): [text: string, part: { readonly weight: number; readonly length: number }][] {
+  const { name, server, title, keywords } = tool;
   const description = tool.description.slice(0, MAX_DESCRIPTION);
   const summary = firstSentence(description);
-  const read = params.slice(0, MAX_PARAMS);
-  builder.begin();
-  builder.add(name, FIELDS.name);
-  builder.add(keywords.join(' '), FIELDS.keywords);
-  builder.add(title, FIELDS.title);
-  builder.add(server, FIELDS.server);
-  builder.add(summary, FIELDS.summary);
-  builder.add(description.slice(summary.length), FIELDS.description);
-  builder.add(read.map((param) => param.name).join(' '), FIELDS.paramNames);
-  builder.add(read.map((param) => param.description.slice(0, MAX_PARAM)).join(' '), FIELDS.params);
-  builder.end(at);
-}
-
-/** Collects the weights of the stems of one tool after the other. */
-class PostingsBuilder {
-  readonly #stems = new Map<string, number>();
-  /** Number of the stem by each form of the word; -1 for a stop word. */
-  readonly #words = new Map<string, number>();
-  /** Weight of each stem in the present tool. */
-  #present: number[] = [];
-  #touched: number[] = [];
-  /** Stem, tool and weight of all postings. */
-  #postings = new Uint32Array(3 * 1_024);
-  #length = 0;
-
-  begin(): void {
-    this.#touched = [];
-  }
-
-  add(text: string, { weight, length }: { readonly weight: number; readonly length: number }): void {
-    const words = wordsOf(text);
-    const each = weight / (1 - B + (B * Math.max(words.length, 1)) / length);
-    for (const word of words) {
-      const stem = this.#stemOf(word);
-      if (stem < 0) continue;
-      const before = this.#present[stem] ?? 0;
-      if (before === 0) this.#touched.push(stem);
-      this.#present[stem] = before + each;
-    }
-  }
-
-  end(tool: number): void {
-    for (const stem of this.#touched) {
-      if (this.#length + 3 > this.#postings.length) {
-        const larger = new Uint32Array(2 * this.#postings.length);
-        larger.set(this.#postings);
-        this.#postings = larger;
-      }
-      const weight = Math.min(255, Math.max(1, Math.round((this.#present[stem] ?? 0) / STEP)));
-      this.#postings[this.#length] = stem;
-      this.#postings[this.#length + 1] = tool;
-      this.#postings[this.#length + 2] = weight;
-      this.#length += 3;
-      this.#present[stem] = 0;
-    }
-  }
-
-  /** Sorts the postings by stem. */
-  build() {
-    const starts = new Uint32Array(this.#stems.size + 1);
-    for (let at = 0; at < this.#length; at += 3) {
-      const next = (this.#postings[at] ?? 0) + 1;
-      starts[next] = (starts[next] ?? 0) + 1;
-    }
-    for (let stem = 1; stem < starts.length; stem += 1) starts[stem] = (starts[stem] ?? 0) + (starts[stem - 1] ?? 0);
-    const ends = starts.slice();
-    const tools = new Uint32Array(this.#length / 3);
-    const weights = new Uint8Array(this.#length / 3);
-    for (let at = 0; at < this.#length; at += 3) {
-      const stem = this.#postings[at] ?? 0;
-      const end = ends[stem] ?? 0;
-      tools[end] = this.#postings[at + 1] ?? 0;
-      weights[end] = this.#postings[at + 2] ?? 0;
-      ends[stem] = end + 1;
-    }
-    return { stems: this.#stems as ReadonlyMap<string, number>, starts, tools, weights };
-  }
-
-  #stemOf(word: string): number {
-    const known = this.#words.get(word);
-    if (known !== undefined) return known;
-    const number = isStopWord(word) ? -1 : this.#numberOf(stemOf(word));
-    this.#words.set(word, number);
-    return number;
-  }
-
-  #numberOf(stem: string): number {
-    const known = this.#stems.get(stem);
-    if (known !== undefined) return known;
-    this.#stems.set(stem, this.#stems.size);
-    return this.#stems.size - 1;
-  }
+  const params = tool.params.slice(0, MAX_PARAMS);
+  return [
+    [name, FIELDS.name],
+    [keywords.join(' '), FIELDS.keywords],
+    [title, FIELDS.title],
+    [server, FIELDS.server],
+    [summary, FIELDS.summary],
+    [description.slice(summary.length), FIELDS.description],
+    [params.map((param) => param.name).join(' '), FIELDS.paramNames],
+    [params.map((param) => param.description.slice(0, MAX_PARAM)).join(' '), FIELDS.params],
+  ];
 }
 
 /** Shortest word that has similar words: a shorter one is similar to too many. */
@@ -270,7 +180,7 @@ function conceptsIn(request: string, vocabulary: Vocabulary): Alternative[][] {
   const named = SHAPES.reduce((text, [thing, words]) => text.replace(thing, ` ${words} `), request);
   const words = wordsOf(named).slice(0, MAX_WORDS);
   const stems = words.map(stemOf);
-  const isKnown = (stem: string) => vocabulary.numbers.has(stem);
+  const isKnown = (stem: string) => vocabulary.postings.has(stem);
   const concepts = new Map<string, Alternative[]>();
   for (const [at, word] of words.entries()) {
     const stem = stems[at] ?? '';
@@ -312,11 +222,11 @@ function longerThan(stem: string, { sorted }: Vocabulary): Alternative[] {
 }
 
 /** Two stems of which the word is made, or stems with one other character. */
-function similarTo(word: string, { numbers, sorted }: Vocabulary): Alternative[] {
+function similarTo(word: string, { postings, sorted }: Vocabulary): Alternative[] {
   if (word.length < MIN_SIMILAR) return [];
   for (let at = 3; at <= word.length - 3; at += 1) {
     const parts = [stemOf(word.slice(0, at)), stemOf(word.slice(at))];
-    if (parts.every((part) => numbers.has(part))) return [{ words: parts, share: SIMILAR }];
+    if (parts.every((part) => postings.has(part))) return [{ words: parts, share: SIMILAR }];
   }
   const stem = stemOf(word);
   return sorted.filter((other) => isOneEditAway(stem, other)).map((other) => ({ words: [other], share: SIMILAR }));
