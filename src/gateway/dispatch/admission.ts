@@ -7,7 +7,7 @@ import { SharedLimit } from '../../wire/io/shared-limit.js';
 import { requestedList } from '../../wire/mcp/methods.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
-import { type Availability, connectionOf, waitReason } from './availability.js';
+import type { Availability } from './availability.js';
 import { Call, type CallHost, type Stage } from './call.js';
 import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
 
@@ -73,7 +73,7 @@ export class Admission {
 
   /** Whether calls or notifications wait for the next connection. */
   get hasBacklog(): boolean {
-    const isConnected = connectionOf(this.#host.availability) !== undefined;
+    const isConnected = this.#host.availability.connection !== undefined;
     return !isConnected && [...this.#waiting].some((each) => each instanceof Call || each.byteLength !== undefined);
   }
 
@@ -82,7 +82,8 @@ export class Admission {
    * is expected, if none comes in time, or beyond the limits.
    */
   hold(byteLength: number, send: (connection: UpstreamConnection) => void): void {
-    if (this.#host.availability.reach.kind !== 'expected') return;
+    const { connection: open, failReason } = this.#host.availability;
+    if (open !== undefined || failReason !== undefined) return;
     const held = [...this.#waiting].flatMap((each) => (each instanceof Call ? [] : (each.byteLength ?? [])));
     const bytes = held.reduce((sum, each) => sum + each, byteLength);
     if (held.length >= MAX_NOTIFICATIONS || bytes > MAX_NOTIFICATION_BYTES) return;
@@ -137,14 +138,13 @@ export class Admission {
 
   /** Sends a call that holds its slot over the present connection or the next one. */
   connect(call: Call): void {
-    const { reach } = this.#host.availability;
+    const { connection, waitReason, failReason } = this.#host.availability;
     call.stage = 'none';
-    if (reach.kind === 'connected') call.sendOver(reach.connection);
-    else if (reach.kind === 'expected' || reach.kind === 'suspended')
-      this.#wait(call, 'connection', this.#connectionWaitMs(call.earlier !== undefined));
+    if (waitReason !== undefined) this.#wait(call, 'connection', this.#connectionWaitMs(call.earlier !== undefined));
+    else if (connection !== undefined) call.sendOver(connection);
     else {
       call.stage = 'connection';
-      this.#fail(call, reach.reason);
+      this.#fail(call, failReason);
     }
   }
 
@@ -168,13 +168,13 @@ export class Admission {
   /** Call this after each change of the server's availability. Sends or fails the calls that waited for the change. */
   availabilityChanged(): void {
     for (const each of [...this.#waiting]) {
-      const { reach } = this.#host.availability;
+      const { connection, waitReason, failReason } = this.#host.availability;
       if (!this.#waiting.has(each)) continue;
-      if (reach.kind === 'unavailable') this.#giveUp(each, reach.reason);
-      else if (reach.kind === 'connected' && each.stage === 'connection') {
+      if (failReason !== undefined) this.#giveUp(each, failReason);
+      else if (connection !== undefined && waitReason === undefined && each.stage === 'connection') {
         this.#endWait(each);
         if (each instanceof Call) this.connect(each);
-        else each.end(reach.connection);
+        else each.end(connection);
       }
     }
   }
@@ -219,9 +219,16 @@ export class Admission {
   }
 
   #connectionWaitMs(isRepeated: boolean): number {
-    const { reach } = this.#host.availability;
-    const isFirstStart = reach.kind === 'expected' && reach.reason !== 'restarting' && !isRepeated;
+    const { connection, waitReason } = this.#host.availability;
+    const isExpected = connection === undefined && waitReason !== undefined;
+    const isFirstStart = isExpected && waitReason !== 'restarting' && !isRepeated;
     return isFirstStart ? this.#host.limits.timeoutMs : RESTART_WAIT_MS;
+  }
+
+  /** Reason for which no connection is usable now. */
+  get #waitReason(): FailureReason {
+    const { waitReason, failReason } = this.#host.availability;
+    return waitReason ?? failReason ?? 'unresponsive';
   }
 
   #wait(each: Call | ConnectionWait, stage: Stage, forMs: number): void {
@@ -241,14 +248,14 @@ export class Admission {
   #giveUp(each: Call | ConnectionWait, reason: FailureReason | undefined): void {
     this.#endWait(each);
     if (each instanceof Call) this.#fail(each, reason);
-    else each.end(reason ?? waitReason(this.#host.availability));
+    else each.end(reason ?? this.#waitReason);
   }
 
   #fail(call: Call, reason: FailureReason | undefined): void {
     const { exchange, stage, earlier } = call;
     if (stage !== 'connection') this.#host.fail(exchange, reason ?? 'queue_timeout', false);
     else if (earlier !== undefined) this.#host.fail(exchange, 'child_exited', true, earlier);
-    else this.#host.fail(exchange, reason ?? waitReason(this.#host.availability), false);
+    else this.#host.fail(exchange, reason ?? this.#waitReason, false);
     this.leave(call);
   }
 }

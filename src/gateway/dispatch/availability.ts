@@ -2,26 +2,24 @@ import type { FailureReason } from '../../downstream/failure.js';
 import type { ServerState } from '../../spec/server-state.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 
-/** Whether and when a call to the server can be sent. */
-export type Reachability =
-  /** Calls are sent over this connection. */
-  | { readonly kind: 'connected'; readonly connection: UpstreamConnection }
-  /** The liveness probe runs. Calls in flight continue, new calls wait. */
-  | { readonly kind: 'suspended'; readonly connection: UpstreamConnection }
-  /** A connection will come. Calls wait for it, and fail with the reason if it takes too long. */
-  | { readonly kind: 'expected'; readonly reason: 'starting' | 'restarting' | 'installing' }
-  /** No connection will come, so calls fail at once. */
-  | { readonly kind: 'unavailable'; readonly reason: FailureReason };
-
 /**
  * Everything that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next
  * snapshot. No other object stores a part of a snapshot.
+ *
+ * A call is sent over the connection, waits for one, or fails at once: it has a connection, a `waitReason`, or a `failReason`.
  */
 export interface Availability {
   readonly state: ServerState;
-  readonly reach: Reachability;
+  /** The open connection. Calls wait all the same while the liveness probe runs; those in flight continue. */
+  readonly connection: UpstreamConnection | undefined;
+  /** Failure of a call that waits too long. `undefined` if calls do not wait. */
+  readonly waitReason: FailureReason | undefined;
+  /** Reason for which no connection will come. `undefined` if a connection is open or expected. */
+  readonly failReason: FailureReason | undefined;
   /** Whether the first start has succeeded or failed. Lists that are merged earlier may lack this server's entries. */
   readonly isStartSettled: boolean;
+  /** Whether a demand may start the server, or hurries its start. */
+  readonly startsOnDemand: boolean;
   /** Generation of the latest connection, or `undefined` before the first one. */
   readonly generation: number | undefined;
   /** False while the server's package is being installed, and after its installation has failed. */
@@ -34,10 +32,11 @@ export interface Availability {
 export function initialAvailability(isMisconfigured: boolean): Availability {
   return {
     state: 'stopped',
-    reach: isMisconfigured
-      ? { kind: 'unavailable', reason: 'misconfigured' }
-      : { kind: 'expected', reason: 'starting' },
+    connection: undefined,
+    waitReason: isMisconfigured ? undefined : 'starting',
+    failReason: isMisconfigured ? 'misconfigured' : undefined,
     isStartSettled: isMisconfigured,
+    startsOnDemand: false,
     generation: undefined,
     isInstalled: true,
     nextStart: 'starting',
@@ -48,10 +47,18 @@ export function afterState(before: Availability, state: ServerState): Availabili
   const isInstalled = state !== 'installing' && (before.isInstalled || state === 'starting');
   // A server that was idle starts on demand, which is not a restart.
   const thisStart = state === 'idle' ? 'starting' : before.nextStart;
+  const connection = state === 'ready' || state === 'suspect' ? before.connection : undefined;
+  const failReason = failReasonIn(state, isInstalled);
+  const isSuspended = connection !== undefined && state === 'suspect';
+  const isExpected = connection === undefined && failReason === undefined;
+  const startReason = state === 'installing' ? 'installing' : thisStart;
   return {
     state,
-    reach: reachIn(state, connectionOf(before), isInstalled, thisStart),
+    connection,
+    waitReason: isSuspended ? 'unresponsive' : isExpected ? startReason : undefined,
+    failReason,
     isStartSettled: before.isStartSettled || !UNSETTLED.has(state),
+    startsOnDemand: STARTED_ON_DEMAND.has(state),
     generation: before.generation,
     isInstalled,
     nextStart: state === 'ready' || state === 'backoff' ? 'restarting' : thisStart,
@@ -61,15 +68,18 @@ export function afterState(before: Availability, state: ServerState): Availabili
 /** States within a first start. `stopping` is one, because a start may be ended to begin again in another era. */
 const UNSETTLED: ReadonlySet<ServerState> = new Set(['starting', 'installing', 'stopping']);
 
+const STARTED_ON_DEMAND: ReadonlySet<ServerState> = new Set(['idle', 'starting', 'stopping', 'parked', 'blocked']);
+
 /** Availability after a connection opened. The supervisor reports the new state later. */
 export function afterConnect(before: Availability, connection: UpstreamConnection): Availability {
-  return { ...before, reach: { kind: 'connected', connection }, generation: connection.generation };
+  const { generation } = connection;
+  return { ...before, connection, generation, waitReason: undefined, failReason: undefined };
 }
 
 /** Availability after this connection ended, before the supervisor reports the end. */
 export function afterConnectionEnd(before: Availability, connection: UpstreamConnection): Availability {
-  if (connectionOf(before) !== connection) return before;
-  return { ...before, reach: { kind: 'expected', reason: before.nextStart } };
+  if (before.connection !== connection) return before;
+  return { ...before, connection: undefined, waitReason: before.nextStart };
 }
 
 /** Availability after an idle stop. The next start is not a restart. */
@@ -78,56 +88,12 @@ export function afterIdleStop(before: Availability): Availability {
 }
 
 export function afterClose(before: Availability): Availability {
-  return { ...before, reach: { kind: 'unavailable', reason: unavailableBecause(before) ?? 'stopped' } };
+  return { ...before, connection: undefined, waitReason: undefined, failReason: before.failReason ?? 'stopped' };
 }
 
-export function connectionOf({ reach }: Availability): UpstreamConnection | undefined {
-  return reach.kind === 'connected' || reach.kind === 'suspended' ? reach.connection : undefined;
-}
-
-/** Reason for which no connection will come. `undefined` if a connection is open or expected. */
-export function unavailableBecause({ reach }: Availability): FailureReason | undefined {
-  return reach.kind === 'unavailable' ? reach.reason : undefined;
-}
-
-/** Reason for which no connection is usable now. */
-export function waitReason(availability: Availability): FailureReason {
-  const { reach } = availability;
-  if (reach.kind === 'expected') return reach.reason;
-  return unavailableBecause(availability) ?? 'unresponsive';
-}
-
-/** Whether a demand in this state may start the server, or hurries its start. */
-export function startsOnDemand({ state }: Availability): boolean {
-  return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked' || state === 'blocked';
-}
-
-function reachIn(
-  state: ServerState,
-  connection: UpstreamConnection | undefined,
-  isInstalled: boolean,
-  thisStart: 'starting' | 'restarting',
-): Reachability {
-  switch (state) {
-    case 'offline':
-      return { kind: 'unavailable', reason: 'unreachable' };
-    case 'blocked':
-      return { kind: 'unavailable', reason: 'login_required' };
-    case 'parked':
-    case 'stopped':
-      return { kind: 'unavailable', reason: isInstalled ? state : 'not_installed' };
-    case 'ready':
-      if (connection !== undefined) return { kind: 'connected', connection };
-      break;
-    case 'suspect':
-      if (connection !== undefined) return { kind: 'suspended', connection };
-      break;
-    case 'installing':
-      return { kind: 'expected', reason: 'installing' };
-    case 'idle':
-    case 'starting':
-    case 'stopping':
-    case 'backoff':
-  }
-  return { kind: 'expected', reason: thisStart };
+function failReasonIn(state: ServerState, isInstalled: boolean): FailureReason | undefined {
+  if (state === 'offline') return 'unreachable';
+  if (state === 'blocked') return 'login_required';
+  if (state === 'parked' || state === 'stopped') return isInstalled ? state : 'not_installed';
+  return undefined;
 }

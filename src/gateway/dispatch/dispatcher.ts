@@ -14,7 +14,6 @@ import {
   afterConnectionEnd,
   afterIdleStop,
   afterState,
-  connectionOf,
   initialAvailability,
 } from './availability.js';
 import type { Handling } from './call.js';
@@ -75,7 +74,7 @@ export class Dispatcher implements CallHost {
 
   /** The open connection, also while the liveness probe runs. `undefined` without a process. */
   get connection(): UpstreamConnection | undefined {
-    return connectionOf(this.#availability);
+    return this.#availability.connection;
   }
 
   get hasBeenUp(): boolean {

@@ -2,7 +2,6 @@ import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstre
 import { type ClientProfile, profileKey } from '../../wire/mcp/handshake.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import { unavailableBecause } from '../dispatch/availability.js';
 import type { Backend, RunningBackend, Teller } from './backend.js';
 import {
   ALL,
@@ -346,6 +345,6 @@ export class BackendPool {
 
 /** Returns the oldest backend that can run. If none can, returns the oldest one. */
 function oldestOf(backends: readonly Backend[]): readonly Backend[] {
-  const sound = backends.find(({ dispatcher }) => unavailableBecause(dispatcher.availability) !== 'misconfigured');
+  const sound = backends.find(({ dispatcher }) => dispatcher.availability.failReason !== 'misconfigured');
   return sound === undefined ? backends.slice(0, 1) : [sound];
 }

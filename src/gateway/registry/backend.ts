@@ -20,7 +20,6 @@ import {
 import type { RawEntry } from '../catalog/pagination.js';
 import { createToolPolicy, type ToolPolicyRules } from '../catalog/tool-policy.js';
 import { ToolShaping } from '../catalog/tool-shaping.js';
-import { startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import type { Handling } from '../dispatch/call.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { LoginOffer, OfferedLogin } from '../dispatch/login-offer.js';
@@ -103,13 +102,13 @@ export class Backend implements ListedServer {
 
   /** Whether no process will come, so that calls fail at once. False before the first start. */
   get isUnavailable(): boolean {
-    const reason = unavailableBecause(this.dispatcher.availability);
+    const reason = this.dispatcher.availability.failReason;
     // A remote server that cannot be reached at the moment has its tools all the same.
     return reason !== undefined && reason !== 'unreachable' && reason !== 'login_required';
   }
 
   get needsLogin(): boolean {
-    return unavailableBecause(this.dispatcher.availability) === 'login_required';
+    return this.dispatcher.availability.failReason === 'login_required';
   }
 
   get hasKnownLists(): boolean {
@@ -181,7 +180,7 @@ export class Backend implements ListedServer {
 
   /** Starts the server on demand. Resolves with the reason if no connection is open within `waitMs` milliseconds. */
   untilOpen(waitMs: number): Promise<FailureReason | undefined> {
-    const reason = unavailableBecause(this.dispatcher.availability);
+    const reason = this.dispatcher.availability.failReason;
     if (this.openConnection !== undefined || reason !== undefined) return Promise.resolve(reason);
     this.#demand();
     return this.dispatcher.admission.untilConnected(waitMs);
@@ -311,7 +310,7 @@ export class Backend implements ListedServer {
     exchange.trail?.routed(this.key, this.id, this.#options.isRemote === true);
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
-    const reason = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
+    const reason = availability.state === 'installing' ? 'installing' : availability.failReason;
     const serve = () => this.dispatcher.serve(exchange, handling);
     const refuse = () => reason && this.dispatcher.refuse(exchange, reason);
     if (reason === undefined) serve();
@@ -352,7 +351,7 @@ export class Backend implements ListedServer {
   }
 
   #demand(): void {
-    if (startsOnDemand(this.dispatcher.availability)) this.#options.demandStart();
+    if (this.dispatcher.availability.startsOnDemand) this.#options.demandStart();
   }
 
   #announceLists(announced: readonly ListKind[] = []): void {

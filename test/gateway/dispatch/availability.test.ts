@@ -6,10 +6,7 @@ import {
   afterConnectionEnd,
   afterIdleStop,
   afterState,
-  connectionOf,
   initialAvailability,
-  startsOnDemand,
-  unavailableBecause,
 } from '../../../src/gateway/dispatch/availability.js';
 import type { ServerState } from '../../../src/spec/server-state.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
@@ -20,14 +17,16 @@ const CONNECTION = { generation: 1 } as UpstreamConnection;
 function through(states: readonly ServerState[], before = initialAvailability(false)): Availability {
   return states.reduce(
     (now, state) =>
-      afterState(state === 'ready' && connectionOf(now) === undefined ? afterConnect(now, CONNECTION) : now, state),
+      afterState(state === 'ready' && now.connection === undefined ? afterConnect(now, CONNECTION) : now, state),
     before,
   );
 }
 
 /** The outcome that a call can expect, in a word or two. */
-function expectation({ reach }: Availability): string {
-  return 'reason' in reach ? `${reach.kind}: ${reach.reason}` : reach.kind;
+function expectation({ connection, waitReason, failReason }: Availability): string {
+  if (failReason !== undefined) return `unavailable: ${failReason}`;
+  if (connection === undefined) return `expected: ${waitReason}`;
+  return waitReason === undefined ? 'connected' : 'suspended';
 }
 
 describe('a call to a server', () => {
@@ -64,7 +63,7 @@ describe('a call to a server', () => {
   it('waits for a restart once the connection has ended, before the supervisor has noticed', () => {
     const ended = afterConnectionEnd(through(['starting', 'ready']), CONNECTION);
     expect([expectation(ended), ended.generation]).toEqual(['expected: restarting', 1]);
-    expect(connectionOf(ended)).toBeUndefined();
+    expect(ended.connection).toBeUndefined();
   });
 
   it('does not lose a newer connection because an older one has ended', () => {
@@ -76,12 +75,12 @@ describe('a call to a server', () => {
 describe('a server', () => {
   it('that can never run is absent for that reason from the beginning', () => {
     const availability = initialAvailability(true);
-    expect([unavailableBecause(availability), availability.isStartSettled]).toEqual(['misconfigured', true]);
-    expect(unavailableBecause(afterClose(availability))).toBe('misconfigured');
+    expect([availability.failReason, availability.isStartSettled]).toEqual(['misconfigured', true]);
+    expect(afterClose(availability).failReason).toBe('misconfigured');
   });
 
   it('that the gateway is done with is unavailable', () => {
-    expect(unavailableBecause(afterClose(through(['starting', 'ready'])))).toBe('stopped');
+    expect(afterClose(through(['starting', 'ready'])).failReason).toBe('stopped');
   });
 
   it('has settled its first start once it is neither starting, nor being installed, nor stopped to begin otherwise', () => {
@@ -104,7 +103,7 @@ describe('a server', () => {
       'backoff',
       'stopped',
     ];
-    const heeding = states.filter((state) => startsOnDemand(through([state])));
+    const heeding = states.filter((state) => through([state]).startsOnDemand);
     expect(heeding).toEqual(['idle', 'starting', 'stopping', 'parked']);
   });
 });
