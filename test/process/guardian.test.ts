@@ -219,19 +219,18 @@ describe('the guardian process', () => {
     expect(child.live()).toHaveLength(1);
   });
 
-  it.runIf(process.platform === 'linux').each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)(
-    'goes on after %s',
-    async (signal) => {
-      const child = await stubborn();
-      const guardian = startGuardian();
-      guardian.stdin?.write(`+${child.child.pid}\n`);
-      await until('it has set its traps', () => ignores(guardian.pid ?? 0, constants.signals[signal]));
+  it.runIf(process.platform === 'linux')('goes on after the signals of a terminal and of a manager', async () => {
+    const child = await stubborn();
+    const guardian = startGuardian();
+    guardian.stdin?.write(`+${child.child.pid}\n`);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) {
+      await until(`it ignores ${signal}`, () => ignores(guardian.pid ?? 0, constants.signals[signal]));
       process.kill(-(guardian.pid ?? 0), signal);
-      guardian.stdin?.end();
-      await until('the child is gone', () => child.live().length === 0);
-      await until('the guardian process is gone', () => guardian.exitCode === 0);
-    },
-  );
+    }
+    guardian.stdin?.end();
+    await until('the child is gone', () => child.live().length === 0);
+    await until('the guardian process is gone', () => guardian.exitCode === 0);
+  });
 
   it('ends on Windows what a leader has left that has ended, by its parent and its start time', async () => {
     const [left, later, foreign] = [
