@@ -150,29 +150,21 @@ describe('a client of a hub', () => {
 });
 
 describe('the process of a hub', () => {
-  it('F106: has no marks of an outer Trunkline, is in a session of its own, and ignores the end of a terminal', async () => {
-    const place = sharedPlace(LAB);
-    const client = await place.client({ env: { TRUNKLINE_FAMILY_outer: '1' } });
+  it('F106: has the way to its data, no marks of an outer Trunkline and a session of its own, and ignores SIGHUP', async () => {
+    const args = [`\${HOME}`, `\${XDG_DATA_HOME}`, `\${OF_CLIENT}`];
+    const place = sharedPlace({ servers: { lab: { args, sharing: 'profile' } } });
+    const client = await place.client({ env: { TRUNKLINE_FAMILY_outer: '1', OF_CLIENT: 'one' } });
     await client.listTools();
     const pid = place.hubPid;
-    expect(readFileSync(`/proc/${pid}/environ`, 'utf8')).not.toContain('TRUNKLINE_FAMILY');
+    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    expect(variables).toContain(`HOME=${process.env.HOME}`);
+    expect(variables).toContain(`XDG_DATA_HOME=${join(place.folder, 'data')}`);
+    expect(variables.filter((variable) => /^TRUNKLINE_FAMILY|^OF_CLIENT/.test(variable))).toEqual([]);
     const [, , , session] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
     expect(Number(session)).toBe(pid);
     process.kill(pid, 'SIGHUP');
     expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'here' }))).toBe('here');
     expect(place.hubPid).toBe(pid);
-  });
-
-  it('has what every server gets and the way to its data, but no other variable that the configuration names', async () => {
-    const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
-    const args = [`\${HOME}`, `\${XDG_DATA_HOME}`, `\${OF_CLIENT}`];
-    const place = sharedPlace({ servers: { origin: { program }, lab: { args } } });
-    const client = await place.client({ env: { OF_CLIENT: 'one' } });
-    const { env } = JSON.parse(await textOf(client.call('origin__where')));
-    expect(env.HOME).toBe(process.env.HOME);
-    const hub = readFileSync(`/proc/${place.hubPid}/environ`, 'utf8').split('\0');
-    expect(hub).toContain(`XDG_DATA_HOME=${join(place.folder, 'data')}`);
-    expect(hub).not.toContain('OF_CLIENT=one');
   });
 
   it('F216: sends a variable that the configuration names again, although the file did not name it when the client came', async () => {

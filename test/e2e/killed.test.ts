@@ -55,8 +55,18 @@ function guardianOf({ pid }: GatewayProcess): number {
   return guardiansOf(pid)[0]?.pid ?? 0;
 }
 
+/** Checks that the guardian holds neither stdin nor stdout nor stderr of the gateway. */
+function expectOwnFiles(gateway: GatewayProcess): void {
+  const folder = `/proc/${guardianOf(gateway)}/fd`;
+  const held = [0, 1, 2].map((fd) => readlinkSync(join(folder, `${fd}`)));
+  expect(held).toEqual([expect.stringMatching(/^(?:socket|pipe):/), '/dev/null', '/dev/null']);
+  const all = readdirSync(folder).map((fd) => readlinkSync(join(folder, fd)));
+  const ours = [0, 1, 2].map((fd) => readlinkSync(`/proc/${gateway.pid}/fd/${fd}`));
+  expect(all.filter((file) => ours.includes(file))).toEqual([]);
+}
+
 describe('a gateway killed with SIGKILL', () => {
-  it('F13: leaves no process and no guardian behind, whatever its servers ignore', async () => {
+  it('F13: leaves no process behind, whatever its servers ignore, and no guardian, which holds no stdin and output of it', async () => {
     // The third one ends with its stdin, but its helper does not.
     const servers = { ...STUBBORN, helper: { args: ['grandchild'] } };
     for (let run = 0; run < repetitions({ full: 3, short: 1 }); run += 1) {
@@ -66,6 +76,7 @@ describe('a gateway killed with SIGKILL', () => {
       await until('all servers run', () => gateway.leftovers().length === STUBBORN_PROCESSES + 2 + 1);
       for (const server of Object.keys(servers)) void gateway.call(`${server}__wait`, { delayMs: 60_000 });
       expect(guardiansOf(gateway.pid)).toHaveLength(1);
+      if (process.platform === 'linux') expectOwnFiles(gateway);
       gateway.kill('SIGKILL');
       await until('everything is gone', () => gateway.leftovers().length + guardiansOf(gateway.pid).length === 0);
     }
@@ -146,19 +157,6 @@ describe('a gateway that ends in the orderly way', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
-  });
-});
-
-describe('the guardian', () => {
-  it.runIf(process.platform === 'linux')('holds neither stdin nor stdout nor stderr of the gateway', async () => {
-    const gateway = await start({ servers: { lab: {} } });
-    await gateway.listTools();
-    const held = ([0, 1, 2] as const).map((fd) => readlinkSync(`/proc/${guardianOf(gateway)}/fd/${fd}`));
-    expect(held).toEqual([expect.stringMatching(/^(?:socket|pipe):/), '/dev/null', '/dev/null']);
-    const folder = `/proc/${guardianOf(gateway)}/fd`;
-    const all = readdirSync(folder).map((fd) => readlinkSync(join(folder, fd)));
-    const ours = [0, 1, 2].map((fd) => readlinkSync(`/proc/${gateway.pid}/fd/${fd}`));
-    expect(all.filter((file) => ours.includes(file))).toEqual([]);
   });
 });
 

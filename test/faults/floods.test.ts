@@ -53,7 +53,6 @@ describe('a server that writes to stderr without end', () => {
 describe('a server that writes without end and answers nothing', () => {
   it.each([
     ['blank lines', '\n', 1],
-    ['output that is no message', 'x\n', 1],
     ['notifications', '{"jsonrpc":"2.0","method":"a"}\n', 1],
     ['text on stderr', 'x\n', 2],
   ])('F63: is read with pauses, and its neighbor is answered: %s', async (_, text, fd) => {
