@@ -4,40 +4,19 @@ import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import * as https from 'node:https';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
 import type { Message } from '../support/gateway-process.js';
-import { INITIALIZE, Place, type Running } from '../support/http-place.js';
+import { INITIALIZE, Place } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
 
-/** One gateway for the tests that need no settings of their own and leave it as it is. */
-const sharedPlace = new Place();
-let shared: Running;
-beforeAll(async () => {
-  shared = await sharedPlace.serve();
-});
-afterAll(() => sharedPlace.dispose());
-
-/** For tests with a gateway of their own. */
 let place: Place;
 beforeEach(() => {
   place = new Place();
 });
 afterEach(() => place.dispose());
-
-describe('the command line', () => {
-  // `test/downstream/http/server.test.ts` has the other reasons.
-  it('that names a port in use is refused in one line', async () => {
-    const { port } = shared;
-    const { code, stderr } = await place.run(['--http', `127.0.0.1:${port}`, ...place.configure({ lab: place.lab() })]);
-    expect(code).toBe(2);
-    expect(stderr).toBe(
-      `trunkline: cannot listen on 127.0.0.1:${port}: another program already uses the port; choose another address with --http HOST:PORT\n`,
-    );
-  });
-});
 
 describe('a file for TLS', () => {
   const files = () => ['--tls-cert', place.file('cert.pem'), '--tls-key', place.file('key.pem')];
@@ -45,7 +24,6 @@ describe('a file for TLS', () => {
 
   it.each([
     ['a pipe that nobody writes', () => execFileSync('mkfifo', [place.file('key.pem')]), /it is a pipe/],
-    ['absent', () => {}, /it does not exist/],
     ['no PEM', () => writeFileSync(place.file('key.pem'), 'something'), /cannot use the TLS certificate or key/],
   ])('F85: that is %s ends the start with one line', async (_what, create, reason) => {
     writeFileSync(place.file('cert.pem'), 'something');
@@ -124,8 +102,9 @@ describe('the end', () => {
     expect(place.leftovers()).toEqual([]);
   });
 
-  it('F310: does not end sessions, which go on at the next start, also after a kill', async () => {
+  it('F310: does not come with the end of stdin, and ends no session, which goes on at the next start after a kill', async () => {
     const first = await place.serve();
+    first.process.stdin.end();
     const session = await place.initialize(first);
     first.process.kill('SIGKILL');
     await first.finished;
@@ -135,12 +114,6 @@ describe('the end', () => {
     expect(
       (await place.post(second, { jsonrpc: '2.0', id: 3, method: 'ping' }, { 'mcp-session-id': 'x' })).status,
     ).toBe(404);
-  });
-
-  it('does not come with the end of stdin when only HTTP is served', async () => {
-    shared.process.stdin.end();
-    const client = await sharedPlace.connect(shared);
-    expect((await client.callTool({ name: 'lab__progress' })).content).toEqual([{ type: 'text', text: 'done' }]);
   });
 
   it('comes with the end of stdin when stdio and HTTP are served, and both are served until then', async () => {

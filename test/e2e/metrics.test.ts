@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.js';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
-import { Place } from '../support/http-place.js';
 import { sharedPlace } from '../support/hub-place.js';
 
 const run = promisify(execFile);
@@ -117,31 +116,5 @@ describe('two processes with one address for their metrics', () => {
     await first.end();
     await expect.poll(async () => (await get({ port })).text).toContain(called('lab__echo', 'ok'));
     await second.untilStatus('is content', ({ advice }) => !String(advice).includes('metrics'));
-  });
-});
-
-describe('/metrics over HTTP', () => {
-  it('needs the token, and an allowed host', async () => {
-    const place = new Place();
-    try {
-      const running = await place.serve();
-      const client = await place.handshake(running);
-      await client.call('lab__echo');
-      const path = '/metrics';
-      const { status, text, headers } = await place.send(running, { method: 'GET', path, headers: { accept: '*/*' } });
-      expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-      expect(valueIn(text, called('lab__echo', 'ok'))).toBe(1);
-      expect(valueIn(text, 'trunkline_sessions{front="http",era="legacy"}')).toBe(1);
-      const refused = async (more: Record<string, string | undefined>) =>
-        (await place.send(running, { method: 'GET', path, headers: more })).status;
-      expect(await refused({ authorization: undefined })).toBe(401);
-      expect(await refused({ authorization: 'Bearer wrong' })).toBe(401);
-      expect(await refused({ host: 'rebound.example' })).toBe(403);
-      const again = await place.send(running, { method: 'GET', path, headers: {} });
-      expect(valueIn(again.text, 'trunkline_refused_total{where="http",reason="401"}')).toBe(2);
-      await client.end();
-    } finally {
-      await place.dispose();
-    }
   });
 });

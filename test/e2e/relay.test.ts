@@ -66,14 +66,3 @@ describe('stdout', () => {
     expect(gateway.stderr).toContain('server ready');
   });
 });
-
-// `killed.test.ts` has SIGINT, and `test/app/run-to-end.test.ts` the deadline of three seconds, on a clock of its own.
-describe('the end', () => {
-  it('comes after SIGHUP, with nothing left', async () => {
-    await start({ servers: { lab: {}, stubborn: { args: ['mute'] } }, gateway: { startupWait: '1ms' } });
-    await gateway.untilState('lab', 'ready');
-    gateway.kill('SIGHUP');
-    expect(await gateway.exited).toBe(0);
-    expect(gateway.leftovers()).toEqual([]);
-  });
-});

@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
-import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 import { Seeded } from '../support/seeded.js';
@@ -132,40 +131,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     const status = await gateway.untilStatus('it answers', () => true);
     expect(keysOf(status)).toEqual(['lab', 'more']);
   });
-
-  it.concurrent('ends the sessions of a server that was removed, and no others', async ({ onTestFinished, expect }) => {
-    const place = new Place();
-    onTestFinished(() => place.dispose());
-    const gateway = await place.serve({ servers: { a: place.lab(), b: place.lab() } });
-    const ask = async (path: string, session: Headers, message: object) => {
-      const { status, text } = await place.send(gateway, { path, headers: session, body: JSON.stringify(message) });
-      return { status, message: status === 200 ? (JSON.parse(text) as Message) : undefined };
-    };
-    const open = async (path: string): Promise<Headers> => {
-      const { headers } = await place.send(gateway, { path, body: JSON.stringify(INITIALIZE) });
-      return { 'mcp-session-id': String(headers['mcp-session-id']) };
-    };
-    const [alone, merged] = [await open('/mcp/a'), await open('/mcp')];
-    const list = { jsonrpc: '2.0', id: 2, method: 'tools/list' };
-    expect((await ask('/mcp/a', alone, list)).message?.result.tools[0].name).toBe('echo');
-
-    const slow = ask('/mcp/a', alone, call('wait', { marker: 'done', delayMs: 1_500 }));
-    place.configure({ b: place.lab() }, { http: { maxSessions: 7 } });
-    expect((await slow).message?.result.content[0].text).toBe('done');
-    await expect.poll(() => ask('/mcp/a', alone, list).then(({ status }) => status)).toBe(404);
-    expect((await ask('/mcp/a', {}, INITIALIZE)).status).toBe(404);
-    const { message } = await ask('/mcp', merged, list);
-    const owners = message?.result.tools.map(({ name }: Message) => name.split('__')[0]);
-    expect([...new Set(owners)]).toEqual(['b', 'trunkline']);
-    const status = (await ask('/mcp', merged, call('trunkline__status'))).message?.result.structuredContent;
-    expect(status).toMatchObject({ configNeedsRestart: ['gateway.http'], configReloads: 1 });
-    expect((await gateway.probe('/readyz')).status).toBe(200);
-  });
 });
-
-function call(name: string, args: Message = {}): object {
-  return { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name, arguments: args } };
-}
 
 /** Calls without end: 32 at once to what stays as it is, and some to what changes. */
 class Load {

@@ -10,9 +10,6 @@ const SERVER = 2;
 const CLIENT = 3;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
-const MODERN_META =
-  '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}';
-
 let collector: TraceCollector;
 beforeEach(async () => {
   collector = await TraceCollector.start();
@@ -77,37 +74,7 @@ describe('traces of a gateway on stdio', () => {
     });
   });
 
-  it('join clients of the modern era with servers of both eras', async () => {
-    const both = { github: { program: CONTINUING }, new: { program: CONTINUING, args: ['modern'], era: 'modern' } };
-    const gateway = await GatewayProcess.start({ servers: both, env: toCollector() }, { handshake: false });
-    try {
-      const params = merge(`${MODERN_META},"traceparent":"${PARENT}"`);
-      const toLegacy = await gateway.request('tools/call', params);
-      const toModern = await gateway.request('tools/call', params.replace('github__', 'new__'));
-      const [front, other] = await collector.spansNamed('tools/call github__merge', 'tools/call new__merge');
-      const attempts = collector.spans.filter(({ name }) => name === 'tools/call merge');
-      for (const [span, answer] of [[front, toLegacy] as const, [other, toModern] as const]) {
-        const [attempt] = attempts.filter(({ parentSpanId }) => parentSpanId === span.spanId);
-        if (attempt === undefined) throw new Error('An attempt has no span');
-        expectJoined(span, attempt, receivedBy(answer));
-      }
-      expect(attempts.map(({ attributes }) => attributes['trunkline.era.child']).sort()).toEqual(['legacy', 'modern']);
-    } finally {
-      await gateway.dispose();
-    }
-  });
-
-  it('are not made, and the status says why, if a variable turns them off', async () => {
-    await withGateway({ servers, env: { ...toCollector(), OTEL_SDK_DISABLED: 'true' } }, async (gateway) => {
-      const answer = await gateway.request('tools/call', merge(`"traceparent":"${PARENT}"`));
-      expect(receivedBy(answer)).toContain(PARENT);
-      const { message } = await gateway.call('trunkline__status');
-      expect(message.result.content[0].text).toContain('Traces are off, because OTEL_SDK_DISABLED is true.');
-    });
-    expect(collector.spans).toEqual([]);
-  });
-
-  it('go to the collector of the configuration, with its headers and not with those of the environment', async () => {
+  it('go to the collector of the configuration with its headers and no others, the last ones at the end', async () => {
     const gateway = {
       tracing: { endpoint: collector.url, headers: { 'X-Key': '${' + 'OTEL_KEY}' }, insert: true, content: true },
     };
@@ -115,18 +82,18 @@ describe('traces of a gateway on stdio', () => {
       OTEL_KEY: 'own-credential-1',
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-other=other-credential-2',
-      OTEL_BSP_SCHEDULE_DELAY: '50',
     };
     await withGateway({ servers, gateway, env, args: ['-v'] }, async (process) => {
       const answer = await process.call('github__merge', { token: 'own-credential-1', q: 'x' });
+      const { message } = await process.call('trunkline__status');
+      expect(message.result.structuredContent.tracing).toMatchObject({ isOn: true, from: 'gateway.tracing' });
+      await process.end();
       const [front, attempt] = await collector.spansNamed('tools/call github__merge', 'tools/call merge');
       expect(JSON.parse(receivedBy(answer))._meta).toEqual({ traceparent: `00-${front.traceId}-${attempt.spanId}-01` });
       expect(collector.requests[0]).toMatchObject({ 'x-key': 'own-credential-1', path: '/v1/traces' });
       expect(collector.requests[0]).not.toHaveProperty('x-other');
       expect(front.attributes['gen_ai.tool.call.arguments']).toContain('"q":"x"');
       expect(JSON.stringify(collector.spans) + process.stderr).not.toMatch(/credential-/);
-      const { message } = await process.call('trunkline__status');
-      expect(message.result.structuredContent.tracing).toMatchObject({ isOn: true, from: 'gateway.tracing' });
     });
   });
 
@@ -154,14 +121,6 @@ describe('traces of a gateway on stdio', () => {
       expect(tracing.dropped).toBeGreaterThanOrEqual(6);
       expect(gateway.stderr).toContain('the collector takes spans again');
     });
-  });
-
-  it('sends its last spans as it ends', async () => {
-    const { OTEL_BSP_SCHEDULE_DELAY: _, ...env } = toCollector();
-    const gateway = await GatewayProcess.start({ servers, env });
-    await gateway.call('github__merge');
-    await gateway.close();
-    expect(collector.spans.map(({ name }) => name)).toEqual(['tools/call merge', 'tools/call github__merge']);
   });
 });
 

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../support/fake-clock.js';
 import { InProcessGateway, textOf } from '../support/in-process-gateway.js';
@@ -33,6 +34,25 @@ describe('a server that does not answer initialize', () => {
     clock.advance(1);
     expect(gateway.status('mute')).toMatchObject({ state: 'backoff', lastFailure: expect.stringContaining('timeout') });
     await until('its process is gone', () => gateway.status('mute').pid === null);
+  });
+});
+
+describe('a server that exits when it is asked for its era', () => {
+  it('F148: is started again at once, without a failure', async () => {
+    const strict = fileURLToPath(new URL('../fixtures/servers/strict.mjs', import.meta.url));
+    const clock = new FakeClock();
+    const gateway = InProcessGateway.start({ servers: { f: { command: 'node', args: [strict, 'run=RUN'] } }, clock });
+    const client = await gateway.connect();
+    // The first list waits for that start as for any other.
+    expect(await client.listTools()).toContain('f__answer');
+    expect(gateway.status('f')).toMatchObject({ generation: 2, restarts: 0, lastFailure: null });
+    expect(gateway.lines('heard')).toEqual([
+      'server/discover',
+      'initialize',
+      'notifications/initialized',
+      'tools/list',
+    ]);
+    expect(clock.now()).toBe(0);
   });
 });
 

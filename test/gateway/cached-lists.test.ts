@@ -37,7 +37,7 @@ describe('the first list', () => {
   const script = { servers: { late: { tools: ['x'] }, quick: { tools: ['y'] } }, startupWaitMs: 3_000 };
   const namesOf = ({ result }: Message) => result.tools.map(({ name }: Message) => name);
 
-  it('does not wait for a server that was not ready in the last run, but lists it if it is ready now', async () => {
+  it('F135: does not wait for a server that was not ready in the last run, but lists it if it is ready now', async () => {
     const { server, connect, list } = await secondRun(script, {});
     server('late').backend.expectLate();
     expect(list(1)).toBeUndefined();
