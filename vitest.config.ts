@@ -50,6 +50,8 @@ class ByProject extends BaseSequencer {
 export default defineConfig({
   test: {
     maxWorkers: 5,
+    // A second run does not compile the files again that are the same. The files are in `node_modules`.
+    experimental: { fsModuleCache: true },
     sequence: { sequencer: ByProject },
     projects: [
       {

@@ -27,8 +27,9 @@ const PROGRAMS = [
 
 const packagesOf = (programs) => [...new Set(programs.flatMap((each) => each.packages ?? [each.name]))].sort();
 
-const missing = PROGRAMS.filter(({ name, isThere = () => isOnPath(name) }) => !isThere());
-const packages = packagesOf(process.argv.includes('--all') ? PROGRAMS : missing);
+const isAll = process.argv.includes('--all');
+const missing = isAll ? [] : PROGRAMS.filter(({ name, isThere = () => isOnPath(name) }) => !isThere());
+const packages = packagesOf(isAll ? PROGRAMS : missing);
 if (process.argv.includes('--packages')) process.stdout.write(`${packages.join('\n')}\n`);
 else if (missing.length > 0) {
   const width = Math.max(...missing.map(({ name }) => name.length));

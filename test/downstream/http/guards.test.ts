@@ -289,7 +289,7 @@ describe('too many requests', () => {
     };
     expect(await flood(150)).toBeGreaterThan(90);
     expect(await flood(50)).toBe(0);
-    for (let second = 0; second < 5; second += 1) {
+    for (let second = 0; second < 2; second += 1) {
       for (let id = 0; id < 5; id += 1) expect((await http.post(request(id), other)).status).toBe(200);
       expect((await http.post(INITIALIZE)).status).toBe(200);
       // The other sessions leave most of the rate, and the flooding session gets all of the rest.

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LockedPackage } from '../../../src/servers/packages/lock-file.js';
 import { Installing } from './installing.js';
@@ -54,26 +54,25 @@ describe('the installation of a package', () => {
     expect([existsSync(`${ran}-payload`), existsSync(`${ran}-prepare`)]).toEqual([false, false]);
   });
 
-  it.each([
-    ['a repository', () => repository('other', { 'package.json': manifest('other') })],
-    [
-      'a folder',
-      () =>
-        `file:${dirname(new URL(repository('other', { 'package.json': manifest('other') }).slice(4)).pathname)}/other`,
-    ],
-    ['a URL', () => `${place.registry.url}far/-/1.0.0.tgz`],
-  ])('takes a dependency from %s only if the entry allows it', async (_, make) => {
+  it('takes dependencies from a repository, a folder and a URL only if the entry allows it', async () => {
     place.registry.publish('far', { version: '1.0.0' });
-    const dependency = make();
-    await expect(install(dependency)).rejects.toThrow(
-      /elsewhere than from the registry; .*`foreignDependencies: true`/,
-    );
-    const { installed } = await install(dependency, { foreignDependencies: true });
-    expect(Object.keys(installed.tree)).toContain('node_modules/other');
+    const inRepository = repository('other', { 'package.json': manifest('other') });
+    const inFolder = repository('another', { 'package.json': manifest('another') });
+    const dependencies = {
+      other: inRepository,
+      another: `file:${new URL(inFolder.slice('git+'.length)).pathname}`,
+      far: `${place.registry.url}far/-/1.0.0.tgz`,
+    };
+    for (const dependency of Object.values(dependencies))
+      await expect(install(dependency)).rejects.toThrow(
+        /elsewhere than from the registry; .*`foreignDependencies: true`/,
+      );
+    place.registry.publish('tool', { version: '1.0.0', dependencies });
+    const { installed } = await place.install({ foreignDependencies: true });
+    for (const name of Object.keys(dependencies))
+      expect(installed.tree[`node_modules/${name}`]).toHaveProperty('resolved');
     // A tree that was locked while the entry allowed it.
-    const { tree } = installed;
-    expect(tree['node_modules/other']).toHaveProperty('resolved');
-    await expect(install(dependency, {}, installed)).rejects.toThrow(/needs `other` from elsewhere/);
+    await expect(place.install({}, installed)).rejects.toThrow(/needs `(?:other|another|far)` from elsewhere/);
   });
 
   it('takes a dependency under another name from the registry', async () => {

@@ -9,7 +9,7 @@ import { expectedOf, findDifference } from './reference-scan.js';
 
 const LINES_PER_SEED = 1_000;
 /** How many seeds each property is checked with. */
-const SCAN_SEEDS = repetitions({ full: 110, short: 8 });
+const SCAN_SEEDS = repetitions({ full: 110, short: 3 });
 const NEIGHBOR_SEEDS = repetitions({ full: 100, short: 5 });
 
 const seeds = fc.noShrink(fc.integer());

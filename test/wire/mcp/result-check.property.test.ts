@@ -114,7 +114,7 @@ describe.each(['tool', 'prompt', 'resource'] as const)('a result of a %s', (kind
             }
           }
         }),
-        { numRuns: repetitions({ short: 300, full: 5_000 }) },
+        { numRuns: repetitions({ short: 80, full: 5_000 }) },
       );
     },
     600_000,
