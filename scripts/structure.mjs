@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 87_700,
+  sourceLines: 87_950,
   sourceFiles: 470,
   tinyFiles: 10,
   testLines: 91_200,

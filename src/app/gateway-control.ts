@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { currentFolder } from '../config/resolve/resolve-config.js';
 import { explain } from '../host/errors/file-error.js';
 import type { Logger, RecentLog } from '../host/observe/logger.js';
+import { SYSTEM_FORM } from '../hub/endpoint.js';
 import { GATEWAYS, hubFiles, privateFolder } from '../hub/hub-folder.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
 import { HubClients } from '../hub/server/hub-clients.js';
@@ -43,19 +44,17 @@ interface GatewayControl {
  * Takes the commands of this user on a socket, as a hub does, so that `trunkline status` and the others find a gateway that is
  * no hub. `trunkline call` and `trunkline tools` connect to the socket as clients, for as long as they run. A folder that only
  * this user can enter has the socket, its token, and a file with facts about the gateway. Returns `undefined`, with a record in
- * the log, if that folder cannot be made. Returns `undefined` on Windows, too, where a process has no identity but its pid:
- * another program with the pid of a gateway that was killed would be taken for that gateway.
+ * the log, if that folder cannot be made.
  */
 export function openGatewayControl(options: GatewayControlOptions): GatewayControl | undefined {
   const { composition, logger, http, startedAt, logFile, recentLog } = options;
-  if (process.platform === 'win32') return undefined;
   const { platform, gateway } = composition;
   const { clock, events } = platform;
   const configFile = composition.config.file;
   const kind = http === undefined ? 'stdio' : 'http';
   const onFault = (err: unknown) => {
     const because =
-      'commands such as `trunkline status` cannot find this gateway, because it cannot write into its folder';
+      'commands such as `trunkline status` cannot find this gateway, because it cannot write into its folder or listen there';
     logger[kind === 'http' ? 'warn' : 'debug']({ reason: explain(err) }, because);
   };
   let folder: string;
@@ -65,6 +64,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     mkdirSync(folder, { mode: 0o700 });
     const { token } = hubFiles(gateways, folder.slice(gateways.length + 1));
     writeFileSync(token, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
+    SYSTEM_FORM.prepareGateway(folder);
     void removeEndedGateways(gateways);
   } catch (error) {
     onFault(error);
@@ -113,6 +113,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   const listener = new HubListener({
     hubFolder: folder,
     version: VERSION,
+    onUnreachable: onFault,
     onHello: (hello, peer) => {
       // The variables and the folder are those of this process, so that a command shares the processes of the other clients.
       const own = { ...hello, environment: process.env as typeof hello.environment, folder: currentFolder() };

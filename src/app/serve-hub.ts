@@ -8,6 +8,7 @@ import { PendingGateway } from '../gateway/pending-gateway.js';
 import { EXIT } from '../host/errors/usage-error.js';
 import type { Logger } from '../host/observe/logger.js';
 import { movePredecessors } from '../hub/attach/control-client.js';
+import type { Person } from '../hub/attach/find-hub.js';
 import { hubLog, numberOf } from '../hub/hub-folder.js';
 import { HubLife } from '../hub/hub-life.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
@@ -174,7 +175,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
 /** Serves the one client at the other end of `stream` with the code of a hub, and then ends the process. */
 export async function serveInside(
   options: GlobalOptions,
-  hello: Omit<Hello, 'wire' | 'token'>,
+  hello: Person,
   because: string,
   stream: Duplex,
 ): Promise<void> {
@@ -188,7 +189,7 @@ export async function serveInside(
       const handOver = (reader: ByteReader) => stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
       // The process has the client's environment, so variables that the configuration names later are there, too.
       const environment = process.env as Hello['environment'];
-      accept({ ...hello, environment, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
+      accept({ ...hello, environment, wire: 0, proof: '' }, { stream, reader: { handOver }, welcome: () => {} });
       return { answering: () => {}, ready: () => life.endAfterClients(), close: () => {} };
     },
   });
@@ -198,7 +199,7 @@ export async function serveInside(
 interface HubProcessOptions {
   /** The folder of this hub. The process that starts the hub creates it. */
   readonly hubFolder: string;
-  /** The descriptor of the listening socket. */
+  /** The descriptor of the listening socket, on systems that can hand one over. */
   readonly descriptor: number;
 }
 
@@ -242,6 +243,10 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           hubFolder,
           descriptor,
           version: VERSION,
+          onUnreachable: (error) => {
+            process.stderr.write(`trunkline: the hub ends, because it cannot listen: ${error.message}\n`);
+            life.end('ending');
+          },
           onHello: (hello, peer) => {
             if (hello.role === 'client') {
               // The search path of a desktop program has fewer folders than that of a shell, and either may have started the hub.

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import type { Server } from 'node:net';
+import { userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { errorCode } from '../host/errors/error-text.js';
 import { systemFault } from '../host/errors/file-error.js';
+import { whenFree } from '../host/files/held-files.js';
 import { machineName } from '../host/process/machine-name.js';
+import { SYSTEM_FORM, socketIn } from './endpoint.js';
 import { WIRE } from './wire.js';
 
 export interface HubFolderOptions {
@@ -16,11 +18,6 @@ export interface HubFolderOptions {
   /** Absolute path of the folder of all hubs, from `TRUNKLINE_HUB_DIR`. Absent for the default folders. */
   readonly hubsFolder?: string | undefined;
 }
-
-/** The longest path of a socket that all supported systems accept, in bytes. Node cuts longer paths silently. */
-const MAX_SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
-/** The longest part of the path of a socket after the folder of the hubs, with the name of a draft folder. */
-const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
 
 /**
  * Returns the folder of the hubs of this user and this configuration, which only this user can enter. Creates the folder if
@@ -40,7 +37,7 @@ export function privateFolder(name: string, hubsFolder?: string): string {
   const faults: string[] = [];
   for (const hubs of foldersOfHubs(hubsFolder)) {
     const folder = join(hubs, name);
-    if (!fitsSocketPath(folder)) {
+    if (!SYSTEM_FORM.fits(folder)) {
       faults.push(`the path ${hubs} is too long for a socket`);
       continue;
     }
@@ -48,12 +45,7 @@ export function privateFolder(name: string, hubsFolder?: string): string {
     if (fault === undefined) return folder;
     faults.push(fault);
   }
-  throw new Error(faults.join(', and '));
-}
-
-/** Whether the sockets of the hubs in a folder get a path that the system accepts. */
-function fitsSocketPath(folder: string): boolean {
-  return process.platform === 'win32' || Buffer.byteLength(folder) + LONGEST_SUFFIX <= MAX_SOCKET_PATH;
+  throw new Error(faults.join(', and ') || 'the system knows no home folder of this user');
 }
 
 /** Finds the folder that `hubFolder` would return, and the faults of the folders before it. Creates nothing. */
@@ -118,10 +110,10 @@ function fingerprint(text: string): string {
 /** The folders where hubs may be, the preferred one first. */
 export function foldersOfHubs(named: string | undefined): string[] {
   if (named !== undefined) return [named];
-  const temporary = process.platform === 'win32' ? tmpdir() : '/tmp';
-  const fallback = join(temporary, `trunkline-${process.getuid?.() ?? 'hub'}`);
   const home = homeOfUser();
-  return home === undefined ? [fallback] : [join(home, '.local', 'state', 'trunkline', 'run'), fallback];
+  const preferred = home === undefined ? [] : [join(home, '.local', 'state', 'trunkline', 'run')];
+  const uid = process.getuid?.();
+  return uid === undefined ? preferred : [...preferred, join('/tmp', `trunkline-${uid}`)];
 }
 
 /** The home folder in the password database; `undefined` if the user has no entry there. */
@@ -170,7 +162,8 @@ export function hubFiles(folder: string, number: number | string) {
   const own = join(folder, String(number));
   return {
     folder: own,
-    socket: socketPath(own),
+    /** Where the hub listens on systems on which sockets are files. */
+    socket: socketIn(own),
     token: join(own, 'token'),
     /** Contains the pid of the hub, for messages only. The process that listens on the socket is the hub. */
     pid: join(own, 'pid'),
@@ -197,63 +190,62 @@ export function hubLog(folder: string): string {
 /** File descriptor of the listening socket in the process of a hub. */
 export const LISTENER_DESCRIPTOR = 3;
 
-/** Path of the socket in a folder. On Windows, the name of a named pipe, because pipes are not in folders there. */
-function socketPath(folder: string): string {
-  if (process.platform !== 'win32') return join(folder, 's');
-  return `\\\\.\\pipe\\trunkline-${fingerprint(folder)}`;
-}
-
 /** The number of the hub with this folder. */
 export function numberOf(hubFolder: string): number {
   return Number(basename(hubFolder));
 }
 
-/** The right to start the hub with this number, and the hub's socket, which listens already. */
+/** The right to start the hub with this number. */
 export interface Claim {
   readonly number: number;
-  readonly listener: Server;
+  /** The hub's socket, which listens already. Absent if the process of the hub has to listen itself. */
+  readonly listener?: Server | undefined;
 }
 
 /**
  * Claims the right to start the successor of hub `latest`. Returns `undefined` if another process has claimed it. Then the
  * hub of that process is the one to use.
  *
- * The listening socket is the lock. The socket is created in a draft folder, which is then renamed to the next number. The
- * system refuses the rename if a folder with content has that name. So each hub has a socket from the start, and a hub whose
- * socket refuses connections is dead. No pid and no time has to be compared.
+ * The folder is the claim. It is made as a draft, and then renamed to the next number. The system refuses the rename if a folder with
+ * content has that name, so the folder is whole from the start, and one process makes it. Where a socket can be handed over, it listens
+ * in the draft already, so a hub whose socket refuses connections is dead, and no pid and no time has to be compared. Elsewhere, the
+ * draft names this process, and a claim whose process has ended is free.
  *
  * Throws if the folder cannot be written.
  */
-export async function claimSuccessor(folder: string, latest: number): Promise<Claim | undefined> {
+export async function claimSuccessor(folder: string, latest: number, form = SYSTEM_FORM): Promise<Claim | undefined> {
   const number = latest + 1;
   const draft = join(folder, `.${process.pid}-${randomBytes(4).toString('hex')}`);
   mkdirSync(draft, { mode: 0o700 });
   let listener: Server | undefined;
   try {
     writeFileSync(join(draft, 'token'), randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
-    listener = await listen(socketPath(draft));
+    listener = await form.prepareHub(draft);
     const { folder: hub } = hubFiles(folder, number);
-    renameSync(draft, hub);
-    if (latestHub(folder) === number) return { number, listener };
-    // A process has started a hub with a higher number meanwhile, so this number is too late.
-    rmSync(hub, { recursive: true, force: true });
+    const isOurs = await isRenamed(draft, hub);
+    if (isOurs && latestHub(folder) === number) return { number, listener };
+    // Another process has this number, or has started a hub with a higher one meanwhile, so this number is too late.
+    rmSync(isOurs ? hub : draft, { recursive: true, force: true });
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
-    if (!['ENOTEMPTY', 'EEXIST'].includes(errorCode(error) ?? '')) {
-      listener?.close();
-      throw error;
-    }
+    listener?.close();
+    throw error;
   }
   listener?.close();
   return undefined;
 }
 
-function listen(path: string): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    // Enough for all clients of one user that start at once.
-    server.listen({ path, backlog: 511 }, () => resolve(server));
+/** Renames a draft, unless a hub has the name. Windows refuses both a taken name and a file that a virus scanner reads, with one code. */
+function isRenamed(draft: string, hub: string): Promise<boolean> {
+  return whenFree(async () => {
+    try {
+      renameSync(draft, hub);
+      return true;
+    } catch (error) {
+      const code = errorCode(error) ?? '';
+      if (code === 'ENOTEMPTY' || code === 'EEXIST' || (code === 'EPERM' && existsSync(hub))) return false;
+      throw error;
+    }
   });
 }
 

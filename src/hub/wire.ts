@@ -4,8 +4,9 @@
  *
  * Begin here, at the messages between an attach process and a hub over the hub's socket.
  *
- * The attach process writes one line, the hello, and the hub answers with one line. Then the attach process writes the bytes
- * of the client unchanged, and the hub writes frames. A frame is a header of eight bytes and a payload. The header consists of
+ * The attach process writes a line with a nonce, and the hub answers with a line that proves that it knows the token. The attach process
+ * writes a second line, the hello, with the same proof, and the hub answers with a line, the welcome. Then the attach process writes
+ * the bytes of the client, and after the last one the byte `END_OF_INPUT`. The hub writes frames. A frame is a header of eight bytes and a payload. The header consists of
  * two big-endian integers of 32 bits. The first has the kind of the frame (upper 4 bits) and the length of the payload in bytes
  * (lower 28 bits). The second is the number of the client's line that the frame is about. Lines of white space have no number.
  * The hub *settles* a line with the answer to it, or with an empty message if the line gets no answer.
@@ -17,12 +18,25 @@
 import { type ByteReader, copyInto } from '../wire/io/byte-reader.js';
 
 /** The number of this protocol. Hubs with different numbers have different folders. */
-export const WIRE = 1;
+export const WIRE = 2;
 
 /** The first line of an attach process. */
+export interface Challenge {
+  readonly wire: number;
+  readonly nonce: string;
+}
+
+/** The first line of a hub. */
+export interface Proof {
+  readonly nonce: string;
+  readonly proof: string;
+}
+
+/** The second line of an attach process. */
 export interface Hello {
   readonly wire: number;
-  readonly token: string;
+  /** Proves that the attach process knows the token of the hub. */
+  readonly proof: string;
   /** Purpose of the connection: the messages of a client, or the commands of a user. */
   readonly role: 'client' | 'control';
   readonly version: string;
@@ -38,7 +52,7 @@ export interface Hello {
   readonly resumed: number;
 }
 
-/** The first line of a hub. */
+/** The second line of a hub. */
 export type Welcome =
   | { readonly ok: true; readonly version: string; readonly pid: number }
   | { readonly ok: false; readonly because: Refusal };
@@ -53,6 +67,45 @@ export type Refusal =
   | 'ending'
   | 'token'
   | 'malformed';
+
+/**
+ * Follows the last byte of a client, because a pipe of Windows cannot be closed in one direction. This byte is not part of any text in
+ * UTF-8. A client that sends it nevertheless has sent a malformed message, and it becomes `NOT_THE_END`, which is as malformed.
+ */
+export const END_OF_INPUT = 0xff;
+const NOT_THE_END = 0xfe;
+
+/** Replaces each byte `END_OF_INPUT` in the bytes of a client. */
+export function withoutMark(bytes: Uint8Array): Uint8Array {
+  for (let at = bytes.indexOf(END_OF_INPUT); at !== -1; at = bytes.indexOf(END_OF_INPUT, at)) bytes[at] = NOT_THE_END;
+  return bytes;
+}
+
+/** Passes the bytes of a client to a reader, up to `END_OF_INPUT`. */
+export class MarkedInput implements ByteReader {
+  readonly #reader: ByteReader;
+  readonly #onEnd: () => void;
+
+  constructor(reader: ByteReader, onEnd: () => void) {
+    this.#reader = reader;
+    this.#onEnd = onEnd;
+  }
+
+  get freeSpace(): Uint8Array {
+    return this.#reader.freeSpace;
+  }
+
+  whenMoved(listener: () => void): void {
+    this.#reader.whenMoved?.(listener);
+  }
+
+  filled(byteLength: number): void {
+    const hasEnded = this.#reader.freeSpace[byteLength - 1] === END_OF_INPUT;
+    const left = hasEnded ? byteLength - 1 : byteLength;
+    if (left > 0) this.#reader.filled(left);
+    if (hasEnded) this.#onEnd();
+  }
+}
 
 export const FRAME_HEADER_BYTES = 8;
 

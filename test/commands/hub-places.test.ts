@@ -1,5 +1,6 @@
 // A hub where the machine does not cooperate: full disks, folders that cannot be written, and everything that can happen
 // between the moment at which a client finds no hub and the one at which the next hub serves it.
+import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
@@ -14,6 +15,8 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hubNumbers } from '../../src/hub/hub-folder.js';
+import { proofOf } from '../../src/hub/proof.js';
+import { WIRE } from '../../src/hub/wire.js';
 import type { GatewayProcess, Message } from '../support/gateway-process.js';
 import { type HubPlace, sharedPlace } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';
@@ -136,9 +139,11 @@ describe('a client that comes', () => {
   it('F143: with another wire protocol is refused, and the hub goes on', async () => {
     const place = sharedPlace(LAB);
     const client = await place.client();
-    const { answer, socket } = await hello(place, { wire: 2 });
-    expect(answer).toEqual({ ok: false, because: 'malformed' });
-    socket.destroy();
+    for (const wire of [1, 3]) {
+      const { answer, socket } = await hello(place, { wire });
+      expect(answer).toEqual({ ok: false, because: 'malformed' });
+      socket.destroy();
+    }
     expect(await textOf(client, 'here')).toBe('here');
   });
 
@@ -147,7 +152,7 @@ describe('a client that comes', () => {
     const client = await place.client();
     const token = readFileSync(join(place.hubFolder, '1', 'token'), 'latin1');
     const others = ['', 'x'.repeat(token.length), token.slice(1), `${token}x`];
-    const asked = await Promise.all(others.map((other) => hello(place, { role, token: other })));
+    const asked = await Promise.all(others.map((other) => hello(place, { role }, other)));
     expect(asked.map(({ answer }) => answer)).toEqual(Array(4).fill({ ok: false, because: 'token' }));
     for (const { socket } of asked) socket.destroy();
     expect(await textOf(client, 'here')).toBe('here');
@@ -155,15 +160,25 @@ describe('a client that comes', () => {
 });
 
 /** Connects to the hub as an attach process does. */
-function hello(place: HubPlace, more: Message = {}): Promise<{ answer: Message; socket: Socket }> {
+async function hello(
+  place: HubPlace,
+  more: Message = {},
+  known?: string,
+): Promise<{ answer: Message; socket: Socket }> {
   const folder = join(place.hubFolder, '1');
-  const own = { wire: 1, token: readFileSync(join(folder, 'token'), 'latin1'), role: 'client', version: '0.0.0' };
+  const token = known ?? readFileSync(join(folder, 'token'), 'latin1');
   const socket = connect(join(folder, 's'));
-  socket.write(`${JSON.stringify({ ...own, pid: 1, folder: '/', environment: {}, resumed: 0, ...more })}\n`);
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject);
-    socket.once('data', (data) => resolve({ answer: JSON.parse(String(data)), socket }));
-  });
+  const ask = async (message: Message): Promise<Message> => {
+    socket.write(`${JSON.stringify(message)}\n`);
+    const [data] = await once(socket, 'data');
+    return JSON.parse(String(data));
+  };
+  const own = { wire: WIRE, ...more };
+  const answer = await ask({ ...own, nonce: 'n' });
+  if (!('nonce' in answer)) return { answer, socket };
+  const proof = proofOf('client', token, { client: 'n', hub: answer.nonce });
+  const about = { proof, role: 'client', version: '0.0.0', pid: 1, folder: '/', environment: {}, resumed: 0 };
+  return { answer: await ask({ ...about, ...own }), socket };
 }
 
 describe('a client whose hub dies', () => {

@@ -10,10 +10,11 @@ import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import { createPageSource } from '../../src/cli/commands/web/hub-source.js';
 import { folderOfHub } from '../../src/hub/attach/attach.js';
-import { claimSuccessor } from '../../src/hub/hub-folder.js';
+import { claimSuccessor, hubFiles } from '../../src/hub/hub-folder.js';
 import type { Frame, HubState, Need } from '../../src/web/server/contract.js';
 import type { PageSource } from '../../src/web/server/page-source.js';
 import { startProtected } from '../fixtures/servers/protected.mjs';
+import { playHub } from '../hub/forms.js';
 import { CLI, type GatewayProcess, LAB } from '../support/gateway-process.js';
 import { HubPlace, WITH_HUB } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
@@ -403,15 +404,15 @@ it('shows the findings of the doctor, and names the version of a hub that knows 
   expect(wrong.find(({ code }) => code === 'TL-CONFIG-INVALID')?.remedy).toMatch(/^For example:\nservers:\n {2}\w+: /);
   writeFileSync(page.file, text);
   // Older hubs refuse the command in these words.
-  const claim = await claimSuccessor(folderOfHub(page.file), 0);
+  const folder = folderOfHub(page.file);
+  const claim = await claimSuccessor(folder, 0);
   const refusal = 'this hub does not know the command "page"; it may be an older one';
-  claim?.listener.on('connection', (socket) => {
-    socket.once('data', () => {
-      socket.write('{"ok":true,"version":"0.0.1","pid":4711}\n');
-      socket.on('data', () => socket.write(`${JSON.stringify({ id: 1, error: refusal })}\n`));
-    });
-  });
-  onTestFinished(() => void claim?.listener.close());
+  if (claim?.listener === undefined) throw new Error('no claim');
+  const { listener } = claim;
+  playHub(listener, hubFiles(folder, claim.number), '{"ok":true,"version":"0.0.1","pid":4711}', (socket) =>
+    socket.write(`${JSON.stringify({ id: 1, error: refusal })}\n`),
+  );
+  onTestFinished(() => void listener.close());
   const { because, remedy } = await page.untilHub('none', (hub) => hub.because.includes('0.0.1'));
   expect(because).toBe('The hub (pid 4711) has version 0.0.1, which does not tell its state to a page.');
   expect(remedy).toContain('`trunkline hub restart`');

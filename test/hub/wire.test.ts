@@ -1,14 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  END_OF_INPUT,
   FRAME,
   type FrameKind,
   FrameReader,
   kindOf,
   lengthOf,
   lineAfter,
+  MarkedInput,
+  withoutMark,
   writeFrameHeader,
 } from '../../src/hub/wire.js';
+import { copyInto } from '../../src/wire/io/byte-reader.js';
 import { repetitions } from '../support/repetitions.js';
 
 describe('the header of a frame', () => {
@@ -27,6 +31,38 @@ describe('the header of a frame', () => {
 
   it('is refused for a payload whose length does not fit', () => {
     expect(() => writeFrameHeader(Buffer.alloc(8), 0, FRAME.message, 1, 2 ** 28)).toThrow(RangeError);
+  });
+});
+
+describe('the bytes of a client', () => {
+  it('arrive in any pieces up to their end, which no byte of the client can stand for', () => {
+    const bytes = fc.array(fc.oneof(fc.integer({ min: 0, max: 255 }), fc.constant(END_OF_INPUT)), { maxLength: 40 });
+    const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(bytes, sizes, (sent, pieces) => {
+        const read: number[] = [];
+        let ends = 0;
+        const space = new Uint8Array(8);
+        const reader = {
+          freeSpace: space,
+          filled: (byteLength: number) => {
+            expect(byteLength).toBeGreaterThan(0);
+            read.push(...space.subarray(0, byteLength));
+          },
+        };
+        const input = new MarkedInput(reader, () => {
+          ends += 1;
+        });
+        const stream = Uint8Array.of(...withoutMark(Uint8Array.from(sent)), END_OF_INPUT);
+        for (let at = 0, turn = 0; at < stream.length; turn += 1) {
+          const piece = stream.subarray(at, at + (pieces[turn % pieces.length] ?? 1));
+          expect(ends).toBe(0);
+          copyInto(input, piece);
+          at += piece.length;
+        }
+        expect([read, ends]).toEqual([sent.map((byte) => (byte === END_OF_INPUT ? 0xfe : byte)), 1]);
+      }),
+    );
   });
 });
 

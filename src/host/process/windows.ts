@@ -106,6 +106,17 @@ export class WindowsProcesses {
     this.#known.set(pid, { startTime, askedAt: now() });
     return { startTime, isZombie: false };
   }
+
+  /** Whether a process has this pid now. */
+  isTaken(pid: number): boolean {
+    return this.#options.isTaken(pid);
+  }
+
+  /** Start of the process with this pid, in milliseconds since 1970; `undefined` if no process of the list has it. */
+  async startedAtMs(pid: number): Promise<number | undefined> {
+    const identity = await this.identify(pid);
+    return identity && Number(identity.startTime);
+  }
 }
 
 /** The processes of this machine. Only for Windows. */

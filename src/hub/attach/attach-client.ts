@@ -1,6 +1,7 @@
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { readInto } from '../../wire/io/streams/read-into.js';
+import { END_OF_INPUT, withoutMark } from '../wire.js';
 import { AttachSession } from './attach-session.js';
 import type { FoundHub } from './find-hub.js';
 
@@ -84,7 +85,7 @@ class Attachment {
     this.#input = readInto(input, {
       freeSpace: buffer,
       // Copies the bytes, because the session stores each line until the hub has settled it.
-      filled: (byteLength) => this.#fromClient(Buffer.from(buffer.subarray(0, byteLength))),
+      filled: (byteLength) => this.#fromClient(withoutMark(Buffer.from(buffer.subarray(0, byteLength)))),
     });
     this.#input.once('end', () => this.#inputEnded());
     this.#input.once('error', () => this.#inputEnded());
@@ -109,7 +110,7 @@ class Attachment {
     hub.readInto(this.#session);
     this.#session.attached();
     this.#input?.resume();
-    if (this.#hasInputEnded) stream.end();
+    if (this.#hasInputEnded) stream.write(END);
   }
 
   #toClient(bytes: Uint8Array, lend: () => void): void {
@@ -136,7 +137,7 @@ class Attachment {
     if (this.#hasInputEnded) return;
     this.#hasInputEnded = true;
     if (this.#isAsleep) this.#leave();
-    else this.#hub?.stream.end();
+    else this.#hub?.stream.write(END);
   }
 
   /** The hub closes the session, and then the connection. */
@@ -209,4 +210,5 @@ class Attachment {
 /** Time for a client that leaves to read the last messages. */
 const READ_WITHIN_MS = 3_000;
 const NOTHING = new Uint8Array(0);
+const END = Uint8Array.of(END_OF_INPUT);
 const DIES = `${MAX_SHORT} hubs in a row died soon after they took this client`;

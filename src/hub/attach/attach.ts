@@ -10,10 +10,10 @@ import { FAMILY_PREFIX, isInherited } from '../../servers/process/environment.js
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
 import { type ByteReader, copyInto } from '../../wire/io/byte-reader.js';
+import { passClaim } from '../endpoint.js';
 import { type Claim, hubFiles, hubFolder, hubLog, note } from '../hub-folder.js';
-import type { Hello } from '../wire.js';
 import { attachClient, type HubEnd } from './attach-client.js';
-import { findHub } from './find-hub.js';
+import { findHub, type Person } from './find-hub.js';
 
 /** The options of the command line that concern a hub. */
 export interface AttachOptions {
@@ -25,7 +25,7 @@ export interface AttachOptions {
 }
 
 /** Loads the code of a hub. The returned function serves the client in this process, at the other end of `stream`. */
-type LoadHub = () => Promise<(hello: Omit<Hello, 'wire' | 'token'>, because: string, stream: Duplex) => Promise<void>>;
+type LoadHub = () => Promise<(hello: Person, because: string, stream: Duplex) => Promise<void>>;
 
 /** `undefined` if the client was served. Otherwise nothing was read from stdin; `because` is absent if no hub is wanted. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
@@ -93,9 +93,9 @@ interface HubSite {
 }
 
 /**
- * Returns a function that starts a hub and hands it the listening socket. The hub outlives this process. Clients can connect
- * at once, because they wait in the queue of the socket until the hub accepts them. The function throws if no process can be
- * started, for example after an update of Node. The message is a phrase.
+ * Returns a function that starts a hub and hands it the listening socket, if there is one. The hub outlives this process. Clients can
+ * connect at once, because they wait in the queue of the socket until the hub accepts them; or they wait until the hub listens itself.
+ * The function throws if no process can be started, for example after an update of Node. The message is a phrase.
  */
 export function hubStarter(options: AttachOptions, site: HubSite): (claim: Claim) => void {
   return (claim) => startHub(claim, options, site);
@@ -105,7 +105,7 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
   const program = [...process.execArgv, process.argv[1] ?? ''];
   const hubFolder = ['--place', join(folder, String(number))];
   const log = openLog(hubLog(folder));
-  const { pid, ended } = hubFiles(folder, number);
+  const { folder: own, pid, ended } = hubFiles(folder, number);
   let isStarted = false;
   try {
     const args = [...program, 'hub', 'serve', ...hubFolder, '--config', configFile, ...loggingArgs(options)];
@@ -114,19 +114,20 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
       env: hubEnvironment(namesIn(configFile)),
       detached: true,
       windowsHide: true,
-      stdio: ['ignore', 'ignore', log ?? 'ignore', descriptorOf(listener)],
+      stdio: ['ignore', 'ignore', log ?? 'ignore', ...(listener === undefined ? [] : [descriptorOf(listener)])],
     });
     // Without a process, the pid is absent, and the error event comes later.
     child.on('error', () => {});
     if (child.pid === undefined) throw new Error(`${process.execPath} cannot be run`);
     isStarted = true;
+    if (listener === undefined) passClaim(own, child.pid);
     // Notes the pid for messages about a hub that does not answer.
     note(pid, String(child.pid));
     child.unref();
   } finally {
     // Note that no hub has failed, so that the next client may start one. It finds the socket closed.
     if (!isStarted) note(ended);
-    listener.close();
+    listener?.close();
     if (log !== undefined) closeSync(log);
   }
 }
@@ -183,7 +184,7 @@ function namesIn(configFile: string): string[] {
   return [...new Set([...text.matchAll(/\$\{(?!secret:)([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
-export function helloOf(configFile: string, resumed: number, view?: string): Omit<Hello, 'wire' | 'token'> {
+export function helloOf(configFile: string, resumed: number, view?: string): Person {
   const { env } = process;
   const environment = Object.fromEntries(
     namesIn(configFile).flatMap((name) => {
@@ -232,7 +233,7 @@ function leaveUnserved(error: unknown): void {
 }
 
 /** Starts a hub in this process, and returns the client's end of the connection to that hub. */
-function serveInside(loadHub: LoadHub, hello: Omit<Hello, 'wire' | 'token'>, because: string): HubEnd {
+function serveInside(loadHub: LoadHub, hello: Person, because: string): HubEnd {
   const [here, there] = memoryPair();
   void loadHub().then((serve) => serve(hello, because, there), leaveUnserved);
   return {

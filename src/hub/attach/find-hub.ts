@@ -3,17 +3,24 @@ import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../host/errors/error-text.js';
 import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { addressIn, hasPipe, isClaimHeld, SYSTEM_FORM } from '../endpoint.js';
 import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
-import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
+import { isSameProof, newNonce, proofOf } from '../proof.js';
+import { type Challenge, FirstLineReader, type Hello, type Proof, type Refusal, type Welcome, WIRE } from '../wire.js';
+
+/** The facts of a client about itself, without what concerns the one connection. */
+export type Person = Omit<Hello, 'wire' | 'proof'>;
 
 export interface FindHubOptions {
   readonly folder: string;
-  readonly hello: Omit<Hello, 'wire' | 'token'>;
+  readonly hello: Person;
   /**
    * Starts the process of a hub with the claimed number and listener. Must hand over the listener before it returns, because
    * otherwise this process would accept the connections.
    */
   readonly start: (claim: Claim) => void;
+  /** The kind of endpoint that a new hub gets. Absent for that of the system. */
+  readonly form?: typeof SYSTEM_FORM;
 }
 
 export type FoundHub =
@@ -27,7 +34,7 @@ const MAX_ATTEMPTS = 50;
 const RETRY_MS = 10;
 
 /** Attaches to the hub with the highest number, or starts the next hub if that one is dead or ending. Never rejects. */
-export async function findHub({ folder, hello, start }: FindHubOptions): Promise<FoundHub> {
+export async function findHub({ folder, hello, start, form = SYSTEM_FORM }: FindHubOptions): Promise<FoundHub> {
   try {
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
       const latest = latestHub(folder);
@@ -36,14 +43,14 @@ export async function findHub({ folder, hello, start }: FindHubOptions): Promise
       const isEnding = attempt.kind === 'refused' && attempt.because === 'ending';
       if (attempt.kind === 'refused' && attempt.because !== 'ending')
         return none(`the hub did not take the client, because ${whyRefused(attempt.because)}`);
-      if (attempt.kind === 'silent') return none(silence(attempt.afterMs));
+      if (attempt.kind === 'silent') return none(silence(attempt));
       if (attempt.kind === 'forbidden') return none(`the hub cannot be reached (${attempt.message})`);
       if (isHubFailing(folder, Date.now())) return none(FAILING);
       if (attempt.kind !== 'dead' && !isEnding) {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
         continue;
       }
-      const claim = await claimSuccessor(folder, latest);
+      const claim = await claimSuccessor(folder, latest, form);
       if (claim !== undefined) start(claim);
     }
     return none('each hub ended before it served this client');
@@ -72,21 +79,31 @@ export function whyRefused(because: string): string {
 
 const FAILING = 'three hubs failed within a minute, before they served a client; `trunkline logs` shows why';
 
-function silence(afterMs: number): string {
-  return `the hub runs, but did not answer within ${afterMs / 1_000} s; if it was suspended, resume it, or end it with \`trunkline hub stop\``;
+function silence({ afterMs, isStarting }: Silence): string {
+  const seconds = afterMs / 1_000;
+  return isStarting
+    ? `the hub was started, but does not listen after ${seconds} s; \`trunkline logs\` shows why, and \`trunkline hub stop\` ends it`
+    : `the hub runs, but did not answer within ${seconds} s; if it was suspended, resume it, or end it with \`trunkline hub stop\``;
 }
 
 export type Attempt =
   | { readonly kind: 'attached'; readonly connection: HubConnection }
-  /** No process listens on the socket of the hub. */
+  /** No process listens in place of the hub, or one that does not know the hub's token. */
   | { readonly kind: 'dead' }
   /** The hub ended before it answered. */
   | { readonly kind: 'ended' }
-  /** The hub does not answer, although its process runs. It was suspended, or the machine is too slow. */
-  | { readonly kind: 'silent'; readonly afterMs: number }
+  | Silence
   /** This process may not connect to a socket, as in a sandbox. */
   | { readonly kind: 'forbidden'; readonly message: string }
   | { readonly kind: 'refused'; readonly because: Refusal };
+
+/** The hub does not answer, although its process runs. It was suspended, or the machine is too slow. */
+interface Silence {
+  readonly kind: 'silent';
+  readonly afterMs: number;
+  /** Whether its process does not even listen yet. */
+  readonly isStarting: boolean;
+}
 
 export interface HubConnection {
   readonly socket: Socket;
@@ -104,48 +121,93 @@ export interface HubConnection {
  * that does not answer.
  */
 const ANSWER_WITHIN_MS = { client: 800, control: 2_000 };
+/**
+ * Longest wait for the first line of a hub behind a pipe, on Windows: each start of a server holds up the hub there, for seconds if ten
+ * start on a busy machine, and users have no command that suspends a process.
+ */
+const PIPE_ANSWERS_WITHIN_MS = 10_000;
 /** Longest wait for the first line of a hub that is starting, because it has to load its code. */
 const FIRST_ANSWER_WITHIN_MS = 15_000;
 
+/** Pause between two attempts while the process of a hub starts, which listens itself. */
+const STARTING_MS = 20;
+/** From then on, a process is waited for only if it is the one in the claim, and no later one with its pid. */
+const SURE_AFTER_MS = 1_000;
+
 /** Attaches to the hub with this number in this folder, or to the other gateway with this name. Never rejects. */
-export function attachTo(
-  folder: string,
-  name: number | string,
-  hello: Omit<Hello, 'wire' | 'token'>,
-): Promise<Attempt> {
+export async function attachTo(folder: string, name: number | string, hello: Person): Promise<Attempt> {
+  const { folder: own, ready, ended } = hubFiles(folder, name);
+  const answerMs = hasPipe(own) ? PIPE_ANSWERS_WITHIN_MS : ANSWER_WITHIN_MS[hello.role];
+  const waitMs = existsSync(ready) ? answerMs : FIRST_ANSWER_WITHIN_MS;
+  const begunAt = process.uptime();
+  for (;;) {
+    // A pipe exists for as long as a client of the ended hub has its end.
+    if (existsSync(ended)) return { kind: 'dead' };
+    const attempt = await attachOnce(folder, name, hello, waitMs);
+    if (attempt.kind === 'attached' || attempt.kind === 'refused') return attempt;
+    const waitedMs = (process.uptime() - begunAt) * 1_000;
+    const isHeld = await isClaimHeld(own, waitedMs >= SURE_AFTER_MS);
+    // What listens under the name of a hub that has ended is another program.
+    if (isHeld === false) return { kind: 'dead' };
+    if (isHeld !== true || attempt.kind !== 'dead' || existsSync(ready)) return attempt;
+    if (waitedMs >= waitMs) return { kind: 'silent', afterMs: waitMs, isStarting: true };
+    await new Promise((resolve) => setTimeout(resolve, STARTING_MS));
+  }
+}
+
+function attachOnce(folder: string, name: number | string, hello: Person, waitMs: number): Promise<Attempt> {
   const files = hubFiles(folder, name);
   let token: string;
-  let waitMs: number;
+  let path: string;
   try {
     token = readFileSync(files.token, 'latin1');
-    waitMs = existsSync(files.ready) ? ANSWER_WITHIN_MS[hello.role] : FIRST_ANSWER_WITHIN_MS;
+    path = addressIn(files.folder);
   } catch (error) {
     // Other errors, such as a lack of file descriptors, do not show whether the hub runs.
     return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });
   }
   return new Promise((resolve) => {
-    const first = new FirstLineReader((line) => {
+    const over = (attempt: Attempt) => {
       clearTimeout(timer);
+      if (attempt.kind !== 'attached') socket.destroy();
+      resolve(attempt);
+    };
+    const nonce = newNonce();
+    const second = new FirstLineReader((line) => {
       const answer = parseJson(line ?? '') as Welcome | undefined;
       if (!isRecord(answer) || !('ok' in answer)) {
-        socket.destroy();
-        resolve({ kind: 'ended' });
+        over({ kind: 'ended' });
       } else if (!answer.ok) {
-        socket.destroy();
-        resolve({ kind: 'refused', because: answer.because });
+        over({ kind: 'refused', because: answer.because });
       } else {
         const { version, pid } = answer;
         const readInto = (reader: ByteReader) => {
-          first.handOver(reader);
+          second.handOver(reader);
           socket.resume();
         };
         // Do not read before the caller has passed a reader.
         socket.pause();
-        resolve({ kind: 'attached', connection: { socket, version, pid, number: Number(name), readInto } });
+        over({ kind: 'attached', connection: { socket, version, pid, number: Number(name), readInto } });
       }
     });
+    const first = new FirstLineReader((line) => {
+      const answer = parseJson(line ?? '') as Proof | undefined;
+      if (!isRecord(answer) || typeof answer.nonce !== 'string' || typeof answer.proof !== 'string') {
+        over({ kind: 'ended' });
+        return;
+      }
+      const nonces = { client: nonce, hub: answer.nonce };
+      if (!isSameProof(answer.proof, proofOf('hub', token, nonces))) {
+        over({ kind: 'dead' });
+        return;
+      }
+      first.handOver(second);
+      // The variables of the client are secrets, so this comes after the proof.
+      const proof = proofOf('client', token, nonces);
+      socket.write(`${JSON.stringify({ wire: WIRE, proof, ...hello } satisfies Hello)}\n`);
+    });
     const socket = connect({
-      path: files.socket,
+      path,
       // Otherwise a client that closes its end would not get the last answers.
       allowHalfOpen: true,
       onread: {
@@ -156,15 +218,7 @@ export function attachTo(
         },
       },
     });
-    const timer = setTimeout(() => {
-      socket.destroy();
-      resolve({ kind: 'silent', afterMs: waitMs });
-    }, waitMs);
-    const over = (attempt: Attempt) => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(attempt);
-    };
+    const timer = setTimeout(() => over({ kind: 'silent', afterMs: waitMs, isStarting: false }), waitMs);
     socket.once('error', (error) => {
       const code = errorCode(error) ?? '';
       if (FORBIDDEN.has(code)) over({ kind: 'forbidden', message: error.message });
@@ -172,7 +226,7 @@ export function attachTo(
     });
     socket.once('end', () => over({ kind: 'ended' }));
     socket.once('close', () => over({ kind: 'ended' }));
-    socket.write(`${JSON.stringify({ wire: WIRE, token, ...hello } satisfies Hello)}\n`);
+    socket.write(`${JSON.stringify({ wire: WIRE, nonce } satisfies Challenge)}\n`);
   });
 }
 

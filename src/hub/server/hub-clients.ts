@@ -6,7 +6,7 @@ import {
   type StdioTransportOptions,
 } from '../../downstream/stdio/stdio-transport.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import type { Closing, Hello, Refusal } from '../wire.js';
+import { type Closing, type Hello, MarkedInput, type Refusal } from '../wire.js';
 import { HubFraming } from './framing.js';
 import type { HubPeer } from './hub-listener.js';
 
@@ -80,7 +80,7 @@ export class HubClients {
       clock,
       output: stream,
       read: (lines) => {
-        reader.handOver(lines);
+        reader.handOver(new MarkedInput(lines, () => stream.push(null)));
         return stream;
       },
       framing: (sink): Framing => {

@@ -1,21 +1,25 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readInto } from '../../wire/io/streams/read-into.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { listenIn } from '../endpoint.js';
 import { hubFiles, hubNumbers, note, numberOf } from '../hub-folder.js';
-import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
+import { isSameProof, newNonce, proofOf } from '../proof.js';
+import { FirstLineReader, type Hello, type Proof, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
   /** The folder of this hub, whose name is its number, in the folder of the hubs of one configuration; or that of another gateway. */
   readonly hubFolder: string;
-  /** The descriptor of the socket, which listens already. Absent if this process has to create the socket. */
+  /** The descriptor of the socket that listens already, if the process that started this one has handed it over. */
   readonly descriptor?: number;
   readonly version: string;
   /** Takes a connection with a valid hello, or returns the reason for which the connection is refused. */
   readonly onHello: (hello: Hello, connection: HubPeer) => Refusal | undefined;
+  /** This process cannot listen, so no client can reach it. */
+  readonly onUnreachable: (error: Error) => void;
 }
 
 /** The other end of an accepted connection. */
@@ -35,18 +39,19 @@ const MAX_SILENT = 1_024;
 export class HubListener {
   readonly #options: HubListenerOptions;
   readonly #server: Server;
-  readonly #token: Buffer;
+  readonly #token: string;
   readonly #silent = new Set<Duplex>();
   #isEnding = false;
 
   constructor(options: HubListenerOptions) {
     this.#options = options;
-    this.#token = readFileSync(filesOf(options.hubFolder).token);
+    this.#token = readFileSync(filesOf(options.hubFolder).token, 'latin1');
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => this.#connected(socket));
-    const { descriptor: fd } = options;
-    this.#server.listen(fd === undefined ? { path: filesOf(options.hubFolder).socket } : { fd });
-    // An error means that no file descriptor is free. The connection then waits in the queue of the socket.
-    this.#server.on('error', () => {});
+    this.#server.on('error', (error) => {
+      // While it listens, an error means that no file descriptor is free. The connection then waits in the queue of the socket.
+      if (!this.#server.listening) options.onUnreachable(error);
+    });
+    listenIn(options.hubFolder, this.#server, options.descriptor);
   }
 
   /** The hub answers clients from now on. New clients then wait less long for its first line. */
@@ -64,17 +69,33 @@ export class HubListener {
   }
 
   #connected(socket: Duplex): void {
-    const reader = new FirstLineReader((line) => {
+    const refuse = (because: Refusal) =>
+      stream.end(lineOf({ ok: false, because } satisfies Welcome), () => stream.destroy());
+    const own = newNonce();
+    let challenge = '';
+    const second = new FirstLineReader((line) => {
       clearTimeout(timer);
       this.#silent.delete(stream);
       const hello = readHello(line);
-      const refusal = this.#refusalOf(hello) ?? this.#options.onHello(hello as Hello, peer);
-      if (refusal !== undefined) stream.end(welcomeLine({ ok: false, because: refusal }), () => stream.destroy());
+      const expected = proofOf('client', this.#token, { client: challenge, hub: own });
+      const refusal = this.#refusalOf(hello, expected) ?? this.#options.onHello(hello as Hello, peer);
+      if (refusal !== undefined) refuse(refusal);
     });
-    const stream = readInto(socket, reader, true);
+    const first = new FirstLineReader((line) => {
+      const nonce = readChallenge(line);
+      if (nonce === undefined) {
+        refuse('malformed');
+        return;
+      }
+      challenge = nonce;
+      const proof = proofOf('hub', this.#token, { client: challenge, hub: own });
+      stream.write(lineOf({ nonce: own, proof } satisfies Proof));
+      first.handOver(second);
+    });
+    const stream = readInto(socket, first, true);
     const { version } = this.#options;
-    const welcome = () => void stream.write(welcomeLine({ ok: true, version, pid: process.pid }));
-    const peer: HubPeer = { stream, reader, welcome };
+    const welcome = () => void stream.write(lineOf({ ok: true, version, pid: process.pid } satisfies Welcome));
+    const peer: HubPeer = { stream, reader: second, welcome };
     const timer = setTimeout(() => stream.destroy(), HELLO_WITHIN_MS);
     this.#silent.add(stream);
     // Ignore errors before the hello. After it, the owner of the session also listens to them.
@@ -87,21 +108,31 @@ export class HubListener {
     if (this.#silent.size > MAX_SILENT) oldest?.destroy();
   }
 
-  #refusalOf(hello: Hello | undefined): Refusal | undefined {
+  #refusalOf(hello: Hello | undefined, expected: string): Refusal | undefined {
     if (hello === undefined) return 'malformed';
-    const token = Buffer.from(hello.token);
-    if (token.length !== this.#token.length || !timingSafeEqual(token, this.#token)) return 'token';
+    if (!isSameProof(hello.proof, expected)) return 'token';
     return this.#isEnding ? 'ending' : undefined;
   }
 }
 
-/** Reads the hello in the first line of a connection. `undefined` if the line is no hello of this protocol. */
+/** The longest nonce that is taken. */
+const MAX_NONCE_LENGTH = 128;
+
+/** Reads the nonce in the first line of a connection. `undefined` if the line is none of this protocol. */
+function readChallenge(line: string | undefined): string | undefined {
+  const challenge = parseJson(line ?? '');
+  if (!isRecord(challenge) || challenge.wire !== WIRE) return undefined;
+  const { nonce } = challenge;
+  return typeof nonce === 'string' && nonce.length <= MAX_NONCE_LENGTH ? nonce : undefined;
+}
+
+/** Reads the hello in the second line of a connection. `undefined` if the line is no hello of this protocol. */
 export function readHello(line: string | undefined): Hello | undefined {
   const hello = parseJson(line ?? '');
   if (!isRecord(hello) || hello.wire !== WIRE) return undefined;
-  const { token, role, version, pid, folder, environment, path, view, resumed } = hello;
+  const { proof, role, version, pid, folder, environment, path, view, resumed } = hello;
   const isSound =
-    typeof token === 'string' &&
+    typeof proof === 'string' &&
     (role === 'client' || role === 'control') &&
     typeof version === 'string' &&
     typeof pid === 'number' &&
@@ -113,7 +144,7 @@ export function readHello(line: string | undefined): Hello | undefined {
   return isSound ? (hello as unknown as Hello) : undefined;
 }
 
-function welcomeLine(answer: Welcome): string {
+function lineOf(answer: Proof | Welcome): string {
   return `${JSON.stringify(answer)}\n`;
 }
 

@@ -1,14 +1,24 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { Server, Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FoundHub, findHub } from '../../../src/hub/attach/find-hub.js';
-import { claimSuccessor, hubFiles, hubNumbers } from '../../../src/hub/hub-folder.js';
+import { addressIn, type EndpointForm, passClaim } from '../../../src/hub/endpoint.js';
+import { type Claim, claimSuccessor, hubFiles, hubNumbers } from '../../../src/hub/hub-folder.js';
+import { formsIn, listening, playHub } from '../forms.js';
 
-const HELLO = { role: 'client', version: '1.0.0', pid: 1, folder: '/', environment: {}, resumed: 0 } as const;
+const HELLO = {
+  role: 'client',
+  version: '1.0.0',
+  pid: 1,
+  folder: '/',
+  environment: { SECRET: 'canary' },
+  resumed: 0,
+} as const;
 
 let folder = '';
 const hubs: Server[] = [];
-const sockets: Socket[] = [];
+const sockets: Socket[][] = [];
 
 beforeEach(() => {
   // The path of a socket is short.
@@ -16,30 +26,14 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  for (const socket of sockets.splice(0)) socket.destroy();
-  for (const hub of hubs.splice(0)) await closed(hub);
+  await endAll();
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A hub that the test plays: it answers each hello with this line, or ends the connection. */
-function answering(listener: Server, line: string | undefined): void {
-  hubs.push(listener);
-  listener.on('connection', (socket) => {
-    sockets.push(socket);
-    socket.on('error', () => {});
-    socket.once('data', () => {
-      if (line === undefined) socket.destroy();
-      else socket.write(`${line}\n`);
-    });
-  });
-}
-
-/** The hub that runs answers so. */
-async function running(line: string | undefined): Promise<Server> {
-  const claim = await claimSuccessor(folder, hubNumbers(folder).at(-1) ?? 0);
-  if (claim === undefined) throw new Error('Another hub runs');
-  answering(claim.listener, line);
-  return claim.listener;
+/** The processes of all hubs end. */
+async function endAll(): Promise<void> {
+  for (const socket of sockets.splice(0).flat()) socket.destroy();
+  for (const hub of hubs.splice(0)) await closed(hub);
 }
 
 function closed(server: Server): Promise<void> {
@@ -48,23 +42,47 @@ function closed(server: Server): Promise<void> {
   });
 }
 
-/** Looks for a hub; those that are started welcome the client. Says how many were started. */
-async function find(): Promise<{ found: FoundHub; started: number }> {
-  let started = 0;
-  const start = ({ listener }: { readonly listener: Server }) => {
-    started += 1;
-    answering(listener, WELCOME);
-  };
-  return { found: await findHub({ folder, hello: HELLO, start }), started };
-}
-
+/** A pid that no process has any more. */
+const GONE = 2 ** 22 + 4;
 const WELCOME = '{"ok":true,"version":"1.0.0","pid":1}';
 
-describe('a client that looks for a hub', () => {
+describe.each(formsIn(() => folder))('a client that looks for a hub, with %s,', (_form, form: EndpointForm) => {
+  /** The process of this hub listens, and answers the hello of each client so. */
+  async function begin(claim: Claim, line: string | undefined): Promise<Server> {
+    const hub = await listening(claim, folder);
+    hubs.push(hub);
+    sockets.push(playHub(hub, hubFiles(folder, claim.number), line));
+    return hub;
+  }
+
+  /** The hub that runs answers so. */
+  async function running(line: string | undefined): Promise<Server> {
+    const claim = await claimSuccessor(folder, hubNumbers(folder).at(-1) ?? 0, form);
+    if (claim === undefined) throw new Error('Another hub runs');
+    return await begin(claim, line);
+  }
+
+  /** Looks for a hub; those that are started welcome the client, after `lateMs` if they listen themselves. Says how many were started. */
+  async function find(lateMs = 0): Promise<{ found: FoundHub; started: number }> {
+    let started = 0;
+    const start = (claim: Claim) => {
+      started += 1;
+      if (claim.listener === undefined) void setTimeout(lateMs).then(() => begin(claim, WELCOME));
+      else void begin(claim, WELCOME);
+    };
+    return { found: await findHub({ folder, hello: HELLO, start, form }), started };
+  }
+
+  /** The process of a hub ends without a word. */
+  async function die(number: number): Promise<void> {
+    await endAll();
+    const { folder: own } = hubFiles(folder, number);
+    if (addressIn(own) !== hubFiles(folder, number).socket) passClaim(own, GONE);
+  }
+
   it('starts one if there is none, or if the latest is dead, whatever process has its id now', async () => {
     expect(await find()).toMatchObject({ found: { kind: 'attached', connection: { number: 1 } }, started: 1 });
-    for (const socket of sockets.splice(0)) socket.destroy();
-    for (const hub of hubs.splice(0)) await closed(hub);
+    await die(1);
     // The process id of the dead hub belongs to somebody else by now.
     writeFileSync(hubFiles(folder, 1).pid, String(process.pid));
     expect(await find()).toMatchObject({ found: { kind: 'attached', connection: { number: 2 } }, started: 1 });
@@ -100,8 +118,10 @@ describe('a client that looks for a hub', () => {
   });
 
   it('starts none, and says why, after three that served nobody', async () => {
-    for (let count = 0; count < 3; count += 1) await closed(await running(WELCOME));
-    hubs.length = 0;
+    for (const number of [1, 2, 3]) {
+      await running(WELCOME);
+      await die(number);
+    }
     const { found, started } = await find();
     expect(found).toMatchObject({
       kind: 'none',
@@ -110,5 +130,27 @@ describe('a client that looks for a hub', () => {
     expect(started).toBe(0);
     writeFileSync(hubFiles(folder, 2).ended, '');
     expect(await find()).toMatchObject({ found: { kind: 'attached' }, started: 1 });
+  });
+
+  it('waits for a hub that needs a while before it answers', async () => {
+    expect(await find(300)).toMatchObject({ found: { kind: 'attached', connection: { number: 1 } }, started: 1 });
+  });
+
+  it('tells its variables to nothing that listens in place of a dead hub, and starts another one', async () => {
+    await running(WELCOME);
+    await die(1);
+    const told: string[] = [];
+    const stranger = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.on('data', (text) => {
+        told.push(String(text));
+        socket.write('{"nonce":"n","proof":"guessed"}\n');
+      });
+    });
+    rmSync(addressIn(hubFiles(folder, 1).folder), { force: true });
+    await new Promise<void>((resolve) => stranger.listen(addressIn(hubFiles(folder, 1).folder), resolve));
+    expect(await find()).toMatchObject({ found: { kind: 'attached', connection: { number: 2 } }, started: 1 });
+    expect(told).toEqual([expect.stringMatching(/^\{"wire":2,"nonce":"[\w-]+"\}\n$/)]);
+    await closed(stranger);
   });
 });

@@ -47,7 +47,7 @@ async function hub(maxClients = 8) {
       onClosed: (because) => closings.push(because),
     });
     here.on('data', (chunk: Uint8Array) => copyInto(session, chunk));
-    const facts = { wire: WIRE, token: '', role: 'client', version: '1', pid: 1 } as const;
+    const facts = { wire: WIRE, proof: '', role: 'client', version: '1', pid: 1 } as const;
     const hello: Hello = { ...facts, folder: '/', environment: {}, ...(view !== undefined && { view }), resumed };
     const refusal = clients.open(hello, {
       stream: there,

@@ -5,7 +5,7 @@ import { FirstLineReader, type Hello, MAX_HELLO_BYTES, WIRE } from '../../../src
 import { copyInto } from '../../../src/wire/io/byte-reader.js';
 
 const HELLO: Hello = {
-  ...({ wire: WIRE, token: 't', role: 'client', version: '1.0.0', pid: 1, folder: '/' } as const),
+  ...({ wire: WIRE, proof: 'p', role: 'client', version: '1.0.0', pid: 1, folder: '/' } as const),
   ...{ environment: { A: 'é'.repeat(9_000) }, view: 'work', resumed: 0 },
 };
 
@@ -50,7 +50,7 @@ describe('the hello of a connection', () => {
   it.each([
     ['no JSON', 'x'],
     ['of another protocol', JSON.stringify({ ...HELLO, wire: WIRE + 1 })],
-    ['without a token', JSON.stringify({ ...HELLO, token: undefined })],
+    ['without a proof', JSON.stringify({ ...HELLO, proof: undefined })],
     ['with another role', JSON.stringify({ ...HELLO, role: 'admin' })],
     ['with a variable that is no text', JSON.stringify({ ...HELLO, environment: { A: 1 } })],
     ['with a view that is no text', JSON.stringify({ ...HELLO, view: 1 })],
