@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { currentFolder } from '../config/resolve/resolve-config.js';
+import { currentFolder } from '../config/file/find-config.js';
 import { explain } from '../host/errors/file-error.js';
 import type { Logger, RecentLog } from '../host/observe/logger.js';
 import { SYSTEM_FORM } from '../hub/endpoint.js';

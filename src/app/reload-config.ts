@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
-import { candidateFiles, stateOf } from '../config/file/find-config.js';
+import { candidateFiles, currentFolder, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import type { FileWatch } from '../host/files/watch-files.js';
 import type { Logger } from '../host/observe/logger.js';
@@ -66,7 +66,7 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   };
   const { env, platform } = process;
   const { searchesFolder } = settings;
-  const place = { env, cwd: process.cwd(), home: homedir(), platform };
+  const place = { env, cwd: currentFolder(), home: homedir(), platform };
   const configFiles = file === undefined ? candidateFiles({ ...place, searchesFolder }) : [file];
   let watched: readonly string[] = [...configFiles, ...envFiles];
   const follow = (named: readonly string[]) => {

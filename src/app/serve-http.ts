@@ -1,6 +1,6 @@
 import type { HttpConfig } from '../config/file/check-file.js';
+import { currentFolder } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
-import { currentFolder } from '../config/resolve/resolve-config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';

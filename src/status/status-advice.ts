@@ -195,7 +195,7 @@ function findConfinementFault(failure = ''): Pick<Assessment, 'problem' | 'code'
 
 /** A file that a failed program could not use, in the words of Node, Python and the C library. */
 const CLOSED_FILE =
-  /\b(?:ENOENT|EACCES|EPERM|EROFS)\b|no such file or directory|permission denied|read-only file system/i;
+  /\b(?:ENOENT|EACCES|EPERM|EROFS)\b|no such file or directory|permission denied|operation not permitted|read-only file system/i;
 
 /** A file that may not be written, in the words of Node and Python. */
 const UNWRITABLE = /\b(?:EROFS|Read-only file system)\b[^'"]*['"](\/[\w./@+-]+)\/[^/'"]+['"]/i;

@@ -62,6 +62,21 @@ describe('serve', () => {
     expect([code, stdout.match(/(?<="id": ?)\d+/g)]).toEqual([0, ['1', '3', '2']]);
   });
 
+  it('serves and ends in a folder that was removed, as a client works that has changed a branch', async () => {
+    place.configure({ lab: lab() });
+    const gone = join(place.folder, 'gone');
+    mkdirSync(gone);
+    const config = join(place.folder, 'trunkline.yaml');
+    const script = 'cd "$1" && rmdir "$1" && exec "$2" "$3" --config "$4" --no-hub';
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', script, '', gone, process.execPath, place.cli, config], {
+      env: { ...process.env, HOME: place.folder },
+      input: [INITIALIZE, INITIALIZED, call(2, 'lab__die', {})].join(''),
+      encoding: 'utf8',
+    });
+    expect(stdout).toContain('"reason":"child_exited"');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.not.stringContaining('internal error') });
+  });
+
   it('runs no command of a repository in which a client starts it, and serves the servers of the user', async () => {
     const proof = join(place.folder, 'ran');
     const hostile = { command: process.execPath, args: ['-e', `require('node:fs').writeFileSync('${proof}', '')`] };

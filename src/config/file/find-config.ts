@@ -52,6 +52,8 @@ export function findConfigFile(options: FindConfigOptions): string {
     ['TRUNKLINE_CONFIG', env.TRUNKLINE_CONFIG],
   ] as const) {
     if (!named || UNSET_IN_DESKTOP.test(named)) continue;
+    if (cwd === '' && !path.isAbsolute(named))
+      throw new ConfigError('config-not-found', undefined, [withoutFolder(source)]);
     const file = path.resolve(cwd, named);
     const stats = statOf(file);
     if (stats?.isFile() === true) return file;
@@ -77,7 +79,7 @@ export function findConfigFile(options: FindConfigOptions): string {
   const candidates = candidateFiles(options);
   const found = candidates.find(isFile);
   if (found !== undefined) return found;
-  const ignored = options.searchesFolder === false ? filesIn(cwd, platform).find(isFile) : undefined;
+  const ignored = options.searchesFolder === false && cwd !== '' ? filesIn(cwd, platform).find(isFile) : undefined;
   const unused = ignored === undefined ? '' : `\n  not ${ignored}, because stdin is no terminal`;
   const other = ignored === undefined ? '--config FILE or TRUNKLINE_CONFIG' : `--config ${ignored}`;
   throw new ConfigError('config-not-found', undefined, [
@@ -86,6 +88,11 @@ export function findConfigFile(options: FindConfigOptions): string {
       hint: `create one: ${initAdvice(program)}; or name a file with ${other}`,
     },
   ]);
+}
+
+function withoutFolder(source: string) {
+  const message = `${source} names a file by its path in the current folder, which was removed or is closed for this program`;
+  return { message, hint: `give ${source} the absolute path of the file` };
 }
 
 function isFile(path: string): boolean {
@@ -100,8 +107,17 @@ export function candidateFiles({
   home,
   platform,
 }: Omit<FindConfigOptions, 'flag'>): string[] {
-  const folders = [...(searchesFolder ? [cwd] : []), ...userFolders(env, home, platform)];
+  const folders = [...(searchesFolder && cwd !== '' ? [cwd] : []), ...userFolders(env, home, platform)];
   return folders.flatMap((folder) => filesIn(folder, platform));
+}
+
+/** The working folder of this process; '' if it was removed, or if macOS keeps this program out of it. */
+export function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '';
+  }
 }
 
 function filesIn(folder: string, platform: NodeJS.Platform): string[] {
@@ -221,7 +237,7 @@ export class ConfigLocation {
   get file(): string {
     const { env, platform, argv } = process;
     const [, program] = argv;
-    const place = { env, cwd: process.cwd(), home: homedir(), platform };
+    const place = { env, cwd: currentFolder(), home: homedir(), platform };
     this.#file ??= findConfigFile({ ...place, flag: this.#flag, searchesFolder: this.#searchesFolder, program });
     return this.#file;
   }

@@ -6,6 +6,7 @@ import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, type Path, ServerFault } from '../file/config-error.js';
+import { currentFolder } from '../file/find-config.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
   DEMAND_EVERY_MS,
@@ -156,15 +157,6 @@ function resolveCluster(
   } catch (error) {
     if (!(error instanceof AddressFault)) throw error;
     return { fault: error.message, ...files };
-  }
-}
-
-/** The working folder of this process; '' if it was removed. */
-export function currentFolder(): string {
-  try {
-    return process.cwd();
-  } catch {
-    return '';
   }
 }
 

@@ -134,10 +134,11 @@ function slashed(path: string): string {
 
 /**
  * The form in which paths are compared. Windows and macOS report the name on disk, whose letters may have another case than the
- * configured name. Elsewhere, a change of such a file is one needless report.
+ * configured name, and on macOS another composition (`ü` as one character or as two). Elsewhere, a change of such a file is one
+ * needless report.
  */
 function compared(path: string): string {
-  return slashed(path).toLowerCase();
+  return slashed(path).normalize('NFC').toLowerCase();
 }
 
 /** The symbolic links on a path. Each of them can be replaced: the link to the file, or to one of its folders. */

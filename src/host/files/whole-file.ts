@@ -299,15 +299,19 @@ function unread(cause: unknown): ReadFile {
   // EMLINK is the code of FreeBSD for a symbolic link.
   if (code === 'ELOOP' || code === 'EMLINK')
     return unusable('link', 'it is a symbolic link, not a regular file', cause);
-  // The code for a socket, and for a device without hardware.
-  if (code === 'ENXIO') return unusable('not-regular', 'it is a socket or a device, not a regular file', cause);
+  // The codes of Linux and of macOS for a socket; the first one is that of a device without hardware, too.
+  if (code === 'ENXIO' || code === 'EOPNOTSUPP')
+    return unusable('not-regular', 'it is a socket or a device, not a regular file', cause);
   return unusable('unreadable', `it cannot be read: ${systemFault(cause).reason}`, cause);
 }
 
-/** The path behind all symbolic links; `undefined` if the path is missing or not accessible. */
+/**
+ * The path behind all symbolic links; `undefined` if the path is missing or not accessible. On macOS, letters have the case that
+ * they have on the disk, so that two spellings of a path are one file.
+ */
 export function realPath(path: string): string | undefined {
   try {
-    return realpathSync(path);
+    return process.platform === 'darwin' ? realpathSync.native(path) : realpathSync(path);
   } catch {
     return undefined;
   }

@@ -116,7 +116,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection broke',
   EPIPE: 'the connection broke',
   ENETUNREACH: 'there is no network to it',
-  EHOSTUNREACH: 'there is no route to its host',
+  EHOSTUNREACH:
+    process.platform === 'darwin'
+      ? 'there is no route to its host; macOS may forbid the local network to the program that has started Trunkline'
+      : 'there is no route to its host',
   ENETDOWN: 'the network is down',
   ETIMEDOUT: 'the connection timed out',
 };

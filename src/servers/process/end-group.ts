@@ -203,8 +203,8 @@ export function isGroupAlive(pgid: number): boolean {
   try {
     process.kill(HAS_GROUPS ? -pgid : pgid, 0);
   } catch (error) {
-    // EPERM: there is a process, and it belongs to another user.
-    return errorCode(error) === 'EPERM';
+    // EPERM: there is a process, and it belongs to another user. On macOS, a group of zombies gives the same code.
+    return errorCode(error) === 'EPERM' && process.platform !== 'darwin';
   }
   return process.platform !== 'linux' || hasLivingMember(pgid);
 }

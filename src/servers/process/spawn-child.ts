@@ -98,7 +98,12 @@ function spawnProcess(request: SpawnRequest): Spawning {
   subscribe('child_process', onCreated);
   try {
     const subprocess = start(request);
-    return subprocess.pid === undefined ? { failure: subprocess.then(({ cause }) => cause) } : { subprocess };
+    // execa compares the working folder with that of this process. It rejects if that was removed, as a folder of a repository is.
+    const ended = subprocess.then(
+      ({ cause }) => cause,
+      (error: unknown) => error,
+    );
+    return subprocess.pid === undefined ? { failure: ended } : { subprocess };
   } catch (error) {
     // Without a free file descriptor, Node creates no streams and emits the error in the next tick. execa expects streams, so
     // it throws another error before.

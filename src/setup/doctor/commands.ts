@@ -62,7 +62,7 @@ function checkInterpreter(key: string, file: string, path: string, { cwd }: Chil
 
 function checkBorder(key: string, { command }: ChildSpec, { platform, env }: Asked): Finding[] {
   const crosses = platform === 'win32' ? /(?:^|[\\/])(?:wsl|bash)(?:\.exe)?$/i : /^\/mnt\/[a-z]\/.*|\.exe$/i;
-  if (!crosses.test(command) || (platform === 'linux' && !env.WSL_DISTRO_NAME)) return [];
+  if (!crosses.test(command) || (platform !== 'win32' && !env.WSL_DISTRO_NAME)) return [];
   return [finding('TL-WSL-MIXED', `server \`${key}\` runs on the other side of the border between Windows and WSL`)];
 }
 
@@ -83,9 +83,9 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
 /** The facts of a machine that name the PATH of its programs. */
 type Shells = Pick<Machine, 'platform' | 'env' | 'home'>;
 
-/** The PATH of programs that no shell has started, on Debian and systems derived from it. */
 /** The PATH of programs that the Dock or the Finder starts. Only shells read `/etc/paths`. */
 const PATH_OF_DOCK = '/usr/bin:/bin:/usr/sbin:/sbin';
+/** The PATH of programs that no shell has started, on Debian and systems derived from it. */
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** A login shell may be slow, or wait for input that never comes. */
 const SHELL_WITHIN_MS = 2_000;

@@ -58,9 +58,12 @@ function checkRunning({ state }: HubFacts, version: string, platform: string): F
   }
 }
 
-/** macOS asks once for each program whether it may read folders such as Documents, and counts processes to what has started them. */
+/**
+ * macOS asks once for each program whether it may read folders such as Documents. It counts a process to the program that has
+ * started it, but Claude Desktop starts servers so that they count as themselves, and then nobody is asked.
+ */
 const ACCESS_ON_MAC =
-  'its servers may read the folders that the program may read that has started it; after a change in the system settings, `trunkline hub restart` from a program with this access';
+  'its servers may read the folders and reach the local network that the program may that has started it; Claude Desktop gives its own access to none, so run `trunkline hub restart` in a terminal that has the access';
 
 function describeClient({ name, pid, revision, trunkline }: ClientDescription): string {
   const opened = revision ? `opened with revision ${revision}` : 'has not opened a session yet';

@@ -181,7 +181,10 @@ const SIGNS: readonly (readonly [sign: RegExp, code: Code])[] = [
     'TL-SERVER-UNAUTHORIZED',
   ],
   [ERROR_SIGNS.network.text, 'TL-SERVER-NETWORK'],
-  [/\b(?:ENOENT|EACCES|EPERM|ENOTDIR|EROFS)\b|no such file or directory|permission denied/i, 'TL-SERVER-FILE'],
+  [
+    /\b(?:ENOENT|EACCES|EPERM|ENOTDIR|EROFS)\b|no such file or directory|permission denied|operation not permitted/i,
+    'TL-SERVER-FILE',
+  ],
 ];
 
 /** The code for the cause in these lines; `undefined` if they show no known cause. */

@@ -40,6 +40,15 @@ describe.skipIf(process.platform === 'win32')('findConfigFile', () => {
   ];
   const ofUser = 'home/.config/trunkline/trunkline.yaml';
 
+  test('needs an absolute path, or the file of the user, where the current folder was removed', () => {
+    const { root, find } = rootWith(...everywhere);
+    expect(() => find({ cwd: '', flag: 'flag.yaml' })).toThrow(
+      '--config names a file by its path in the current folder',
+    );
+    expect(find({ cwd: '', flag: join(root, 'project/flag.yaml') })).toBe(join(root, 'project/flag.yaml'));
+    expect(find({ cwd: '' })).toBe(join(root, ofUser));
+  });
+
   test('prefers --config, then TRUNKLINE_CONFIG, then the current folder, then the folder of the user', () => {
     const env = { TRUNKLINE_CONFIG: 'env.yaml' };
     expect(found(everywhere, { flag: 'flag.yaml', env })).toBe('project/flag.yaml');

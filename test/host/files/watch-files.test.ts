@@ -76,13 +76,16 @@ describe('a watched file', () => {
     await until('the file is noticed', () => changes > before);
   });
 
-  it('is noticed although its name on disk has letters of another case', async () => {
+  it.each([
+    ['letters of another case', 'Config.YAML', 'config.yaml'],
+    ['letters of another composition', 'tr\u00fcnk.yaml', 'tru\u0308nk.yaml'],
+  ])('is noticed although its name on disk has %s', async (_, configured, onDisk) => {
     let changes = 0;
-    const files = [join(folder, 'Config.YAML')];
+    const files = [join(folder, configured)];
     const watch = watchFiles({ files, clock: realClock, onChange: () => (changes += 1), onError: () => {} });
     watches.push(watch);
     await watch.ready;
-    writeFileSync(join(folder, 'config.yaml'), 'one');
+    writeFileSync(join(folder, onDisk), 'one');
     await until('the change is noticed', () => changes > 0);
   });
 

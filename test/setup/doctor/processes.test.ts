@@ -63,7 +63,7 @@ describe('the hub', () => {
       },
     ]);
     const onMac = await checkHub(hub(running('2.0.0', CLAUDE)), '2.0.0', 'darwin');
-    expect(onMac[0]?.evidence.at(-1)).toMatch(/^its servers may read the folders that the program may read/);
+    expect(onMac[0]?.evidence.at(-1)).toMatch(/^its servers may read the folders and /);
     const old = { ...CLAUDE, pid: 10, revision: '2026-07-28', trunkline: '1.0.0' };
     expect(await checkHub(hub(running('2.0.0', CLAUDE, old)), '2.0.0')).toMatchObject([
       {

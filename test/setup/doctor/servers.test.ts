@@ -80,6 +80,9 @@ describe('a server that', () => {
   );
   reports('lacks a file', 'TL-SERVER-FILE', () => failed('exited', ["Error: ENOENT: no such file, open '/x'"]));
   reports('may not open a file', 'TL-SERVER-FILE', () => failed('exited', ['bash: /x: Permission denied']));
+  reports('may not open a folder on macOS', 'TL-SERVER-FILE', () =>
+    failed('exited', ['ls: Documents: Operation not permitted']),
+  );
   reports('has a wrong key', 'TL-SERVER-UNAUTHORIZED', () => failed('exited', ['HTTP 401 Unauthorized']));
   reports('reaches no host', 'TL-SERVER-NETWORK', () => failed('exited', ['connect ECONNREFUSED 127.0.0.1:5432']));
   reports('distrusts a host', 'TL-SERVER-CERTIFICATE', () =>

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { ConfigError } from '../../../config/file/config-error.js';
-import { candidateFiles, findConfigFile, userConfigFile } from '../../../config/file/find-config.js';
+import { candidateFiles, currentFolder, findConfigFile, userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { FileRefusal } from '../../../host/files/edit/parse-text.js';
 import {
@@ -146,7 +146,7 @@ export function clientsNamed(names: readonly string[]): readonly Client[] {
  */
 function configForClients(flag: string | undefined): string {
   const { env, platform } = process;
-  const place = { env, cwd: process.cwd(), home: homedir(), platform };
+  const place = { env, cwd: currentFolder(), home: homedir(), platform };
   const isNamed = Boolean(flag || env.TRUNKLINE_CONFIG);
   const isThere = isNamed || candidateFiles({ ...place, searchesFolder: false }).some((file) => existsSync(file));
   return isThere ? findConfigFile({ ...place, flag, searchesFolder: false }) : userConfigFile(place);

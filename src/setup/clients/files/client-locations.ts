@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, sep } from 'node:path';
+import { currentFolder } from '../../../config/file/find-config.js';
 import { valueAt } from '../../../host/files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../../host/files/edit/parse-text.js';
 import { isRecord } from '../../../wire/json/json-value.js';
@@ -11,7 +12,7 @@ import type { ClientLocation, ClientSystem } from './found-server.js';
 export function thisSystem(): ClientSystem {
   const { platform, env } = process;
   const known = platform === 'darwin' || platform === 'win32' ? platform : 'linux';
-  return { platform: known, home: homedir(), cwd: process.cwd(), env };
+  return { platform: known, home: homedir(), cwd: currentFolder(), env };
 }
 
 /** All locations where clients may keep servers, whether the files exist or not. */
