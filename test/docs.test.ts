@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { dirname, join, normalize, sep } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -10,7 +10,7 @@ const FOLDERS = ['src', 'test', 'docs', 'scripts', 'lab', 'config', 'deploy'];
 const documents = ['.', ...FOLDERS].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: folder !== '.', encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
-    .map((file) => normalize(join(folder, file))),
+    .map((file) => normalize(join(folder, file)).replaceAll(sep, '/')),
 );
 
 it('CONTRIBUTING.md installs the programs that the tests of the system ask for', () => {
@@ -39,7 +39,7 @@ describe('the documents', () => {
     const rows = read('docs/architecture.md').match(/^\| (?:`src\/\w+`(?:, )?)+ \|/gm) ?? [];
     const described = rows.flatMap((row) => [...row.matchAll(/src\/(\w+)/g)].map(([, folder]) => folder));
     const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' });
-    const folders = files.filter((file) => /\/.*\.tsx?$/.test(file)).map((file) => file.slice(0, file.indexOf('/')));
+    const folders = files.filter((file) => /[\\/].*\.tsx?$/.test(file)).map((file) => file.split(sep)[0] ?? '');
     expect([...new Set(described)].sort()).toEqual([...new Set(folders)].sort());
   });
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const PAGE = join(import.meta.dirname, '../docs/evidence.md');
@@ -18,7 +18,8 @@ for (const file of readdirSync(import.meta.dirname, { recursive: true, encoding:
   if (!file.endsWith('.ts')) continue;
   const text = readFileSync(join(import.meta.dirname, file), 'utf8');
   const rows = new Set([...text.matchAll(/\(\s*['"`]F(\d+): /g)].map(([, row]) => Number(row)));
-  for (const row of rows) tested.set(row, [...(tested.get(row) ?? []), `\`test/${file}\``]);
+  const path = `\`test/${file.replaceAll(sep, '/')}\``;
+  for (const row of rows) tested.set(row, [...(tested.get(row) ?? []), path]);
 }
 
 describe('the fault matrix in docs/evidence.md', () => {

@@ -194,9 +194,11 @@ const STAGES: readonly (readonly [file: string, later: readonly string[]])[] = [
 
 describe('the stages of the start', () => {
   it.each(STAGES)('%s waits for no file of a later stage', (file, later) => {
-    const loaded = [...reachableFrom(file, relativeImports(STATIC_IMPORT))];
+    const loaded = [...reachableFrom(join(file), relativeImports(STATIC_IMPORT))].map((name) =>
+      name.replaceAll(sep, '/'),
+    );
     const isLater = (name: string) => later.some((each) => name.startsWith(`${each}/`) || name === `${each}.ts`);
-    expect(loaded.map(folderOf)).toContain('host/errors');
+    expect(loaded.some((name) => name.startsWith('host/errors/'))).toBe(true);
     expect(loaded.filter(isLater)).toEqual([]);
   });
 });

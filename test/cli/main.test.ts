@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { cacheCompiledCode } from '../../src/cli/main.js';
 import { reportFault } from '../../src/cli/output.js';
 import { folderWith } from '../config/files.js';
+import { shownMode } from '../support/platform.js';
 
 let place: string;
 let folder: string;
@@ -23,7 +24,7 @@ describe('the cache of compiled code', () => {
     const enable = vi.fn();
     cacheCompiledCode(() => folder, '1.2.3', enable);
     expect(enable).toHaveBeenCalledExactlyOnceWith(join(folder, '1.2.3'));
-    for (const each of [folder, join(folder, '1.2.3')]) expect(statSync(each).mode & 0o777).toBe(0o700);
+    for (const each of [folder, join(folder, '1.2.3')]) expect(statSync(each).mode & 0o777).toBe(shownMode(0o700));
   });
 
   it('drops the code of other versions when a version runs for the first time, and keeps its own', () => {

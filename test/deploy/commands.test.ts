@@ -1,5 +1,6 @@
 // The commands that the documents show for containers, run as they stand in a shell, with Docker, kubectl and the clients replaced by
 // programs that write down their arguments. Then what the commands have made is used.
+
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +11,7 @@ import { readServing, readTransports } from '../../src/cli/commands/serve/serve-
 import { checkFile } from '../../src/config/file/check-file.js';
 import { MachineTokens } from '../../src/downstream/users/machine-tokens.js';
 import { readSealKeys } from '../../src/state/seal.js';
+import { IS_WINDOWS } from '../support/platform.js';
 import { sha256 } from '../support/sha256.js';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -55,7 +57,7 @@ function machineOf(file: string, token: string) {
   return new MachineTokens({ file, onFault: () => {} }).find(sha256(token), 0);
 }
 
-describe('the commands of docs/cluster.md', () => {
+describe.skipIf(IS_WINDOWS)('the commands of docs/cluster.md', () => {
   it('make a token for Compose that the gateways accept, also in a clone whose files the group can change', () => {
     const compose = join(folder, 'compose');
     cpSync(join(ROOT, 'deploy/compose'), compose, { recursive: true });
@@ -101,7 +103,7 @@ describe('the commands of docs/cluster.md', () => {
   });
 });
 
-describe('the commands of docs/http.md for a container', () => {
+describe.skipIf(IS_WINDOWS)('the commands of docs/http.md for a container', () => {
   it('start one gateway with the paths, the port and the times of the image and of the gateway', () => {
     symlinkSync(join(ROOT, 'deploy'), join(folder, 'deploy'));
     const [build, run = [], exec] = runBlock('http.md', 'docker build', folder);

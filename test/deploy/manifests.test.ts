@@ -1,6 +1,6 @@
 // The files of `deploy`: objects of Kubernetes against the schemas of Kubernetes, and rules of our own for what no schema knows.
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { DCLinter } from 'dclint';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
@@ -127,7 +127,7 @@ describe.each(OVERLAYS)('the overlay %s', (name) => {
     const { env, links } = readImage();
     const target = links.find(({ link }) => link === env.TRUNKLINE_CONFIG)?.target ?? '';
     const map = ofKind(objects, 'ConfigMap');
-    expect([volumeAt(join(target, '..')).configMap, Object.keys(map.data)]).toEqual([
+    expect([volumeAt(posix.join(target, '..')).configMap, Object.keys(map.data)]).toEqual([
       { name: map.metadata.name },
       ['trunkline.yaml'],
     ]);
@@ -182,7 +182,7 @@ describe('the overlay team', () => {
       ports: [{ protocol: 'TCP', port: Number(port) }],
     });
     const { secretFolder } = parse(read('kustomize/overlays/team/trunkline.yaml')).gateway;
-    expect(join(cluster.storePasswordFile, '..')).toBe(secretFolder);
+    expect(posix.join(cluster.storePasswordFile, '..')).toBe(secretFolder);
   });
 });
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { hostIdentity, identify, systemWithPs } from '../../src/host/process/processes.js';
 import { folderWith } from '../config/files.js';
+import { IS_WINDOWS } from '../support/platform.js';
 import { spawnFixture } from './spawned.js';
 
 describe('the identity of a process', () => {
@@ -25,7 +26,7 @@ describe('the identity of a process', () => {
     expect((await identify(child.pid ?? 0))?.startTime).not.toBe((await identify(process.pid))?.startTime);
   });
 
-  it('of a zombie can be told from that of the living', async () => {
+  it.skipIf(IS_WINDOWS)('of a zombie can be told from that of the living', async () => {
     // The first `sleep` becomes the child of the second, which never asks how it ended.
     const negligent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60']);
     const [line] = await once(negligent.stdout, 'data');
@@ -37,7 +38,7 @@ describe('the identity of a process', () => {
     await once(negligent, 'exit');
   });
 
-  it('is the same in all time zones on systems where `ps` tells the start time', async () => {
+  it.skipIf(IS_WINDOWS)('is the same in all time zones on systems where `ps` tells the start time', async () => {
     // As `ps` of macOS, which prints the start in the time zone of its environment.
     const folder = folderWith();
     const script = `console.log('S   ', new Date(1e12).toLocaleString('en-US', { timeZone: process.env.TZ?.replace('UTC0', 'UTC') }))`;

@@ -84,8 +84,7 @@ describe('the key of the user', () => {
   });
 
   it('is another one in each run where it cannot be stored, which is logged', async () => {
-    for (const name of ['XDG_DATA_HOME', 'LOCALAPPDATA']) vi.stubEnv(name, join(folder, 'file'));
-    writeFileSync(join(folder, 'file'), '');
+    mkdirSync(sealFile(), { recursive: true });
     const { secret, isLasting } = await read();
     expect([isLasting, (await read()).secret === secret]).toEqual([false, false]);
     expect(warn.mock.lastCall?.[1]).toContain('task ids become invalid when Trunkline restarts');

@@ -1,11 +1,19 @@
 // What a test expects where Windows differs from other systems.
 import { rmSync } from 'node:fs';
 
-const IS_WINDOWS = process.platform === 'win32';
+export const IS_WINDOWS = process.platform === 'win32';
+
+/** Whether files have permissions. Windows gives a file those of its folder. */
+export const HAS_MODES = !IS_WINDOWS;
 
 /** The permissions that a file or folder shows which was made with `mode`. Windows keeps only whether it may be changed. */
 export function shownMode(mode: number): number {
   return IS_WINDOWS ? 0o666 : mode;
+}
+
+/** How a process ends that gets a signal. Windows has no signals, and ends the process with the exit code 1. */
+export function exitBy(signal: NodeJS.Signals): { code: number | null; signal: NodeJS.Signals | null } {
+  return IS_WINDOWS ? { code: 1, signal: null } : { code: null, signal };
 }
 
 /** Removes a folder. Windows keeps a folder whose files are open, as a log is until its process ends. */

@@ -406,7 +406,13 @@ const end = async () => {
   }
 };
 process.argv.slice(3).forEach(note);
-require('node:readline').createInterface({ input: process.stdin }).on('line', note).on('close', end);
+let rest = '';
+process.stdin.setEncoding('utf8').on('error', () => {}).on('close', end).on('data', (text) => {
+  // A line that is cut off by a kill could name another process.
+  const lines = (rest + text).split('\\n');
+  rest = lines.pop();
+  lines.forEach(note);
+});
 `;
 
 /** Pauses before the processes are listed, in milliseconds, from the last start of a server. */

@@ -1,8 +1,11 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { posix } from 'node:path';
 import type { Code } from '../../host/errors/codes.js';
 import { type SpawnRequest, spawnChild } from '../process/spawn-child.js';
 import { hasFilter, syscallFilter } from './syscall-filter.js';
+
+/** The paths of Linux, which alone has the sandbox. */
+const { delimiter, isAbsolute, join } = posix;
 
 /** Whether servers can be confined on this machine. */
 export type Availability =

@@ -1,5 +1,8 @@
-import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { posix } from 'node:path';
 import type { SandboxSpec } from '../../spec/server-spec.js';
+
+/** The paths of Linux, which alone has the sandbox. */
+const { basename, delimiter, dirname, isAbsolute, join, resolve, sep } = posix;
 
 /** The program to confine. */
 interface Program {

@@ -13,6 +13,7 @@ import { parseEnv } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { canBeInEnv, EnvDraft } from '../../../src/config/edit/env-draft.js';
+import { HAS_MODES, shownMode } from '../../support/platform.js';
 import { folderWith } from '../files.js';
 
 function openIn(files: Readonly<Record<string, string>>, configText?: string) {
@@ -34,7 +35,7 @@ describe('the environment file beside a configuration', () => {
     ]);
     draft.save();
     expect(readFileSync(file, 'utf8')).toBe('A=x y\nA_2=z\n');
-    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(statSync(file).mode & 0o777).toBe(shownMode(0o600));
   });
 
   it('keeps what it has, and takes no value in twice', () => {
@@ -68,7 +69,8 @@ describe('the environment file beside a configuration', () => {
   ])('that %s is refused', (_, text, mode, message) => {
     const { folder, open } = openIn({ 'trunkline.env': text });
     chmodSync(join(folder, 'trunkline.env'), mode);
-    expect(open).toThrow(message);
+    if (HAS_MODES || mode === 0o600) expect(open).toThrow(message);
+    else expect(open).not.toThrow();
   });
 
   it('that was changed meanwhile is not written', () => {

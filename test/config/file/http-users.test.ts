@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { variantOf } from '../../../src/config/resolve/config.js';
 import { load, loadServer, problemsOf } from '../loading.js';
@@ -26,7 +28,11 @@ describe('the users of HTTP', () => {
     );
     expect(gateway.http).toMatchObject({
       ...{ maxSessions: 7, maxConnections: 256, publicUrl: 'https://mcp.example.com' },
-      auth: { jwt: JWT, tokens: file.replace('trunkline.yaml', 'machines'), variables: '/home/ada/v' },
+      auth: {
+        jwt: JWT,
+        tokens: file.replace('trunkline.yaml', 'machines'),
+        variables: resolve(tmpdir(), '/home/ada/v'),
+      },
     });
   });
 

@@ -321,7 +321,7 @@ describe('the gateway', () => {
     const { file, gateway } = of('sub/r.jsonl');
     const [folder, record] = [join(dirname(file), 'sub'), join(dirname(file), 'sub', 'r.jsonl')];
     expect(gateway).toMatchObject({ callLog: 'full', record, sealKeyFile: join(folder, 'key') });
-    expect(of('/r.jsonl').gateway.record).toBe(resolve('/r.jsonl'));
+    expect(of('/r.jsonl').gateway.record).toBe(resolve(folder, '/r.jsonl'));
   });
 
   test('takes what the file says, also one by one within `http`', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MachineTokens, withoutTokens, withToken } from '../../../src/downstream/users/machine-tokens.js';
 import { folderWith } from '../../config/files.js';
+import { HAS_MODES } from '../../support/platform.js';
 import { sha256 } from '../../support/sha256.js';
 
 let folder: string;
@@ -78,7 +79,7 @@ describe('the tokens of machines', () => {
     expect(() => withToken(text, file, { name, hash: ONE, groups })).toThrow(message);
   });
 
-  it('are not read from a file that other users can change', () => {
+  it.runIf(HAS_MODES)('are not read from a file that other users can change', () => {
     writeFileSync(file, `ci ${ONE}\n`);
     chmodSync(file, 0o666);
     expect(() => new MachineTokens({ file, onFault: () => {} })).toThrow('other users can change it');

@@ -10,6 +10,7 @@ import {
   runNpm,
 } from '../../../src/servers/packages/npm-client.js';
 import { folderWith } from '../../config/files.js';
+import { IS_WINDOWS } from '../../support/platform.js';
 import { liveMembers, realClock, until } from '../../support/processes.js';
 
 let folder: string;
@@ -84,15 +85,20 @@ describe('npm', () => {
       { signal: abort.signal },
     );
     await until('both run', () => existsSync(join(folder, 'up')));
-    expect(liveMembers(pgids)).toHaveLength(2);
+    // Windows has no group that would tell of the second one.
+    expect(liveMembers(pgids)).toHaveLength(IS_WINDOWS ? 1 : 2);
     abort.abort();
-    expect((await result).code).toBe(null);
+    // The last step on Windows ends it, after it may have ended with its stdin.
+    expect((await result).code).toBeOneOf([null, ...(IS_WINDOWS ? [0, 1] : [])]);
     expect(liveMembers(pgids.slice(0, 1))).toEqual([]);
   });
 
   it('that cannot be started says so', async () => {
     const { result } = run('', { nodePath: join(folder, 'no-node') });
-    expect(await result).toMatchObject({ code: null, lines: [expect.stringContaining('ENOENT')] });
+    expect(await result).toMatchObject({
+      code: null,
+      lines: expect.arrayContaining([expect.stringContaining('ENOENT')]),
+    });
   });
 });
 

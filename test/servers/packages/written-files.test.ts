@@ -23,8 +23,8 @@ function install(version: string, second: number): string {
   return join(folder, version);
 }
 
-const STATE = 'node_modules/tool/state.json';
-const SEED = 'node_modules/tool/seed.json';
+const STATE = join('node_modules/tool/state.json');
+const SEED = join('node_modules/tool/seed.json');
 const read = (version: string, path: string) => readFileSync(join(folder, version, path), 'utf8');
 
 describe('the files that a server writes beside its program', () => {
@@ -33,7 +33,7 @@ describe('the files that a server writes beside its program', () => {
     write(`one/${STATE}`, 'state', 2_000);
     write('one/node_modules/.hidden/login', 'login', 2_000);
     write('one/node_modules/tool/.cache/model', 'model', 2_000);
-    expect(writtenIn(one).sort()).toEqual(['node_modules/.hidden/login', STATE]);
+    expect(writtenIn(one).sort()).toEqual([join('node_modules/.hidden/login'), STATE]);
     expect(writtenIn(join(folder, 'none'))).toEqual([]);
   });
 
@@ -52,7 +52,7 @@ describe('the files that a server writes beside its program', () => {
     for (const path of [STATE, SEED, 'node_modules/tool/index.js']) write(`one/${path}`, 'changed', 2_000);
     write(`two/${STATE}`, 'of another', 3_000);
     const { carried, left } = carryOver(one, two);
-    expect([carried, left.toSorted()]).toEqual([[SEED], ['node_modules/tool/index.js', STATE]]);
+    expect([carried, left.toSorted()]).toEqual([[SEED], [join('node_modules/tool/index.js'), STATE]]);
     expect([read('two', STATE), read('two', SEED)]).toEqual(['of another', 'changed']);
   });
 

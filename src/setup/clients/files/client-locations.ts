@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { currentFolder } from '../../../config/file/find-config.js';
@@ -33,14 +33,30 @@ export function clientLocations(system: ClientSystem): ClientLocation[] {
   return places;
 }
 
-/** The files of the user: those to which entries are written, or all that the client may read. */
+/** The files of the user: those to which entries are written, or all that the client may read. A file with two names comes once. */
 export function userFiles(client: Client, system: ClientSystem, which: 'written' | 'all'): string[] {
   const { user, alsoRead = [] } = client;
   const lists = which === 'all' ? [user, alsoRead] : [user];
-  return lists.flatMap((list) => {
+  const files = lists.flatMap((list) => {
     const paths = 'darwin' in list ? list[system.platform] : list;
     return paths.flatMap((path) => resolvePath(path, system));
   });
+  return files.filter((file, at) => files.findIndex((other) => isSameFile(file, other)) === at);
+}
+
+/** Whether two paths lead to one file, through a link or because letters of another case are the same. */
+function isSameFile(one: string, other: string): boolean {
+  if (one.toLowerCase() !== other.toLowerCase()) return false;
+  const identities = [one, other].map((path) => {
+    try {
+      const { dev, ino } = statSync(path, { bigint: true });
+      return `${dev} ${ino}`;
+    } catch {
+      // It does not exist, or cannot be reached.
+      return path;
+    }
+  });
+  return identities[0] === identities[1];
 }
 
 export function locationIn(client: Client, scope: ClientLocation['scope'], file: string): ClientLocation {

@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { symlinkSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { describeVariables, serversFrom } from '../../../../src/cli/commands/clients/import.js';
 import { folderWith } from '../../../config/files.js';
@@ -12,7 +13,7 @@ async function placesFrom(files: Readonly<Record<string, string>>, from?: string
   const { servers, unreadable } = await serversFrom(from?.replace('~', home), system);
   expect(unreadable).toEqual([]);
   return servers.map(({ place: { client, scope, file }, variables }) => {
-    return [client, scope, variables, file.replace(join(home, '/'), '')];
+    return [client, scope, variables, relative(home, file).replaceAll(sep, '/')];
   });
 }
 
@@ -23,6 +24,15 @@ describe('servers to import', () => {
     expect(await placesFrom(files)).toHaveLength(2);
     expect(await placesFrom(files, 'cursor')).toEqual([['cursor', 'user', 'cursor', '.cursor/mcp.json']]);
     expect(await placesFrom(files, 'zed')).toEqual([]);
+  });
+
+  it('come once from a file that has two names, through a link or in letters of another case', async () => {
+    const home = folderWith(files);
+    symlinkSync('Claude', join(home, '.config/claude'), 'junction');
+    const { servers } = await serversFrom('claude-desktop', { platform: 'linux', home, cwd: home, env: {} });
+    expect(servers.map(({ place }) => relative(home, place.file))).toEqual([
+      join('.config/Claude/claude_desktop_config.json'),
+    ]);
   });
 
   it('come from a file, which says whose it is by its place or its name', async () => {

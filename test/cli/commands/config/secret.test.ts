@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type SecretStores, useSecrets } from '../../../../src/cli/commands/config/secret.js';
 import type { Keychain } from '../../../../src/config/resolve/secrets.js';
+import { shownMode } from '../../../support/platform.js';
 
 let folder: string;
 beforeEach(() => {
@@ -38,7 +39,7 @@ describe('the command for secrets', () => {
     expect((await use('list')).note).toContain('No secrets are stored');
     expect((await use('set TOKEN', 'hunter2')).note).toContain('Stored the secret TOKEN.');
     await use('set KEY', 'other');
-    expect(statSync(join(folder, 'data', 'secrets')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'data', 'secrets')).mode & 0o777).toBe(shownMode(0o600));
     expect(await use('list')).toMatchObject({ names: ['KEY', 'TOKEN'], note: '' });
     await use('remove TOKEN');
     expect(await use('list')).toMatchObject({ names: ['KEY'], note: '' });

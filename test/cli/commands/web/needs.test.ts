@@ -3,6 +3,7 @@ import { needsOf } from '../../../../src/cli/commands/web/needs.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
 import type { StatusReport } from '../../../../src/status/status.js';
 import { VERSION } from '../../../../src/version.js';
+import { quotedPath } from '../../../../src/wire/json/printable.js';
 import { FAULT, given, SOUND } from '../../../status/reporting.js';
 
 const HUB = { version: VERSION, configFile: '/c/my trunkline.yaml', servers: [] } as unknown as HubDescription;
@@ -31,7 +32,7 @@ it('a parked server has the words of the status, its output, and a restart', asy
       title: server?.problem.replace('It is', 'a is'),
       detail: server?.advice,
       cause: ['Error: no key'],
-      command: "trunkline restart a --config '/c/my trunkline.yaml'",
+      command: `trunkline restart a --config ${quotedPath('/c/my trunkline.yaml', process.platform)}`,
       action: 'restart',
     },
   ]);

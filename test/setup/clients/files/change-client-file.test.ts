@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -27,6 +28,7 @@ import {
 import { type Client, clientNamed } from '../../../../src/setup/clients/files/client-table.js';
 import { findServers } from '../../../../src/setup/clients/files/find-servers.js';
 import type { ClientSystem } from '../../../../src/setup/clients/files/found-server.js';
+import { IS_WINDOWS, shownMode } from '../../../support/platform.js';
 import { filesOn, JSON_ENTRY, PLATFORMS } from './client-files.js';
 import { ClientHome } from './client-home.js';
 
@@ -102,7 +104,7 @@ describe('connecting a client', () => {
       files.map(({ client }) => [client, ['/usr/bin/node', ...ownArgs()]]),
     );
     for (const { path, content: before } of files) {
-      expect(statSync(path).mode & 0o777).toBe(0o664);
+      expect(statSync(path).mode & 0o777).toBe(shownMode(0o664));
       const [backup = ''] = readdirSync(dirname(path)).filter((name) =>
         name.startsWith(`${basename(path)}.trunkline-`),
       );
@@ -136,7 +138,7 @@ describe('connecting a client', () => {
   it('that has no file yet creates the file, and undoing it removes the file and the folders that were made for it', async () => {
     mkdirSync(home.path('.kiro'));
     expect(await change(await plansFor('kiro'))).toEqual(['add']);
-    expect(statSync(home.path('.kiro/settings/mcp.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(home.path('.kiro/settings/mcp.json')).mode & 0o777).toBe(shownMode(0o600));
     expect(await undo()).toEqual(['deleted']);
     expect(existsSync(home.path('.kiro/settings'))).toBe(false);
     expect(existsSync(home.path('.kiro'))).toBe(true);
@@ -322,7 +324,7 @@ describe('undoing', () => {
     home.write('.lmstudio/mcp.json', '{}');
     await change([...(await plansFor('cursor')), ...(await plansFor('lm-studio'))]);
     home.write('.cursor/mcp.json', '{}');
-    execFileSync('rm', [home.path('.lmstudio/mcp.json')]);
+    rmSync(home.path('.lmstudio/mcp.json'));
     expect(await undo()).toEqual(['nothing', 'nothing']);
     expect(content('.cursor/mcp.json')).toBe('{}');
   });
@@ -330,7 +332,7 @@ describe('undoing', () => {
   it('works without its backup as long as nothing is needed from it', async () => {
     home.write('.cursor/mcp.json', JSON_ENTRY);
     await change(await plansFor('cursor'));
-    for (const name of backupsIn('.cursor')) execFileSync('rm', [home.path(`.cursor/${name}`)]);
+    for (const name of backupsIn('.cursor')) rmSync(home.path(`.cursor/${name}`));
     expect(await undo()).toEqual(['entries']);
     expect(content('.cursor/mcp.json')).toBe(JSON_ENTRY);
   });
@@ -376,7 +378,8 @@ describe("a client's own program", () => {
   /** Plays `claude`: it writes the whole file anew. */
   function playClaude(file: string): { runProgram: RunProgram; calls: (readonly string[])[]; system: ClientSystem } {
     const calls: (readonly string[])[] = [];
-    home.write('bin/claude', '');
+    const platform = IS_WINDOWS ? 'win32' : 'linux';
+    home.write(IS_WINDOWS ? 'bin/claude.exe' : 'bin/claude', '');
     const runProgram: RunProgram = (_, args) => {
       calls.push(args);
       const data = JSON.parse(readFileSync(file, 'utf8'));
@@ -385,7 +388,7 @@ describe("a client's own program", () => {
       writeFileSync(file, JSON.stringify({ ...data, sessions: calls.length }));
       return Promise.resolve(true);
     };
-    return { runProgram, calls, system: home.system('linux', { env: { PATH: home.path('bin') } }) };
+    return { runProgram, calls, system: home.system(platform, { env: { PATH: home.path('bin') } }) };
   }
 
   it('makes the change where it is installed, and what it has written can be undone', async () => {

@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { findServers } from '../../../../src/setup/clients/files/find-servers.js';
 import type { FoundServers } from '../../../../src/setup/clients/files/found-server.js';
@@ -19,7 +20,7 @@ function install(server: object, { fields = {}, settings = {} as object, id = 'a
   const manifest = { manifest_version: '0.3', name: 'notes', version: '1.0.0', server, user_config: fields };
   home.write(`${CLAUDE}/Claude Extensions Settings/${id}.json`, JSON.stringify(settings));
   const file = home.write(`${CLAUDE}/Claude Extensions/${id}/manifest.json`, JSON.stringify(manifest));
-  return file.replace(/\/manifest\.json$/, '');
+  return dirname(file);
 }
 
 async function found(): Promise<FoundServers> {
@@ -43,7 +44,7 @@ describe('an extension of Claude Desktop', () => {
       {
         place: {
           ...{ client: 'claude-desktop', title: 'Claude Desktop', scope: 'extension', format: 'json' },
-          ...{ file: `${folder}/manifest.json`, path: ['server', 'mcp_config'] },
+          ...{ file: join(folder, 'manifest.json'), path: ['server', 'mcp_config'] },
         },
         name: 'notes',
         run: {
@@ -83,7 +84,7 @@ describe('an extension of Claude Desktop', () => {
     const folder = install(server, { fields: { where: { type: 'directory', default: `\${DOCUMENTS}/notes` } } });
     expect((await found()).servers[0]?.run).toMatchObject({
       command: `${folder}/mac/server`,
-      args: [home.folder, `${home.folder}/Documents/notes`],
+      args: [home.folder, `${home.path('Documents')}/notes`],
     });
   });
 

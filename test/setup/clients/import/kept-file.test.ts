@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { FoundServer } from '../../../../src/setup/clients/files/found-server.js';
 import { copyKeptFile } from '../../../../src/setup/clients/import/kept-file.js';
@@ -9,7 +9,7 @@ import { command, found } from './found.js';
 
 const MEMORY = '@modelcontextprotocol/server-memory';
 const OF_NPX = `.npm/_npx/1f/node_modules/${MEMORY}/dist`;
-const KEPT = 'data/servers/memory/memory.jsonl';
+const KEPT = join('data/servers/memory/memory.jsonl');
 
 let home: string;
 beforeEach(() => {
@@ -48,7 +48,7 @@ describe('a server that writes beside its program', () => {
       2_000,
     );
     const [planned] = plan([memory()]);
-    expect(planned?.entry).toEqual({ package: MEMORY, env: { MEMORY_FILE_PATH: `\${HOME}/${KEPT}` } });
+    expect(planned?.entry).toEqual({ package: MEMORY, env: { MEMORY_FILE_PATH: `\${HOME}${sep}${KEPT}` } });
     expect(planned?.kept?.earlier.map(({ file }) => file)).toEqual([newest, stored, older]);
     if (planned?.kept !== undefined) copyKeptFile(planned.kept);
     expect(readFileSync(join(home, KEPT), 'utf8')).toBe(`${OF_NPX}/memory.jsonl`);
@@ -57,7 +57,7 @@ describe('a server that writes beside its program', () => {
   });
 
   it('is known when it is imported again, and is another server with a file of its own', () => {
-    const present = { memory: { package: MEMORY, env: { MEMORY_FILE_PATH: `\${HOME}/${KEPT}` } } };
+    const present = { memory: { package: MEMORY, env: { MEMORY_FILE_PATH: `\${HOME}${sep}${KEPT}` } } };
     const own = { MEMORY_FILE_PATH: '/srv/graph.jsonl' };
     expect(plan([memory(), memory(undefined, own)], present).map(({ verdict, key }) => [verdict, key])).toEqual([
       ['same', 'memory'],

@@ -5,6 +5,7 @@ import { openedPaths } from '../../../../src/setup/clients/import/opened-paths.j
 import type { Run } from '../../../../src/setup/clients/import/run.js';
 import { toEntry } from '../../../../src/setup/clients/import/to-entry.js';
 import { folderWith } from '../../../config/files.js';
+import { IS_WINDOWS } from '../../../support/platform.js';
 
 let home: string;
 beforeEach(() => {
@@ -19,7 +20,8 @@ function run(args: readonly string[], env: Record<string, string> = {}): Run {
 const opened = (args: readonly string[], env: Record<string, string> = {}) =>
   openedPaths(run(args, env), { home, env: { HOME: home } }).map(({ path, access }) => `${access} ${path}`);
 
-describe('the paths that a confined server may use because its entry names them', () => {
+// Windows has no sandbox.
+describe.skipIf(IS_WINDOWS)('the paths that a confined server may use because its entry names them', () => {
   it('are folders and files, of arguments, options and variables, and the folder of a file that is to be created', () => {
     const args = [`${home}/server.js`, '~/notes', `--db=${home}/notes/a.db`, '--verbose'];
     expect(opened(args, { NEW_FILE: `\${HOME}/db/new.sqlite`, LEVEL: 'info' })).toEqual([

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import type { FoundServer } from '../../../../src/setup/clients/files/found-server.js';
 import { type PlanOptions, planImport } from '../../../../src/setup/clients/import/plan.js';
@@ -139,10 +140,10 @@ describe('a server of a client', () => {
         found('d', command('node x', { cwd: 'sub' }), { place }),
       ]),
     ).toEqual([
-      { command: 'node', args: ['server.js'], cwd: '/code/app' },
-      { command: '/code/other/bin/b', cwd: '/code/other' },
+      { command: 'node', args: ['server.js'], cwd: resolve('/code/app') },
+      { command: resolve('/code/other/bin/b'), cwd: resolve('/code/other') },
       { command: 'uvx', args: ['c'] },
-      { command: 'node', args: ['x'], cwd: '/code/app/sub' },
+      { command: 'node', args: ['x'], cwd: resolve('/code/app/sub') },
     ]);
   });
 
