@@ -58,10 +58,18 @@ function start([program = '', ...args]: readonly string[]): void {
 }
 
 /**
+ * Opens a file on macOS with the program for web pages, because the program for HTML files may be an editor. A client may have
+ * started Trunkline without the folders of the system in PATH.
+ */
+const OPEN_ON_MAC = `PATH="$PATH:/usr/bin:/bin"
+app=$(osascript -l JavaScript -e 'ObjC.import("AppKit"); const page = $.NSURL.URLWithString("https://example.com"); $.NSWorkspace.sharedWorkspace.URLForApplicationToOpenURL(page).path.js')
+[ -n "$app" ] && open -a "$app" "$1" || open "$1"`;
+
+/**
  * The program and its arguments: the variable `BROWSER`, otherwise the opener of the platform. The variable may be the path of a program,
  * or words, where quotes keep a path with spaces together.
  */
-export function browserCommand(url: string): readonly string[] {
+export function browserCommand(url: string, platform: NodeJS.Platform = process.platform): readonly string[] {
   const { BROWSER = '' } = process.env;
   // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
   const words = existsSync(BROWSER)
@@ -71,8 +79,6 @@ export function browserCommand(url: string): readonly string[] {
     return words.some((word) => word.includes('%s'))
       ? words.map((word) => word.replaceAll('%s', () => url))
       : [...words, url];
-  if (process.platform === 'darwin') return ['open', url];
-  return process.platform === 'win32'
-    ? [systemProgram('rundll32'), 'url.dll,FileProtocolHandler', url]
-    : ['xdg-open', url];
+  if (platform === 'darwin') return ['/bin/sh', '-c', OPEN_ON_MAC, 'sh', url];
+  return platform === 'win32' ? [systemProgram('rundll32'), 'url.dll,FileProtocolHandler', url] : ['xdg-open', url];
 }

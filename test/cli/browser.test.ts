@@ -1,4 +1,6 @@
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { chmodSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { browserCommand } from '../../src/cli/browser.js';
 import { folderWith } from '../config/files.js';
@@ -24,5 +26,26 @@ describe('the browser of the variable BROWSER', () => {
     const file = join(folderWith({ 'my browser': '' }), 'my browser');
     vi.stubEnv('BROWSER', file);
     expect(browserCommand(URL)).toEqual([file, URL]);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('the browser of macOS', () => {
+  /** Runs the command with these programs in place of those of macOS. Returns the arguments of `open`. */
+  function opened(osascript: string): readonly string[] {
+    const programs = { open: '#!/bin/sh\nprintf "%s\\n" "$@"\n', osascript: `#!/bin/sh\n${osascript}\n` };
+    const folder = folderWith(programs);
+    for (const name of Object.keys(programs)) chmodSync(join(folder, name), 0o755);
+    vi.stubEnv('BROWSER', '');
+    const [program = '', ...args] = browserCommand(URL, 'darwin');
+    const env = { PATH: [folder, process.env.PATH].join(delimiter) };
+    return execFileSync(program, args, { env, encoding: 'utf8' }).trim().split('\n');
+  }
+
+  it('is the program for web pages, not the one for HTML files', () => {
+    expect(opened('echo "/Applications/My Browser.app"')).toEqual(['-a', '/Applications/My Browser.app', URL]);
+  });
+
+  it('is the one that `open` chooses where the system names none', () => {
+    expect(opened('exit 1')).toEqual([URL]);
   });
 });
