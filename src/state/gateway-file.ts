@@ -99,7 +99,7 @@ export class GatewayFile {
 /** The gateways of this user on this host that are no hubs. `folders` hold the folders of all of them. Never rejects. */
 export async function findGateways(folders: readonly string[]): Promise<readonly FoundGateway[]> {
   const found = (await Promise.all(folders.map(readFiles))).flat();
-  const running = await Promise.all(found.map(({ gateway }) => isRunning(gateway)));
+  const running = await Promise.all(found.map(({ gateway }) => isRunning(gateway).catch(() => true)));
   return found.flatMap(({ file, gateway, facts }, index) =>
     running[index] ? [{ ...facts, pid: gateway.pid, folder: dirname(file) }] : [],
   );
@@ -107,7 +107,8 @@ export async function findGateways(folders: readonly string[]): Promise<readonly
 
 /** Removes the folders of gateways of this host that were killed. Never rejects. */
 export async function removeEndedGateways(folder: string): Promise<void> {
-  for (const { file, gateway } of await readFiles(folder)) if (!(await isRunning(gateway))) await remove(dirname(file));
+  for (const { file, gateway } of await readFiles(folder))
+    if (!(await isRunning(gateway).catch(() => true))) await remove(dirname(file));
 }
 
 async function remove(folder: string): Promise<void> {

@@ -54,6 +54,19 @@ describe('the identity of a process', () => {
     expect(seen[1]).toEqual(seen[0]);
   });
 
+  it('is unknown where `ps` cannot tell, and not that of a process that has ended', async () => {
+    const folder = folderWith();
+    const answer = (script: string) => writeFileSync(join(folder, 'ps'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    vi.stubEnv('PATH', folder);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    answer('exit 1');
+    expect(await systemWithPs.identify(1)).toBeUndefined();
+    answer('echo no resources >&2; exit 71');
+    await expect(systemWithPs.identify(1)).rejects.toThrow('71');
+    answer('kill -9 $$');
+    await expect(systemWithPs.identify(1)).rejects.toThrow();
+  });
+
   it('is compared on the same host only, which stays the same', () => {
     expect(hostIdentity()).toBe(hostIdentity());
     expect(hostIdentity()).not.toBe('');

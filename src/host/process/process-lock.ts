@@ -27,7 +27,7 @@ export interface ProcessLockOptions {
 export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTorn']): ProcessLock {
   const host = hostIdentity();
   const find = async () => {
-    const startTime = (await identify(process.pid))?.startTime;
+    const startTime = (await identify(process.pid).catch(() => undefined))?.startTime;
     return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
   };
   let self: Promise<LockOwner> | undefined;
@@ -113,7 +113,9 @@ export class ProcessLock {
       return true;
     }
     const { host } = await this.#options.self();
-    if (owner.host === host && owner.process !== undefined) return !(await this.#options.isRunning(owner.process));
+    if (owner.host === host && owner.process !== undefined) {
+      return !(await this.#options.isRunning(owner.process).catch(() => true));
+    }
     // The owner is on another host, or the machine was restarted.
     return Date.now() - found.modifiedAt > STALE_AFTER_MS;
   }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../errors/error-text.js';
 import { machineName } from './machine-name.js';
@@ -70,12 +70,12 @@ const linux: ProcessSystem = {
 /** macOS and others: one `ps` each time. Untested on macOS. */
 export const systemWithPs: ProcessSystem = {
   identify: async (pid) => {
-    const stdout = await runPs(['stat', 'lstart'], '-p', String(pid)).catch(() => '');
+    const stdout = await runPs(['stat', 'lstart'], ['-p', String(pid)]);
     const [state, ...startTime] = split(stdout);
     return state === undefined ? undefined : { startTime: startTime.join('-'), isZombie: state.startsWith('Z') };
   },
-  list: async () => parsePs(await runPs(['pid', 'ppid', 'pgid', 'rss', 'stat', 'time', 'lstart'], '-A')),
-  commandLines: async () => parseCommandLines(await runPs(['pid', 'ppid', 'command'], '-x', '-ww')),
+  list: async () => parsePs(await runPs(['pid', 'ppid', 'pgid', 'rss', 'stat', 'time', 'lstart'], ['-A'])),
+  commandLines: async () => parseCommandLines(await runPs(['pid', 'ppid', 'command'], ['-x', '-ww'], 'en_US.UTF-8')),
 };
 
 const windows: ProcessSystem = {
@@ -90,7 +90,7 @@ const system = SYSTEMS[process.platform] ?? systemWithPs;
 /** Whether processes have groups, which get signals as a whole. Windows has neither. */
 export const HAS_GROUPS = process.platform !== 'win32';
 
-/** Identifies the process with this pid; undefined when there is none. */
+/** Identifies the process with this pid; undefined when there is none. Rejects if the system does not tell. */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
   return await system.identify(pid);
 }
@@ -105,7 +105,10 @@ export async function readCommandLines(): Promise<readonly CommandLine[]> {
   return await system.commandLines();
 }
 
-/** Whether the process with this pid is the one that started at this time, and has not ended. */
+/**
+ * Whether the process with this pid is the one that started at this time, and has not ended. Rejects if the system does not tell: then
+ * take the process for a running one, because what belongs to it must not be removed.
+ */
 export async function isRunning({ pid, startTime }: { pid: number; startTime: string }): Promise<boolean> {
   const identity = await identify(pid);
   return identity?.startTime === startTime && !identity.isZombie;
@@ -148,14 +151,25 @@ export function hasEnded(error: unknown): boolean {
 }
 
 /**
- * Returns these columns of `ps`, without a header. Rejects if it finds no process, or cannot run. Each column is an option of its own,
- * because all that follows an equals sign is a header on macOS. Start times are in UTC, because `ps` would give them in the time zone of
- * its environment, and another Trunkline may have another one.
+ * Returns these columns of `ps`, without a header; '' if it finds no process. Rejects if it cannot run. Each column is an option of its
+ * own, because POSIX takes all that follows an equals sign as a header. Start times are in UTC, because `ps` would give them in the
+ * time zone of its environment, and another Trunkline may have another one. Letters beyond ASCII need a locale that has them.
  */
-export async function runPs(columns: readonly string[], ...args: readonly string[]): Promise<string> {
+export async function runPs(columns: readonly string[], args: readonly string[], locale = 'C'): Promise<string> {
   const { execa } = await import('execa');
-  const options = { env: { LC_ALL: 'C', TZ: 'UTC0' }, stderr: 'ignore', maxBuffer: Number.MAX_SAFE_INTEGER } as const;
-  const { stdout } = await execa('ps', [...args, ...columns.flatMap((column) => ['-o', `${column}=`])], options);
+  const { stdout, exitCode, cause } = await execa(
+    'ps',
+    [...args, ...columns.flatMap((column) => ['-o', `${column}=`])],
+    {
+      // A client may have started Trunkline in a folder that was removed, and without the folders of the system in PATH.
+      cwd: '/',
+      env: { LC_ALL: locale, TZ: 'UTC0', PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
+      stderr: 'ignore',
+      maxBuffer: Number.MAX_SAFE_INTEGER,
+      reject: false,
+    },
+  );
+  if (exitCode !== 0 && !(exitCode === 1 && stdout === '')) throw cause ?? new Error(`\`ps\` ended with ${exitCode}`);
   return stdout;
 }
 
@@ -217,8 +231,29 @@ function wordsIn(cmdline: string): string[] {
 export function parseCommandLines(text: string): readonly CommandLine[] {
   return text.split('\n').flatMap((line) => {
     const [pid = '', ppid, ...words] = split(line);
-    return pid === '' || words.length === 0 ? [] : [{ pid: Number(pid), ppid: Number(ppid), words }];
+    return pid === '' || words.length === 0
+      ? []
+      : [{ pid: Number(pid), ppid: Number(ppid), words: withWholePaths(words) }];
   });
+}
+
+/** Words that a path with spaces can have, such as one in `Application Support`. */
+const MOST_WORDS_OF_PATH = 8;
+
+/** Joins the words of a path that exists, because `ps` writes no quotes around arguments with spaces. */
+function withWholePaths(words: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (let at = 0; at < words.length; ) {
+    const word = words[at] ?? '';
+    let count = 1;
+    if (word.startsWith('/') && !existsSync(word)) {
+      const lengths = Array.from({ length: Math.min(MOST_WORDS_OF_PATH, words.length - at) }, (_, index) => index + 1);
+      count = lengths.find((length) => existsSync(words.slice(at, at + length).join(' '))) ?? 1;
+    }
+    joined.push(words.slice(at, at + count).join(' '));
+    at += count;
+  }
+  return joined;
 }
 
 function split(text: string): string[] {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { errorCode } from '../../host/errors/error-text.js';
-import { HAS_GROUPS, listPids, statFields } from '../../host/process/processes.js';
+import { HAS_GROUPS, listPids, listProcesses, statFields } from '../../host/process/processes.js';
 import { systemProgram } from '../../host/process/windows.js';
 import type { StopLadder } from '../../spec/launch.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
@@ -94,7 +94,8 @@ class GroupEnding extends Ending {
   async #run(): Promise<GroupEnd> {
     // A tree that nobody has listed would lose what its processes have started when they end.
     const mark = processTrees.markOf(this.#child.pid);
-    if (mark !== undefined) await processTrees.family(mark).catch(() => {});
+    const listed = mark === undefined ? undefined : await listProcesses().catch(() => undefined);
+    if (listed !== undefined) processTrees.family(mark, listed);
     this.#child.stdin.end();
     void this.#child.exit.then(() => {
       this.#leaderExited = true;
@@ -179,7 +180,8 @@ export function signalGroup(pgid: number, signal: GroupSignal): void {
 }
 
 async function endTree(pid: number): Promise<void> {
-  const members = await processTrees.family(processTrees.markOf(pid)).catch(() => []);
+  const listed = await listProcesses().catch(() => undefined);
+  const members = listed === undefined ? [] : processTrees.family(processTrees.markOf(pid), listed);
   for (const member of members) {
     try {
       process.kill(member.pid, 'SIGKILL');

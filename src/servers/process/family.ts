@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from '../../host/errors/error-text.js';
-import { hasEnded, identify, listPids, runPs } from '../../host/process/processes.js';
+import { hasEnded, identify, listPids, listProcesses, runPs } from '../../host/process/processes.js';
 import type { RunProcess } from '../../host/process/run-file.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Ending } from './end-group.js';
@@ -147,8 +147,9 @@ async function searchForAll(): Promise<void> {
 async function search(families: Families): Promise<void> {
   if (process.platform === 'linux') await searchProc(families);
   else if (process.platform === 'darwin') await searchByPs(families);
+  const listed = await listProcesses();
   for (const [mark, members] of families)
-    for (const { pid, startTime } of await processTrees.family(mark))
+    for (const { pid, startTime } of processTrees.family(mark, listed))
       if (pid !== process.pid && members.every((member) => member.pid !== pid)) members.push({ pid, startTime });
 }
 
@@ -247,7 +248,7 @@ function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
  * with the text of a mark in its arguments counts as a bearer. Untested on macOS.
  */
 async function searchByPs(families: Families): Promise<void> {
-  const stdout = await runPs(['pid', 'command'], '-A', '-E', '-ww');
+  const stdout = await runPs(['pid', 'command'], ['-A', '-E', '-ww']);
   for (const line of stdout.split('\n')) {
     if (!line.includes(FAMILY_PREFIX)) continue;
     const pid = Number.parseInt(line, 10);

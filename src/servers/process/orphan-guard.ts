@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { HAS_GROUPS, hostIdentity, identify, isRunning } from '../../host/process/processes.js';
+import { HAS_GROUPS, hostIdentity, identify, isRunning, listProcesses } from '../../host/process/processes.js';
 import { findRuns, type Run, RunFile, type RunGroup, type RunProcess, removeRun } from '../../host/process/run-file.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { endGroup } from './end-group.js';
@@ -118,10 +118,11 @@ export class OrphanGuard implements GroupGuard {
 
   /** Tells the guardian and the run file which processes run outside of the groups. Never rejects. */
   async #look(): Promise<void> {
+    const listed = await listProcesses().catch(() => undefined);
+    if (listed === undefined) return;
     for (const [mark, family] of this.#families) {
       const { pid: pgid } = family.leader;
-      const found = await processTrees.family(mark).catch(() => undefined);
-      if (found === undefined || this.#families.get(mark) !== family) continue;
+      const found = processTrees.family(mark, listed);
       const before = family.others;
       family.others = found.filter((each) => each.pgid !== pgid).map(({ pid, startTime }) => ({ pid, startTime }));
       const [gone, come] = [missing(before, family.others), missing(family.others, before)];

@@ -1,4 +1,4 @@
-import { HAS_GROUPS, type ListedProcess, listProcesses } from '../../host/process/processes.js';
+import { HAS_GROUPS, type ListedProcess } from '../../host/process/processes.js';
 import type { RunProcess } from '../../host/process/run-file.js';
 
 /** A process of a tree. */
@@ -51,29 +51,27 @@ export function growTree<P extends ListedProcess>(tree: TreeMember[], processes:
   return running;
 }
 
-interface ProcessTreesOptions {
-  readonly list: () => Promise<readonly ListedProcess[]>;
-  /** A start time, or else now, on the scale of `startedAtMs`. */
-  readonly timeOf: (startTime?: string) => number;
-}
-
 /**
  * The processes that servers have started, as trees below their leaders, as far as lists of processes have shown them while they ran. Finds
  * those that hide the mark of their family, and stands for groups and marks on Windows, which has neither.
  */
 export class ProcessTrees {
-  readonly #options: ProcessTreesOptions;
+  readonly #timeOf: (startTime?: string) => number;
   readonly #trees = new Map<string, { readonly leader: number; readonly tree: TreeMember[] }>();
 
-  constructor(options: ProcessTreesOptions) {
-    this.#options = options;
+  /** `timeOf` gives a start time, or else now, on the scale of `startedAtMs`. */
+  constructor(timeOf: (startTime?: string) => number) {
+    this.#timeOf = timeOf;
   }
 
   /** Call this when the leader of a family runs. `known` are processes of the family, with the leader if its start time is known. */
   follow(mark: string, leader: number, known: readonly RunProcess[] = []): void {
-    const { timeOf } = this.#options;
-    const tree: TreeMember[] = known.map(({ pid, startTime }) => ({ pid, startTime, seenAtMs: timeOf(startTime) }));
-    if (known.length === 0) tree.push({ pid: leader, seenAtMs: timeOf() });
+    const tree: TreeMember[] = known.map(({ pid, startTime }) => ({
+      pid,
+      startTime,
+      seenAtMs: this.#timeOf(startTime),
+    }));
+    if (known.length === 0) tree.push({ pid: leader, seenAtMs: this.#timeOf() });
     this.#trees.set(mark, { leader, tree });
   }
 
@@ -87,18 +85,12 @@ export class ProcessTrees {
     return [...this.#trees].find(([, each]) => each.leader === leader)?.[0];
   }
 
-  /** The processes of a family that run now; none if it is not followed. Rejects if they cannot be listed. */
-  async family(mark: string | undefined): Promise<readonly ListedProcess[]> {
+  /** The processes of a family among all that are `listed`, as they are now; none if it is not followed. */
+  family(mark: string | undefined, listed: readonly ListedProcess[]): readonly ListedProcess[] {
     const followed = this.#trees.get(mark ?? '');
-    if (followed === undefined) return [];
-    const { list, timeOf } = this.#options;
-    const processes = await list();
-    return growTree(followed.tree, processes, timeOf());
+    return followed === undefined ? [] : growTree(followed.tree, listed, this.#timeOf());
   }
 }
 
 /** The trees of this gateway. */
-export const processTrees = new ProcessTrees({
-  list: listProcesses,
-  timeOf: (startTime) => (HAS_GROUPS ? 0 : Number(startTime ?? Date.now())),
-});
+export const processTrees = new ProcessTrees((startTime) => (HAS_GROUPS ? 0 : Number(startTime ?? Date.now())));

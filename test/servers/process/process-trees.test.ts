@@ -48,12 +48,11 @@ const onPosix = (...rows: string[]) => {
 describe('a tree of processes on systems with groups', () => {
   function follow(...lists: string[][]) {
     let at = -1;
-    const list = async () => onPosix(...(lists[at] ?? []));
-    const trees = new ProcessTrees({ list, timeOf: () => 0 });
+    const trees = new ProcessTrees(() => 0);
     trees.follow('m', 10);
-    return async () => {
+    return () => {
       at += 1;
-      return (await trees.family('m')).map(({ pid }) => pid);
+      return trees.family('m', onPosix(...(lists[at] ?? []))).map(({ pid }) => pid);
     };
   }
 
@@ -61,19 +60,19 @@ describe('a tree of processes on systems with groups', () => {
     ['has those below the leader, in any group', ['10 1 10', '11 10 10', '12 11 12', '20 1 20'], [10, 11, 12]],
     ['has the groups of those below the leader', ['10 1 10', '12 10 12', '13 1 12', '14 1 10'], [10, 12, 13, 14]],
     ['is empty without its leader', ['11 1 10', '20 1 20'], []],
-  ])('%s', async (_, rows, pids) => {
-    expect(await follow(rows)()).toEqual(pids);
+  ])('%s', (_, rows, pids) => {
+    expect(follow(rows)()).toEqual(pids);
   });
 
-  it('keeps those that were seen in it when their parents have ended, and what they start then', async () => {
+  it('keeps those that were seen in it when their parents have ended, and what they start then', () => {
     const family = follow(['10 1 10', '11 10 11', '12 11 12'], ['12 1 12', '13 12 13', '14 1 12', '15 1 11']);
-    await family();
-    expect(await family()).toEqual([12, 13, 14]);
+    family();
+    expect(family()).toEqual([12, 13, 14]);
   });
 
-  it('leaves out later processes with the pids of its processes, and what these start', async () => {
+  it('leaves out later processes with the pids of its processes, and what these start', () => {
     const family = follow(['10 1 10', '11 10 11'], ['11 1 11 @5', '12 11 11', '10 1 10 @5', '13 10 10']);
-    await family();
-    expect(await family()).toEqual([]);
+    family();
+    expect(family()).toEqual([]);
   });
 });

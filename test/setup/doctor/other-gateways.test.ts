@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CommandLine, parseCommandLines, readCommandLines } from '../../../src/host/process/processes.js';
 import { gatewayOf, runningGateway } from '../../../src/setup/clients/import/gateways.js';
 import { checkOtherGateways } from '../../../src/setup/doctor/processes.js';
+import { folderWith } from '../../config/files.js';
 import { home, useHome } from './doctor-home.js';
 
 useHome();
@@ -101,6 +103,10 @@ describe('another gateway that runs', () => {
     expect(parseCommandLines('  7     1 node /a/b.js --x\n 12     7 sh\n\n')).toEqual([
       { pid: 7, ppid: 1, words: ['node', '/a/b.js', '--x'] },
       { pid: 12, ppid: 7, words: ['sh'] },
+    ]);
+    const file = join(folderWith({ 'a b c.yaml': '' }), 'a b c.yaml');
+    expect(parseCommandLines(`7 1 node --config ${file} /not/there x`)).toMatchObject([
+      { words: ['node', '--config', file, '/not/there', 'x'] },
     ]);
   });
 });

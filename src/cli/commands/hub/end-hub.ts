@@ -190,7 +190,7 @@ const POLL_MS = 20;
 export async function endHubProcess(pid: number, folder: string): Promise<boolean> {
   const identity = await identify(pid);
   const found = (await readCommandLines())?.find((each) => each.pid === pid);
-  if (identity === undefined || !found?.words.some((word) => word.includes(folder))) return false;
+  if (identity === undefined || !found?.words.join(' ').includes(folder)) return false;
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
