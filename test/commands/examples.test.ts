@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Finished, Place, type Running } from '../support/http-place.js';
 import { linkOwnPackages } from '../support/own-packages.js';
@@ -70,15 +70,6 @@ describe('the command-line client', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('Access denied') });
   });
 
-  it('shows progress while the call is in flight', async () => {
-    configure('everything');
-    const { code, stdout, stderr } = await cliClient([LONG, '{"duration":1,"steps":4}']);
-    expect(code).toBe(0);
-    expect(stdout).toContain('Long running operation completed');
-    // The SDK drops a report that it reads together with the answer.
-    expect(stderr).toMatch(/^1 of 4\n2 of 4\n3 of 4\n/);
-  });
-
   it.each([
     [['--config', 'x', 'tool', '{}', 'more'], 'wrong usage'],
     [['--config', 'x', 'tool', '{not json'], 'JSON'],
@@ -114,27 +105,6 @@ describe('the command-line client', () => {
         legacyTitledEnum: 'pet-1',
       },
     });
-  });
-
-  it.each([
-    ['declines when the person does not want to answer', 'n\n', 'decline'],
-    ['cancels when the person leaves in the middle', 'y\nAda\n', 'cancel'],
-  ])('%s', async (_, input, action) => {
-    configure('everything');
-    const { code, stdout } = await cliClient([FORM], input);
-    expect(code).toBe(0);
-    expect(stdout).toContain(`"action": "${action}"`);
-  });
-
-  it('tells servers the folders that they may work in, if it was given any', async () => {
-    configure('everything');
-    const folder = place.file('project');
-    mkdirSync(folder);
-    const roots = await cliClient(['--root', folder, 'everything__get-roots-list']);
-    expect(roots).toMatchObject({ code: 0, stderr: '' });
-    expect(roots.stdout).toContain(`1. project\n   URI: ${pathToFileURL(folder)}\n`);
-    // The server offers this to clients with roots only.
-    expect((await cliClient(['everything__get-roots-list'])).code).toBe(1);
   });
 
   it('ends everything at a signal in the middle of a call', async () => {
@@ -227,34 +197,6 @@ describe('the bot', () => {
     expect(tokens).toEqual(new Set([`Bearer ${place.token}`]));
   });
 
-  it("lets no user wait for another user's call", async () => {
-    const { running, say } = startBot();
-    say('ada', LONG, { duration: 60, steps: 600 });
-    await until('the call has begun', () => running.stdout.includes('ada: 1 of 600 …'));
-    say('bob', 'everything__get-sum', { a: 20, b: 22 });
-    await until("bob's answer", () => running.stdout.includes('bob: The sum of 20 and 22 is 42.'));
-    // The call of ada is canceled.
-    running.process.kill('SIGINT');
-    const { code, stdout } = await running.finished;
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/^ada: that did not work: .*stopped by SIGINT$/m);
-    expect(deletions().map(({ status }) => status)).toEqual([204, 204]);
-  });
-
-  it('goes on with the same sessions when Trunkline was restarted', async () => {
-    const { running, echo, finish } = startBot();
-    for (const name of NAMES) echo(name, 'before');
-    await until('all answers', () => running.stdout.split('\n').length > 3);
-    await restart();
-    echo('ada', 'after');
-    const { code, stdout, stderr } = await finish();
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^ada: Echo: after$/m);
-    expect(statuses('initialize')).toEqual([200, 200, 200]);
-    // Also those of bob and cyd, who have not asked since.
-    expect(deletions().map(({ status }) => status)).toEqual([204, 204, 204]);
-  });
-
   it('begins a new session when Trunkline does not know the old one, and repeats the call', async () => {
     const { running, echo, finish } = startBot();
     for (const name of NAMES) echo(name, 'before');
@@ -291,17 +233,5 @@ describe('the bot', () => {
       expect.stringMatching(/^ada: that did not work: .*JSON/),
       'ada: Echo: fine',
     ]);
-  });
-
-  it('takes its token from a variable if that is set', async () => {
-    // Of another user, whose `trunkline token` would print another one.
-    const elsewhere = { XDG_DATA_HOME: place.file('elsewhere') };
-    const refused = startBot(elsewhere);
-    refused.echo('ada', 'hi');
-    expect((await refused.finish()).stdout).toMatch(/^ada: that did not work: .*A bearer token is required/);
-
-    const admitted = startBot({ ...elsewhere, TRUNKLINE_TOKEN: place.token });
-    admitted.echo('ada', 'hi');
-    expect((await admitted.finish()).stdout).toBe('ada: Echo: hi\n');
   });
 });
