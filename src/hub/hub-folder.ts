@@ -37,15 +37,15 @@ export function privateFolder(name: string, hubsFolder?: string): string {
   const faults: string[] = [];
   for (const hubs of foldersOfHubs(hubsFolder)) {
     const folder = join(hubs, name);
-    if (!SYSTEM_FORM.fits(folder)) {
-      faults.push(`the path ${hubs} is too long for a socket`);
-      continue;
-    }
-    const fault = makePrivate(hubs) ?? makePrivate(folder);
+    const fault = lengthFault(hubs, folder) ?? makePrivate(hubs) ?? makePrivate(folder);
     if (fault === undefined) return folder;
     faults.push(fault);
   }
   throw new Error(faults.join(', and ') || 'the system knows no home folder of this user');
+}
+
+function lengthFault(hubs: string, folder: string): string | undefined {
+  return SYSTEM_FORM.fits(folder) ? undefined : `the path ${hubs} is too long for a socket`;
 }
 
 /** Finds the folder that `hubFolder` would return, and the faults of the folders before it. Creates nothing. */
@@ -57,10 +57,8 @@ export function inspectHubFolder(options: HubFolderOptions): {
   const faults: string[] = [];
   for (const hubs of foldersOfHubs(options.hubsFolder)) {
     const folder = join(hubs, key);
-    const fault = [hubs, folder]
-      .filter((path) => lstatSync(path, { throwIfNoEntry: false }))
-      .map(faultOf)
-      .find(Boolean);
+    const existing = [hubs, folder].filter((path) => lstatSync(path, { throwIfNoEntry: false }));
+    const fault = lengthFault(hubs, folder) ?? existing.map(faultOf).find(Boolean);
     if (fault === undefined) return lstatSync(folder, { throwIfNoEntry: false }) ? { folder, faults } : { faults };
     faults.push(fault);
   }

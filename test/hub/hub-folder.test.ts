@@ -85,7 +85,10 @@ describe('the folder of a hub', () => {
   });
 
   it('is refused if its path is too long for a socket, since Node would cut it', () => {
-    expect(() => place(join(base, 'x'.repeat(80)))).toThrow('is too long for a socket');
+    const hubsFolder = join(base, 'x'.repeat(80));
+    expect(() => place(hubsFolder)).toThrow('is too long for a socket');
+    const { faults } = inspectHubFolder({ configFile: '/c.yaml', dataFolder: '/d', hubsFolder });
+    expect(faults).toEqual([`the path ${hubsFolder} is too long for a socket`]);
   });
 
   it('is refused with the reason if it cannot be created', () => {
