@@ -5,6 +5,7 @@ import type { Clock } from '../../wire/timing/clock.js';
 import { type Admission, bearerToken, type HttpUsers, METADATA_PATH } from '../http/caller.js';
 import { type Caller, endpointOfView, viewAt } from '../http/http-client.js';
 import { type HttpRefusal, retryAfter } from '../http/http-refusal.js';
+import { IssuerDocument, readMetadata } from './issuer-document.js';
 import { IssuerKeys, KeysMissing } from './issuer-keys.js';
 import { CLOCK_TOLERANCE_S, JwtCheck, TokenRefused } from './jwt-check.js';
 import { MachineTokens } from './machine-tokens.js';
@@ -54,7 +55,9 @@ export class UserCheck implements HttpUsers {
       if (fault === undefined) log.warn(`the keys of ${issuer} can be read again`);
       else log.error(`the keys of ${issuer} cannot be read, ${effect}: ${fault}`);
     };
-    const keys = new IssuerKeys({ issuer, jwksUri, clock, fetch, onFault });
+    // A fault of the metadata is a fault of the keys, too, which is reported.
+    const metadata = new IssuerDocument({ clock, read: () => readMetadata(issuer, fetch), onFault: () => {} });
+    const keys = new IssuerKeys({ jwksUri, metadata, clock, fetch, onFault });
     this.#jwt = new JwtCheck(jwt, keys, now);
     // Read now, so that the first user does not wait.
     void keys.refresh();

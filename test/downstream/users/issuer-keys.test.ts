@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { IssuerDocument, readMetadata } from '../../../src/downstream/users/issuer-document.js';
 import { IssuerKeys, KeysMissing } from '../../../src/downstream/users/issuer-keys.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { flush } from '../../support/wire.js';
@@ -12,8 +13,9 @@ const METADATA = `${ISSUER}/.well-known/oauth-authorization-server`;
 async function keysOf(issuer: MemoryIssuer, jwksUri?: string) {
   const clock = new FakeClock();
   const faults: (string | undefined)[] = [];
+  const read = () => readMetadata(issuer.issuer, issuer.fetch);
   const keys = new IssuerKeys({
-    ...{ issuer: issuer.issuer, jwksUri, clock, fetch: issuer.fetch },
+    ...{ jwksUri, metadata: new IssuerDocument({ clock, read, onFault: () => {} }), clock, fetch: issuer.fetch },
     onFault: (fault) => faults.push(fault),
   });
   const has = async (kid: string) => {

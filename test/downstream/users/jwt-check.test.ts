@@ -1,9 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { IssuerKeys } from '../../../src/downstream/users/issuer-keys.js';
 import { JwtCheck, TokenRefused } from '../../../src/downstream/users/jwt-check.js';
-import { FakeClock } from '../../support/fake-clock.js';
 import { AUDIENCE, assembled, encoded, MemoryIssuer, NOW } from './memory-issuer.js';
 
 const NOW_S = NOW / 1_000;
@@ -28,9 +26,8 @@ beforeAll(async () => {
 });
 
 function checkOf(config: Config = {}) {
-  const clock = new FakeClock();
-  const keys = new IssuerKeys({ issuer: issuer.issuer, clock, fetch: issuer.fetch, onFault: () => {} });
-  return new JwtCheck({ issuer: issuer.issuer, audience: [AUDIENCE, 'gateway'], ...config }, keys, () => NOW);
+  const identity = { issuer: issuer.issuer, audience: [AUDIENCE, 'gateway'] };
+  return new JwtCheck({ ...identity, ...config }, issuer.keys(), () => NOW);
 }
 
 async function reasonFor(token: string, config: Config = {}): Promise<string> {
@@ -179,13 +176,7 @@ describe('a JWT is refused', () => {
   it('that does not say which of two keys has signed it', async () => {
     const twice = await MemoryIssuer.open(issuer.issuer);
     await twice.addKey('two');
-    const keys = new IssuerKeys({
-      issuer: twice.issuer,
-      clock: new FakeClock(),
-      fetch: twice.fetch,
-      onFault: () => {},
-    });
-    const check = new JwtCheck({ issuer: twice.issuer, audience: [AUDIENCE] }, keys, () => NOW);
+    const check = new JwtCheck({ issuer: twice.issuer, audience: [AUDIENCE] }, twice.keys(), () => NOW);
     const token = await twice.token({}, { header: { kid: undefined } });
     await expect(check.check(token)).rejects.toThrow('it does not say which key of the issuer has signed it');
   });

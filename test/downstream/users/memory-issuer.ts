@@ -1,4 +1,7 @@
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { IssuerDocument, readMetadata } from '../../../src/downstream/users/issuer-document.js';
+import { IssuerKeys } from '../../../src/downstream/users/issuer-keys.js';
+import { FakeClock } from '../../support/fake-clock.js';
 
 type Claims = Readonly<Record<string, unknown>>;
 
@@ -34,6 +37,13 @@ export class MemoryIssuer {
 
   get jwksUri(): string {
     return `${this.issuer}/keys`;
+  }
+
+  /** The keys as a gateway reads them. */
+  keys(): IssuerKeys {
+    const common = { clock: new FakeClock(), onFault: () => {} };
+    const metadata = new IssuerDocument({ ...common, read: () => readMetadata(this.issuer, this.fetch) });
+    return new IssuerKeys({ ...common, metadata, fetch: this.fetch });
   }
 
   /** The public key, as its document has it. */
