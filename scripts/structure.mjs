@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 87_950,
-  sourceFiles: 470,
+  sourceLines: 89_350,
+  sourceFiles: 482,
   tinyFiles: 10,
-  testLines: 91_200,
+  testLines: 92_600,
   rooms: 16,
   floors: 11,
   upwardImports: 0,

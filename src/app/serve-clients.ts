@@ -4,6 +4,7 @@ import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
+import type { CreateFeature } from '../extras/feature.js';
 import { largeResults } from '../extras/large-results/index.js';
 import { metrics } from '../extras/metrics/index.js';
 import { recording } from '../extras/record/index.js';
@@ -57,13 +58,13 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isGone() === true) return EXIT.ok;
   const { sealKeyFile, secretFolder } = config.gateway;
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
-  const cluster = clientSide.http && (await clusterOf(config));
+  const ofHttp = clientSide.http === undefined ? [] : await featuresOfHttp(config);
   let http: ServedHttp | undefined;
   const { catalogues, ...ofSeals } = caches;
   const isOfUsers = config.gateway.http.auth !== undefined;
   const composition = new GatewayProcess({
     ...{ config, configFault: fault, logger, secrets, platform: clientSide.platform, environment: process.env },
-    features: [...(cluster === undefined ? [] : [cluster]), largeResults, metrics, tracing, recording(settings)],
+    features: [...ofHttp, largeResults, metrics, tracing, recording(settings)],
     seals: createSeals({ ...ofSeals, sharedKeys }),
     ...{ runFolder: runFolder(), approvals: approvalFolders('serve'), packages: packageFolders(), catalogues },
     ...(clientSide.http === undefined ? { onlyView: settings.view } : { http: isOfUsers ? 'users' : 'one user' }),
@@ -127,11 +128,13 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
 }
 
-/** Loads the cluster, if the configuration has one. */
-async function clusterOf(config: Config) {
-  if (config.gateway.cluster === undefined) return undefined;
-  const { openCluster } = await import('../extras/cluster/index.js');
-  return await openCluster(config);
+/** Loads the cluster and the logins through this gateway, if the configuration has them. */
+async function featuresOfHttp(config: Config): Promise<readonly CreateFeature[]> {
+  const { cluster, http } = config.gateway;
+  const found: (CreateFeature | undefined)[] = [];
+  if (cluster !== undefined) found.push(await (await import('../extras/cluster/index.js')).openCluster(config));
+  if (http.auth?.front !== undefined) found.push((await import('../extras/front/index.js')).front);
+  return found.filter((each) => each !== undefined);
 }
 
 /** Opens the HTTP server. Its code is loaded on demand, because it is most of the code and most clients do not need it. */

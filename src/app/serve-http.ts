@@ -2,7 +2,6 @@ import type { HttpConfig } from '../config/file/check-file.js';
 import { currentFolder } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
-import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
@@ -66,6 +65,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
   logHttpEvents(platform.events, logger);
   try {
     const ofUsers = auth === undefined ? undefined : await loadUsers(auth, { http, composition, logger });
+    const routes = ofUsers?.users.provider && (await features.routes?.(ofUsers.users.provider));
     const [publicHosts, publicOrigins] = publicUrl === undefined ? [[], []] : [[new URL(publicUrl).host], [publicUrl]];
     const transport = await openHttpTransport({
       core: createHttpClients({
@@ -92,6 +92,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
         ...(tls === undefined ? {} : { https: await readPems(tls) }),
       },
       users: ofUsers?.users,
+      routes,
       limits: http,
       ids: new SealedIds({
         sessionKeys: seals.keysFor('sessions'),
@@ -114,8 +115,9 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
 
 type Auth = NonNullable<HttpConfig['auth']>;
 
-function loginOf({ jwt }: Auth): string {
-  return jwt === undefined ? ' to the machines of `auth.tokens`' : `; users log in at ${jwt.issuer}`;
+function loginOf({ jwt, front }: Auth): string {
+  if (jwt === undefined) return ' to the machines of `auth.tokens`';
+  return `; users log in at ${jwt.issuer}${front === undefined ? '' : ', through this gateway'}`;
 }
 
 /** Loads what users need: the check of their tokens, the endpoints that are open to them, and their variables. */
@@ -126,7 +128,7 @@ async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHt
     import('../downstream/users/user-variables.js'),
   ]);
   const log = { warn: (text: string) => logger.warn(text), error: (text: string) => logger.error(text) };
-  const users: HttpUsers = new UserCheck({ ...http, clock, now: Date.now, log });
+  const users = new UserCheck({ ...http, clock, now: Date.now, log });
   const variables = new UserVariables({
     folder: auth.variables,
     names: () => composition.config.servers.flatMap((server) => server.variables),

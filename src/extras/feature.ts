@@ -5,8 +5,10 @@
  * `src/app/serve-clients.ts`.
  */
 import type { Config } from '../config/resolve/config.js';
+import type { HttpRoute } from '../downstream/http/http-route.js';
 import type { Decorate } from '../downstream/http/server.js';
 import type { SessionRecords } from '../downstream/http/session-records.js';
+import type { IssuerDocument, IssuerMetadata } from '../downstream/users/issuer-document.js';
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { Gateway, GatewaySettings } from '../gateway/gateway.js';
 import type { OwnTool } from '../gateway/routing/own-tool.js';
@@ -43,6 +45,13 @@ export interface Feature {
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
   /** Parts of the feature for the HTTP listener: the function that wraps its endpoint, and the records of sessions. */
   readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;
+  /** Makes paths of HTTP that need no token. `provider` has the metadata of the identity provider of the users. */
+  routes?(provider: IssuerDocument<IssuerMetadata>): Promise<readonly HttpRoute[]>;
+  /**
+   * Takes a name for a time in milliseconds. Returns whether no gateway that shares the users with this one has taken it. Rejects
+   * if that cannot be found out.
+   */
+  takeOnce?(name: string, ms: number): Promise<boolean>;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
   /** Starts or reaches the servers that run on one gateway of a cluster only. Present when the HTTP listener is open. */
@@ -89,7 +98,7 @@ export interface FeatureHost {
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
   /** All features as one. */
-  readonly features: Pick<Features, 'cluster'>;
+  readonly features: Pick<Features, 'cluster' | 'takeOnce'>;
   status(): StatusFacts;
   readonly usage: {
     /** Measures all servers: memory in bytes, processes, and processor time in milliseconds, by the pid of their group. */
@@ -140,6 +149,14 @@ export class Features {
 
   get http(): Feature['http'] {
     return this.#first('http');
+  }
+
+  get routes(): Feature['routes'] {
+    return this.#first('routes');
+  }
+
+  get takeOnce(): Feature['takeOnce'] {
+    return this.#first('takeOnce');
   }
 
   get openVault(): Feature['openVault'] {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
-import { startIssuer } from '../fixtures/servers/protected.mjs';
+import { startIssuer, startProvider } from '../fixtures/servers/protected.mjs';
 import { freePort } from '../support/free-port.js';
 import { INITIALIZE, Place, RawHttpClient, type Running } from '../support/http-place.js';
 import { sha256 } from '../support/sha256.js';
@@ -338,5 +338,59 @@ describe('users of an identity provider', () => {
       401,
       `Bearer scope="mcp:read", resource_metadata="${publicUrl}/.well-known/oauth-protected-resource/mcp"`,
     ]);
+  });
+});
+
+describe('users of an identity provider that registers no clients', () => {
+  it('log in through the gateway, whose log has no token and no code', async () => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    const port = await freePort();
+    const publicUrl = `http://127.0.0.1:${port}`;
+    const resource = `${publicUrl}/mcp`;
+    const clientId = 'trunkline-at-the-provider';
+    const callback = `${publicUrl}/authorize/callback`;
+    const provider = await startProvider({ resource, callback, clientId, isStrict: true, rotates: true });
+    onTestFinished(() => provider.close());
+    const { issuer, secrets } = provider;
+    // A token that ends soon is renewed at the next start of a client.
+    provider.lifetimeSeconds = 5;
+    const config = place.file('trunkline.yaml');
+    const auth = { jwt: { issuer, audience: [resource], scopes: ['mcp:read'] }, front: { clientId } };
+    writeFileSync(
+      config,
+      JSON.stringify({ servers: { one: place.server(ORIGIN) }, gateway: { http: { publicUrl, auth } } }),
+    );
+    const running = await place.serve({ config, address: ['--http', `127.0.0.1:${port}`], args: ['-vv'] });
+    expect(running.stderr).toContain(`; users log in at ${issuer}, through this gateway`);
+
+    const client = new Workplace();
+    const data = mkdtempSync('/tmp/tlu-');
+    onTestFinished(() => {
+      client.dispose();
+      rmSync(data, { recursive: true, force: true });
+    });
+    client.configure({ team: { url: resource } });
+    const path = dirname(process.execPath);
+    Object.assign(client.env, {
+      ...{ PATH: path, XDG_DATA_HOME: data, TRUNKLINE_HUB: 'off', LOGIN_NAME: 'alice' },
+      BROWSER: `"${process.execPath}" "${BROWSER}"`,
+    });
+    expect(await client.run(['login', 'team'])).toMatchObject({ code: 0 });
+    const called = await client.run(['call', 'team__one__where', '--json']);
+    expect(called).toMatchObject({ code: 0 });
+    const renewals = () => provider.to('/token').filter(({ params }) => params.get('grant_type') === 'refresh_token');
+    await expect
+      .poll(async () => {
+        expect((await client.run(['call', 'team__one__where', '--json'])).code).toBe(0);
+        return renewals().length;
+      })
+      .toBeGreaterThan(0);
+    expect(provider.reused).toBe(0);
+    expect(secrets.size).toBeGreaterThan(4);
+    for (const secret of secrets) expect(running.stderr).not.toContain(secret);
+
+    const doctor = await place.run(['doctor', '--config', config]);
+    expect(doctor.stdout).toContain(`The public client ${clientId} needs the redirect URI ${callback} there.`);
   });
 });

@@ -114,6 +114,9 @@ export interface HttpConfig extends ValuesOf<typeof HTTP_SETTINGS> {
 /** The users of the HTTP server. Paths are relative to the folder of the file until `resolveConfig` has resolved them. */
 export type AuthConfig = NonNullable<WrittenHttp['auth']>;
 
+/** Logins through Trunkline. */
+export type FrontConfig = NonNullable<AuthConfig['front']>;
+
 type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;
 
 /** A selection of servers and of their tools. */

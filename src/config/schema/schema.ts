@@ -12,6 +12,7 @@ import {
 import {
   type Choice,
   type Count,
+  DEFAULT_REDIRECTS,
   type Flag,
   GATEWAY_SETTINGS,
   HTTP_SETTINGS,
@@ -534,10 +535,76 @@ const jwt = z.strictObject(
   expects('a map with `issuer` and `audience`'),
 );
 
+const REDIRECT = expects('`loopback`, a URL that begins with https://, or the scheme of an app such as `vscode:`', {
+  quote: true,
+});
+
+/** A browser runs or shows the content of such an address. It belongs to no app. */
+const NO_APP = /^(?:https?|wss?|ftp|file|data|blob|javascript|vbscript|about|filesystem|view-source|mailto|tel|sms):$/;
+
+function isRedirectRule(rule: string): boolean {
+  if (rule === 'loopback') return true;
+  if (/^[a-z][a-z0-9+.-]*:$/.test(rule)) return !NO_APP.test(rule);
+  return rule.startsWith('https://') && isSecureUrl(rule);
+}
+
+/** Logins for clients that the identity provider does not register. */
+const front = z.strictObject(
+  {
+    clientId: text(
+      'The id of the public client that is registered at the identity provider. All clients log in with it.',
+      'the id of a client',
+    ),
+    ...z.exactPartial(
+      z.strictObject({
+        clientIds: z
+          .record(
+            z.string(),
+            text('The id of a client.', 'the id of a client'),
+            expects('a map of ids by the hosts of redirect URIs'),
+          )
+          .register(z.globalRegistry, {
+            description:
+              'Other ids by the host of the redirect URI of a client, such as `claude.ai` or `localhost`. For the URI of an app, its scheme, such as `cursor:`.',
+          }),
+        scopes: list(
+          text('The name of a scope.'),
+          'The scopes that the identity provider is asked for, whatever a client asks for. Default: those of `jwt`.',
+        ),
+        resource: text(
+          'The `resource` that the identity provider is asked for instead of the one of the client. Default: none, because some providers refuse it.',
+          'the identifier of a resource',
+        ),
+        parameters: z
+          .record(z.string(), text('The value of a parameter.'), expects('a map of parameters'))
+          .register(z.globalRegistry, {
+            description:
+              'More parameters of the address of the login page, such as `audience`, `prompt` or `access_type`.',
+          }),
+        redirects: z
+          .array(
+            z.string(REDIRECT).check(z.refine(isRedirectRule, REDIRECT)),
+            expects('a list of places to which a login may return'),
+          )
+          .register(z.globalRegistry, {
+            description:
+              'Where a login may return to: `loopback` for programs of the machine of the person, with any port; a whole URL that begins with https://; the scheme of an app, such as `vscode:`. Everything else is refused.',
+            default: [...DEFAULT_REDIRECTS],
+          }),
+      }),
+    ).shape,
+  },
+  expects('a map with `clientId`'),
+);
+
 /** Users of the HTTP server. Without it, all clients have one token. */
 const auth = map(
   {
     jwt: described(jwt, 'Users who log in at an identity provider, whose access tokens are JWTs.'),
+    front: described(
+      front,
+      'Logins through Trunkline, for clients that the identity provider of `jwt` does not register, and for providers that refuse what clients send. Tokens are still those of the provider.',
+    ),
     tokens: text(
       'A file with a line `NAME SHA256 GROUPS` for each machine that has a token of its own. Relative to the folder of this file.',
       'the path of a file',
@@ -552,6 +619,12 @@ const auth = map(
   z.superRefine((values, { addIssue }) => {
     if (values.jwt === undefined && values.tokens === undefined)
       addIssue(aboutKey('found neither `jwt` nor `tokens`, so nobody could log in; add one of them'));
+    if (values.front !== undefined && values.jwt === undefined)
+      addIssue(aboutKey('found `front` without `jwt`, the identity provider to which it leads; add `jwt`', 'front'));
+    const own = ['response_type', 'client_id', 'redirect_uri', 'state', 'code_challenge', 'code_challenge_method'];
+    for (const name of [...own, 'scope', 'resource'])
+      if (Object.hasOwn(values.front?.parameters ?? {}, name))
+        addIssue(aboutKey(`found \`${name}\`, which Trunkline sets itself; remove it`, 'front', 'parameters', name));
   }),
 );
 

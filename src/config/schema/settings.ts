@@ -183,6 +183,16 @@ export const HTTP_SETTINGS = {
   ),
 };
 
+/** Where a login through `front` may return to, unless `redirects` says otherwise: programs of this machine, and clients of their makers. */
+export const DEFAULT_REDIRECTS: readonly string[] = [
+  'loopback',
+  'https://claude.ai/api/mcp/auth_callback',
+  'https://claude.com/api/mcp/auth_callback',
+  'vscode:',
+  'vscode-insiders:',
+  'cursor:',
+];
+
 /** Settings of the metrics. */
 const METRICS_SETTINGS = {
   listen: address(

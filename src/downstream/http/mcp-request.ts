@@ -65,7 +65,7 @@ interface BodyLimits {
   readonly owners: () => readonly string[];
 }
 
-type ReadBody = Uint8Array | 'too-large' | 'buffers-full' | 'aborted';
+export type ReadBody = Uint8Array | 'too-large' | 'buffers-full' | 'aborted';
 
 /**
  * Reads the whole body, or returns the reason why it was not read.

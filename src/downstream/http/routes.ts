@@ -5,10 +5,11 @@ import type { AllowedNames } from './bind.js';
 import { type HttpUsers, METADATA_PATH } from './caller.js';
 import * as guards from './header-guards.js';
 import { endpointOfView } from './http-client.js';
-import { FAILED, FOR_MACHINES, type HttpRefusal, NOT_FOUND, refusalBody } from './http-refusal.js';
+import { FAILED, FOR_MACHINES, type HttpRefusal, NOT_FOUND, OVERLOADED, refusalBody } from './http-refusal.js';
+import { type HttpRoute, MAX_ROUTE_BODY_BYTES } from './http-route.js';
 import { addressOf, clientOf, endBrokenConnection, type Listener } from './listener.js';
 import type { HttpEndpoint, Served } from './mcp-endpoint.js';
-import { McpRequest } from './mcp-request.js';
+import { McpRequest, type ReadBody } from './mcp-request.js';
 
 export interface RoutesOptions {
   readonly listener: Listener;
@@ -17,6 +18,10 @@ export interface RoutesOptions {
   /** Reads the body of a request. Returns `undefined` if the request is to be served. */
   readonly read: (request: McpRequest) => Promise<Served | undefined>;
   readonly users?: HttpUsers | undefined;
+  /** Paths of features. */
+  readonly routes: readonly HttpRoute[];
+  /** Reads the body of a request to such a path. */
+  readonly readBody: (request: IncomingMessage, maxBytes: number) => Promise<ReadBody>;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
   readonly state: () => 'ready' | 'not ready' | 'draining';
@@ -101,6 +106,7 @@ export function createRoutes({ listener, names, events, ...options }: RoutesOpti
         .header('cache-control', 'no-store')
         .send(await readMetrics());
     });
+  for (const route of options.routes) addRoute(app, route, { ...options, names, refuse });
   if (users !== undefined) addMetadata(app, users, refuse);
   // OAuth clients that got 401 come here next. They show what has the form of OAuth, and "invalid response" for anything else.
   else for (const url of ['/register', '/token']) app.post(url, (_request, reply) => reply.code(404).send(NO_LOGINS));
@@ -110,15 +116,43 @@ export function createRoutes({ listener, names, events, ...options }: RoutesOpti
   return app;
 }
 
+type Refuse = (request: FastifyRequest, reply: FastifyReply, refusal: HttpRefusal) => FastifyReply;
+
+interface RouteContext {
+  readonly names: () => AllowedNames;
+  readonly readBody: RoutesOptions['readBody'];
+  readonly refuse: Refuse;
+}
+
+/** Serves a path of a feature. */
+function addRoute(app: FastifyInstance, { method, path, serve }: HttpRoute, context: RouteContext): void {
+  const { names, readBody, refuse } = context;
+  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { headers, raw } = request;
+    const { hosts } = names();
+    const refusal = guards.refuseHost(headers.host, hosts) ?? guards.refuseTarget(request.url, hosts);
+    if (refusal !== undefined) return refuse(request, reply, refusal);
+    const body = method === 'POST' ? await readBody(raw, MAX_ROUTE_BODY_BYTES) : Buffer.alloc(0);
+    if (body === 'aborted') return reply.hijack();
+    if (body === 'buffers-full') return refuse(request, reply, OVERLOADED);
+    if (body === 'too-large') return refuse(request, reply, guards.tooLarge(MAX_ROUTE_BODY_BYTES));
+    const answer = await serve({
+      query: new URL(request.url, 'http://localhost').searchParams,
+      headers,
+      body: Buffer.from(body).toString(),
+      address: clientOf(raw).address,
+    });
+    for (const [name, value] of Object.entries(answer.headers)) reply.header(name, value);
+    return reply.code(answer.status).send(answer.body);
+  };
+  app.route({ method, url: path, handler });
+}
+
 /**
  * Tells clients where their users log in, without a token, and also pages of every origin, because clients may run in a
  * browser. It says nothing about servers and views, so it does not matter whether they exist.
  */
-function addMetadata(
-  app: FastifyInstance,
-  users: HttpUsers,
-  refuse: (request: FastifyRequest, reply: FastifyReply, refusal: HttpRefusal) => FastifyReply,
-): void {
+function addMetadata(app: FastifyInstance, users: HttpUsers, refuse: Refuse): void {
   const open = { 'access-control-allow-origin': '*' };
   for (const path of [undefined, '/mcp', '/mcp/:key', '/mcp/v/:view']) {
     const url = `${METADATA_PATH}${path ?? ''}`;

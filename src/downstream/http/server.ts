@@ -11,9 +11,11 @@ import type { HttpUsers } from './caller.js';
 import { BearerCheck } from './header-guards.js';
 import type { HttpSessionPort } from './http-client.js';
 import { Drain } from './http-drain.js';
+import type { HttpRoute } from './http-route.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
-import { Listener, listenAlso, portOf } from './listener.js';
+import { clientOf, Listener, listenAlso, portOf } from './listener.js';
 import { Endpoint, type HttpEndpoint } from './mcp-endpoint.js';
+import { readBody } from './mcp-request.js';
 import { SessionlessClients, Sessions } from './mcp-sessions.js';
 import { RequestRates } from './rate-limit.js';
 import { createRoutes } from './routes.js';
@@ -38,6 +40,8 @@ export interface HttpTransportOptions {
   readonly events: EventSink;
   /** Puts another endpoint around that of this process, before the first request is served. */
   readonly decorate?: Decorate | undefined;
+  /** Paths of features, besides those of MCP. */
+  readonly routes?: readonly HttpRoute[] | undefined;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
@@ -93,6 +97,11 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   let draining: Drain | undefined;
   const app = createRoutes({
     ...{ listener, users, events, names: namesNow, readMetrics: options.readMetrics },
+    routes: options.routes ?? [],
+    readBody: (request, maxBytes) => {
+      const owners = () => ['without a token', clientOf(request).address];
+      return readBody(request, { maxBytes, memory: requestBodies, owners });
+    },
     endpoint: () => endpoint,
     read: (request) => own.read(request),
     state: () => (draining !== undefined ? 'draining' : core.isReady() ? 'ready' : 'not ready'),

@@ -5,7 +5,7 @@ import type { Clock } from '../../wire/timing/clock.js';
 import { type Admission, bearerToken, type HttpUsers, METADATA_PATH } from '../http/caller.js';
 import { type Caller, endpointOfView, viewAt } from '../http/http-client.js';
 import { type HttpRefusal, retryAfter } from '../http/http-refusal.js';
-import { IssuerDocument, readMetadata } from './issuer-document.js';
+import { IssuerDocument, type IssuerMetadata, readMetadata } from './issuer-document.js';
 import { IssuerKeys, KeysMissing } from './issuer-keys.js';
 import { CLOCK_TOLERANCE_S, JwtCheck, TokenRefused } from './jwt-check.js';
 import { MachineTokens } from './machine-tokens.js';
@@ -38,6 +38,8 @@ export class UserCheck implements HttpUsers {
   readonly #options: UserCheckOptions;
   readonly #machines: MachineTokens | undefined;
   readonly #jwt: JwtCheck | undefined;
+  /** The metadata of the identity provider. Absent if only machines can log in. */
+  readonly provider: IssuerDocument<IssuerMetadata> | undefined;
   /** Results by the hash of the token, the least recently used first. `until` is in milliseconds since 1970. */
   readonly #cached = new Map<string, { readonly caller: Caller; readonly until: number }>();
 
@@ -49,15 +51,17 @@ export class UserCheck implements HttpUsers {
       tokens === undefined ? undefined : new MachineTokens({ file: tokens, onFault: (it) => log.error(it) });
     if (jwt === undefined) return;
     const { issuer, jwksUri } = jwt;
-    const fetch = createFetch({ clock, server: new URL(jwksUri ?? issuer) });
+    const fetchFor = (server: string) => createFetch({ clock, server: new URL(server) });
     const onFault = (fault: string | undefined, areKnown: boolean) => {
       const effect = areKnown ? 'so the last ones stay valid' : 'so users get 503';
       if (fault === undefined) log.warn(`the keys of ${issuer} can be read again`);
       else log.error(`the keys of ${issuer} cannot be read, ${effect}: ${fault}`);
     };
     // A fault of the metadata is a fault of the keys, too, which is reported.
-    const metadata = new IssuerDocument({ clock, read: () => readMetadata(issuer, fetch), onFault: () => {} });
-    const keys = new IssuerKeys({ jwksUri, metadata, clock, fetch, onFault });
+    const read = () => readMetadata(issuer, fetchFor(issuer));
+    this.provider = new IssuerDocument({ clock, read, onFault: () => {} });
+    const fetch = fetchFor(jwksUri ?? issuer);
+    const keys = new IssuerKeys({ jwksUri, metadata: this.provider, clock, fetch, onFault });
     this.#jwt = new JwtCheck(jwt, keys, now);
     // Read now, so that the first user does not wait.
     void keys.refresh();
@@ -78,11 +82,12 @@ export class UserCheck implements HttpUsers {
   }
 
   metadata(path: string | undefined): Readonly<Record<string, unknown>> | undefined {
-    const { auth: { jwt } = {}, publicUrl = '' } = this.#options;
+    const { auth: { jwt, front } = {}, publicUrl = '' } = this.#options;
     if (jwt === undefined) return undefined;
     return {
       resource: `${publicUrl}${path ?? ''}`,
-      authorization_servers: [jwt.issuer],
+      // The front is the authorization server of clients that the provider does not register.
+      authorization_servers: [front === undefined ? jwt.issuer : publicUrl],
       bearer_methods_supported: ['header'],
       ...(jwt.scopes && { scopes_supported: jwt.scopes }),
       resource_name: 'Trunkline',

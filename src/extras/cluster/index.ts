@@ -12,6 +12,7 @@ import { VERSION } from '../../version.js';
 import type { CreateFeature, FeatureHost } from '../feature.js';
 import { ClusterEndpoint } from './cluster-endpoint.js';
 import { openClusterStore, openVault } from './open-stores.js';
+import { takeOnce } from './store.js';
 import { StoredSessions } from './stored-sessions.js';
 
 /**
@@ -50,6 +51,7 @@ export async function openCluster({ gateway }: Config): Promise<CreateFeature | 
         await joined?.cluster.soleServers.close();
       },
       http: { decorate, records: new StoredSessions({ store, keys: seals.keysFor('records'), limits }) },
+      takeOnce: (name, ms) => takeOnce(store, name, ms),
       openVault: () => openVault({ gateway }, store),
       get soleServers() {
         return joined?.cluster.soleServers;

@@ -1,9 +1,17 @@
+import { randomBytes } from 'node:crypto';
+
 /**
  * The store did not answer in time, or refused the command. The effect of the command is unknown. The message is for users:
  * it names the setting to correct, if one is wrong, and no secret.
  */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
+}
+
+/** Takes a name for `ms`. Returns whether nobody has taken it before. Rejects with `StoreUnavailable`. */
+export async function takeOnce(store: Pick<ClusterStore, 'claim'>, name: string, ms: number): Promise<boolean> {
+  const taker = randomBytes(16).toString('base64url');
+  return (await store.claim(`once:${name}`, taker, ms)) === taker;
 }
 
 /** For a command without which the cluster goes on. */

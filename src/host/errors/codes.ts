@@ -406,6 +406,11 @@ const CLIENT_CODES = {
     'Another gateway uses the store under the same name with another key, so it is no member of the cluster.',
     'Give all gateways the same file for `gateway.sealKeyFile`, or each cluster a `name` of its own.',
   ),
+  'TL-FRONT-OK': ok('The identity provider can be asked for logins through Trunkline.'),
+  'TL-FRONT-PROVIDER': warn(
+    'The identity provider behind `gateway.http.auth.front` cannot log users in, so clients without a token cannot get one.',
+    'Let this machine reach the issuer, and compare `auth.jwt.issuer` with the `issuer` in its metadata.',
+  ),
   'TL-HTTP-HOST-REFUSED': warn(
     'Trunkline over HTTP has refused requests, because it is not allowed to answer to the name in their Host header.',
     'If clients of yours use this name for Trunkline, allow it as they send it: `--allowed-host NAME`. Otherwise do nothing, because a web page may have tried to reach Trunkline.',

@@ -7,8 +7,11 @@ import { RequestError, sendRequest } from './send-request.js';
 
 export interface FetchOptions extends AgentOptions {
   readonly clock: Clock;
-  /** The server on whose behalf the requests are made. A public one must not make Trunkline call private addresses. */
-  readonly server: URL;
+  /**
+   * The server on whose behalf the requests are made. A public one must not make Trunkline call private addresses. `undefined` if
+   * anybody may have named the addresses, so that none of them may be private.
+   */
+  readonly server: URL | undefined;
   /** Whether the server itself is asked without encryption, over `http:`. */
   readonly isInsecure?: boolean | undefined;
   /** Headers of every request, unless a redirect leads to another origin. */
@@ -93,28 +96,31 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
 
 function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): string | undefined {
   const isLocal = isLoopback(url.hostname);
-  const mayBePlain = isInsecure && url.protocol === 'http:' && url.hostname === server.hostname;
+  const mayBePlain = isInsecure && url.protocol === 'http:' && url.hostname === server?.hostname;
   if (!isProtected(url) && !mayBePlain) return 'its URL is not encrypted';
-  return isLocal && !isLoopback(server.hostname) ? 'it is this machine, and the server is not' : undefined;
+  if (isLocal && server === undefined) return 'it is this machine';
+  return isLocal && !isLoopback(server?.hostname ?? '') ? 'it is this machine, and the server is not' : undefined;
 }
 
 /** Returns the reason for which these addresses of `url` are not asked. Where the server is, its authorization server may be. */
 async function refusalOfAddresses(addresses: string[], url: URL, options: FetchOptions): Promise<string | undefined> {
-  const { hostname } = options.server;
+  const { server } = options;
   const linkLocal = addresses.find(isLinkLocal);
   if (linkLocal !== undefined) return `its address ${linkLocal} is link-local`;
   const other = isLoopback(url.hostname) ? addresses.find((address) => !isLoopback(address)) : undefined;
   if (other !== undefined) return `its address ${other} is not on this machine`;
   const inside = addresses.find(isInside);
-  if (inside === undefined || url.hostname === hostname || (await isServerInside(options))) return undefined;
-  return `its address ${inside} is private, and ${hostname} does not prove to be in a private network`;
+  if (inside === undefined) return undefined;
+  if (server === undefined) return `its address ${inside} is private`;
+  if (url.hostname === server.hostname || (await isServerInside(server, options))) return undefined;
+  return `its address ${inside} is private, and ${server.hostname} does not prove to be in a private network`;
 }
 
 /**
  * Whether a server is on this machine or in a private network. The DNS of a hostile server may say so, so a name counts only
  * if a connection to such an address succeeds, for which `https:` needs the certificate of the server.
  */
-async function isServerInside({ server, clock, ...options }: FetchOptions): Promise<boolean> {
+async function isServerInside(server: URL, { clock, ...options }: FetchOptions): Promise<boolean> {
   const host = bare(server.hostname);
   if (isLoopback(host)) return true;
   if (isIP(host) !== 0) return isInside(host);

@@ -9,6 +9,7 @@ const JWT = { issuer: 'https://idp.example.com/', audience: ['https://mcp.exampl
 /** A configuration with these settings of HTTP, as JSON on one line. */
 const withHttp = (http: object, more: object = {}) =>
   JSON.stringify({ servers: { a: { command: 'x' } }, ...more, gateway: { http } });
+const withFront = (front: object) => withHttp({ publicUrl: 'https://mcp.example.com', auth: { jwt: JWT, front } });
 const withJwt = (jwt: object) => withHttp({ publicUrl: 'https://mcp.example.com', auth: { jwt: { ...JWT, ...jwt } } });
 /** The problems without their positions. */
 const faultsOf = (text: string) => problemsOf(text).map((problem) => problem.replace(/^\d+:\d+ /, ''));
@@ -78,6 +79,22 @@ describe('the users of HTTP', () => {
       withJwt({ algorithms: [] }),
       'gateway.http.auth.jwt.algorithms: found a list; expected a list with at least one algorithm',
     ],
+    [withFront({}), 'gateway.http.auth.front.clientId: found no value; expected the id of a client'],
+    [
+      withHttp({ auth: { tokens: 't', front: { clientId: 'x' } } }),
+      'gateway.http.auth.front: found `front` without `jwt`, the identity provider to which it leads; add `jwt`',
+    ],
+    [
+      withFront({ clientId: 'x', parameters: { state: 'x' } }),
+      'gateway.http.auth.front.parameters.state: found `state`, which Trunkline sets itself; remove it',
+    ],
+    ...[
+      ...['http://evil.example/', 'https://x/#y', 'https://u@x/', 'javascript:', 'data:', 'http:', 'https:', 'vscode'],
+      ...['VSCODE:', 'vscode://x', 'file:', '*', ''],
+    ].map((uri): [string, string] => [
+      withFront({ clientId: 'x', redirects: [uri] }),
+      `gateway.http.auth.front.redirects[0]: found the string ${JSON.stringify(uri)}; expected \`loopback\`, a URL that begins with https://, or the scheme of an app such as \`vscode:\``,
+    ]),
   ])('cannot be configured as in %s', (text, fault) => {
     expect(faultsOf(text)).toEqual([fault]);
   });

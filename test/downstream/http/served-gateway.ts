@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
+import type { HttpRoute } from '../../../src/downstream/http/http-route.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { SessionRecords } from '../../../src/downstream/http/session-records.js';
 import type { EventBus } from '../../../src/host/observe/events/events.js';
@@ -18,11 +19,19 @@ export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'e
   readonly transport: HttpTransport;
 }
 
+interface ServedAt {
+  readonly port?: number;
+  /** Paths besides those of MCP. */
+  readonly routes?: readonly HttpRoute[];
+  readonly allowedHosts?: readonly string[];
+}
+
 /** Serves the scripted servers over HTTP until the test ends. All of them have started. */
 export async function serveGateway(
   script: GatewayScript,
   users?: HttpUsers,
   records?: SessionRecords,
+  { port = 0, routes, allowedHosts = [] }: ServedAt = {},
 ): Promise<ServedGateway> {
   const { instance = 'aaaaaaaaaa' } = script;
   const scripted = scriptGateway(script);
@@ -42,10 +51,11 @@ export async function serveGateway(
       endKept: (principal) => gateway.pool.endKept(principal),
     }),
     bind: {
-      ...{ host: '127.0.0.1', port: 0, tokens: [TOKEN], noAuth: false },
-      ...{ allowedHosts: [], allowedOrigins: [] },
+      ...{ host: '127.0.0.1', port, tokens: [TOKEN], noAuth: false },
+      ...{ allowedHosts, allowedOrigins: [] },
     },
     users,
+    routes,
     records,
     limits: DEFAULT_LIMITS,
     ids: idsOf(instance),

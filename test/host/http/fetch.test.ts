@@ -81,6 +81,18 @@ describe('a request for a document of an authorization server', () => {
     await expect(fetchFor('https://mcp.example/mcp')('https://as.example/token')).rejects.toThrow(reason);
   });
 
+  it.each([
+    ['https://127.0.0.1/', 'it is this machine'],
+    ['http://localhost:1/', 'it is this machine'],
+    ['https://10.1.2.3/', 'its address 10.1.2.3 is private'],
+    ['https://169.254.169.254/', 'link-local'],
+    ['https://[fd12::1]/', 'its address fd12::1 is private'],
+    ['https://inside.example/', 'its address 192.168.1.1 is private'],
+  ])('is not sent to %s for a stranger, because %s', async (url, reason) => {
+    resolveNames({ 'inside.example': '192.168.1.1' });
+    await expect(createFetch({ clock: systemClock, server: undefined })(url)).rejects.toThrow(reason);
+  });
+
   it('may be sent to a private address for a server with one, and never to a link-local one', async () => {
     const { port } = new URL(await serve((_, response) => response.end()));
     resolveNames({ 'mcp.corp': '127.0.0.1', 'as.corp': '127.0.0.1', 'cloud.corp': '169.254.169.254' });

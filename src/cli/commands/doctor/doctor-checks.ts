@@ -34,6 +34,7 @@ import { checkCluster } from '../../../setup/doctor/cluster.js';
 import { checkCommands, desktopPath, shellPath } from '../../../setup/doctor/commands.js';
 import { checkBrokenConfig, checkConfig } from '../../../setup/doctor/config-file.js';
 import { type Checks, type Finding, runChecks } from '../../../setup/doctor/finding.js';
+import { checkFront } from '../../../setup/doctor/front.js';
 import { checkHub, checkRecentFaults } from '../../../setup/doctor/hub.js';
 import {
   checkConfinement,
@@ -114,7 +115,9 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
     'gateways of clients': () => checkGateways(clients, registrations, gatewayNameOf),
     'settings and logs of clients': () => checkTraps(registrations, machine, now),
     ...processChecks(facts, now),
-    ...(config instanceof ConfigError ? {} : { 'the cluster': () => checkOwnCluster(config) }),
+    ...(config instanceof ConfigError
+      ? {}
+      : { 'the cluster': () => checkOwnCluster(config), 'logins through Trunkline': () => checkOwnFront(config) }),
   });
 }
 
@@ -279,6 +282,18 @@ async function checkOwnCluster({ file, gateway }: Config): Promise<readonly Find
   ]);
   const seals = createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) });
   return checkCluster(await askGateway({ listen: cluster.listen, keys: seals.keysFor('hops') }), sealKeyFile);
+}
+
+/** Asks the identity provider, if users log in through Trunkline. */
+async function checkOwnFront({ gateway: { http } }: Config): Promise<readonly Finding[]> {
+  if (http.auth?.front === undefined) return [];
+  const [{ readMetadata }, { createFetch }] = await Promise.all([
+    import('../../../downstream/users/issuer-document.js'),
+    import('../../../host/http/fetch.js'),
+  ]);
+  return await checkFront(http, (issuer) =>
+    readMetadata(issuer, createFetch({ clock: systemClock, server: new URL(issuer) })),
+  );
 }
 
 /** Ends the processes that killed gateways left behind, as every start does. */

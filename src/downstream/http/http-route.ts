@@ -1,0 +1,27 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** A path besides those of MCP, which a feature serves without a token. */
+export interface HttpRoute {
+  readonly method: 'GET' | 'POST' | 'OPTIONS';
+  readonly path: string;
+  /** Called for requests whose `Host` is allowed. */
+  readonly serve: (request: RouteRequest) => RouteAnswer | Promise<RouteAnswer>;
+}
+
+export interface RouteRequest {
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  /** The whole body, of at most `MAX_ROUTE_BODY_BYTES`. Empty without one. */
+  readonly body: string;
+  /** The address of the client, or that of a proxy in front of Trunkline. */
+  readonly address: string;
+}
+
+export interface RouteAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly body: string;
+}
+
+/** Largest body of a request to such a path. Codes and refresh tokens of identity providers have a few kilobytes. */
+export const MAX_ROUTE_BODY_BYTES = 32 * 1024;

@@ -1,0 +1,165 @@
+import type { FrontConfig } from '../../config/file/check-file.js';
+import { errorMessage } from '../../host/errors/error-text.js';
+import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { printable } from '../../wire/json/printable.js';
+import type { Clock } from '../../wire/timing/clock.js';
+import { comparable, hostOf, type Redirects } from './redirects.js';
+import type { SealedTexts } from './sealed-texts.js';
+
+/** A program that wants to log a person in. */
+export interface FrontClient {
+  /** The name that the program gave itself, safe to show. */
+  readonly name: string;
+  /** Places to which its logins may return. */
+  readonly redirectUris: readonly string[];
+  /** The host that publishes the metadata of the client, which proves who wrote them. */
+  readonly publisher?: string;
+}
+
+/** Thrown for a client that is not served. The message is a sentence for a person. */
+export class ClientRefused extends Error {
+  override readonly name = 'ClientRefused';
+}
+
+interface ClientsOptions {
+  readonly config: FrontConfig;
+  readonly redirects: Redirects;
+  readonly sealed: SealedTexts;
+  readonly clock: Clock;
+  /** Reads a document of a client, whose address anybody may have chosen. */
+  readonly fetchDocument: (url: string) => Promise<Response>;
+  /** Whether another document may be read now. */
+  readonly mayFetch: () => boolean;
+}
+
+const MAX_URIS = 16;
+/** Longest sum of all redirect URIs of a client. They are part of its id, which is part of addresses. */
+const MAX_URIS_LENGTH = 2_048;
+const MAX_NAME_LENGTH = 64;
+/** Longest URL of a document. */
+const MAX_ID_LENGTH = 512;
+const MAX_DOCUMENTS = 256;
+const USUAL_AGE_MS = 5 * 60_000;
+const MAX_AGE_MS = 60 * 60_000;
+
+const UNKNOWN = 'This gateway does not know the program that began the login. Remove the login there, and begin again.';
+
+/**
+ * The clients of the front. The id of a client has its name and its redirect URIs, sealed, so that gateways with the same key
+ * share nothing else. The id of another client is the URL of a document that has them (OAuth client id metadata document).
+ */
+export class Clients {
+  readonly #options: ClientsOptions;
+  /** Documents by URL, the one that was read first at the beginning. `until` is in milliseconds on the clock. */
+  readonly #documents = new Map<string, { readonly client: FrontClient; readonly until: number }>();
+
+  constructor(options: ClientsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Registers a client (RFC 7591). Leaves out redirect URIs that are not allowed, because some clients name several that they may
+   * use. Throws `ClientRefused` if none is left.
+   */
+  register(metadata: unknown): Readonly<Record<string, unknown>> {
+    const { redirects, sealed } = this.#options;
+    const client = clientIn(metadata);
+    const faults = client.redirectUris.map((uri) => redirects.refuse(uri));
+    const redirectUris = client.redirectUris.filter((_, index) => faults[index] === undefined);
+    if (redirectUris.length === 0) throw new ClientRefused(`${faults[0] ?? 'The client names no redirect URI'}.`);
+    return {
+      client_id: sealed.seal('client', { name: client.name, redirectUris }),
+      client_id_issued_at: Math.floor(Date.now() / 1_000),
+      client_name: client.name,
+      redirect_uris: redirectUris,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    };
+  }
+
+  /** Finds a client by its id. Rejects with `ClientRefused`. */
+  async find(id: string): Promise<FrontClient> {
+    if (id.startsWith('https://')) return await this.#published(id);
+    const found = this.#options.sealed.open<FrontClient>('client', id);
+    if (found === undefined) throw new ClientRefused(UNKNOWN);
+    return found;
+  }
+
+  /** Whether the id is one that this gateway could serve, without reading a document. */
+  isKnown(id: string): boolean {
+    return isDocumentUrl(id) || this.#options.sealed.open('client', id) !== undefined;
+  }
+
+  /** Returns the reason for which a login of the client may not return to this URI; `undefined` if it may. */
+  refuseRedirect({ redirectUris }: FrontClient, uri: string): string | undefined {
+    const fault = this.#options.redirects.refuse(uri);
+    if (fault !== undefined) return `${fault}.`;
+    const isRegistered = redirectUris.some((each) => comparable(each) === comparable(uri));
+    return isRegistered ? undefined : `The program has not registered the redirect URI ${printable(uri)}.`;
+  }
+
+  /** The id with which the client logs in at the identity provider. It must be the same at a login and at each renewal. */
+  idAtProvider({ redirectUris }: FrontClient): string {
+    const { clientId, clientIds = {} } = this.#options.config;
+    const hosts = redirectUris.filter((uri) => URL.canParse(uri)).map(hostOf);
+    const host = hosts.find((each) => Object.hasOwn(clientIds, each));
+    return (host === undefined ? undefined : clientIds[host]) ?? clientId;
+  }
+
+  /** The same for the id of a client. Reads its document only if it decides. Rejects with `ClientRefused`. */
+  async idOf(id: string): Promise<string> {
+    const { clientId, clientIds } = this.#options.config;
+    return clientIds === undefined ? clientId : this.idAtProvider(await this.find(id));
+  }
+
+  async #published(url: string): Promise<FrontClient> {
+    const { clock, fetchDocument, mayFetch } = this.#options;
+    if (!isDocumentUrl(url)) throw new ClientRefused(UNKNOWN);
+    const known = this.#documents.get(url);
+    if (known !== undefined && known.until > clock.now()) return known.client;
+    if (!mayFetch()) throw new ClientRefused('This gateway is reading about too many programs. Try again in a minute.');
+    try {
+      const response = await fetchDocument(url);
+      if (response.status !== 200) throw new Error(`it answers HTTP ${response.status}`);
+      const document = parseJson(await response.text());
+      // Otherwise, anybody could publish a document about the client of another.
+      if (!isRecord(document) || document.client_id !== url) throw new Error('it is no document about this client');
+      const client = { ...clientIn(document), publisher: new URL(url).hostname };
+      this.#documents.delete(url);
+      this.#documents.set(url, { client, until: clock.now() + ageOf(response) });
+      const [oldest = ''] = this.#documents.keys();
+      if (this.#documents.size > MAX_DOCUMENTS) this.#documents.delete(oldest);
+      return client;
+    } catch (error) {
+      const reason = printable(errorMessage(error));
+      throw new ClientRefused(`The document ${printable(url)} about the program cannot be used: ${reason}.`);
+    }
+  }
+}
+
+/** The client in the metadata that it sends or publishes. Throws `ClientRefused`. */
+function clientIn(metadata: unknown): FrontClient {
+  const { client_name: name, redirect_uris: uris } = isRecord(metadata) ? metadata : {};
+  if (!Array.isArray(uris) || !uris.every((uri) => typeof uri === 'string'))
+    throw new ClientRefused('The client names no list `redirect_uris`.');
+  if (uris.length > MAX_URIS || uris.join('').length > MAX_URIS_LENGTH)
+    throw new ClientRefused(`The client names more than ${MAX_URIS} redirect URIs, or too long ones.`);
+  const shown = typeof name === 'string' ? printable(name.slice(0, MAX_NAME_LENGTH)).trim() : '';
+  return { name: shown === '' ? 'A program without a name' : shown, redirectUris: uris };
+}
+
+/** Whether the text is a URL in the one form that a client id may have: with a path, and nothing that could be written otherwise. */
+function isDocumentUrl(id: string): boolean {
+  if (id.length > MAX_ID_LENGTH || !id.startsWith('https://') || !URL.canParse(id)) return false;
+  const { href, pathname, hash, username, password } = new URL(id);
+  return href === id && pathname !== '/' && `${hash}${username}${password}` === '' && !id.includes('#');
+}
+
+/** The time in milliseconds for which a document may be used again. */
+function ageOf({ headers }: Response): number {
+  const control = headers.get('cache-control') ?? '';
+  if (/no-store|no-cache/i.test(control)) return 0;
+  const [, seconds] = /max-age=(\d{1,9})/i.exec(control) ?? [];
+  return seconds === undefined ? USUAL_AGE_MS : Math.min(Number(seconds) * 1_000, MAX_AGE_MS);
+}

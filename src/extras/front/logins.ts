@@ -1,0 +1,268 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
+import { wordsOf } from '../../host/http/words.js';
+import { ClientRefused, type Clients, type FrontClient } from './clients.js';
+import { consentPage, failedPage, faultPage } from './pages.js';
+import { type Provider, ProviderAway } from './provider.js';
+import { answerTo, comparable } from './redirects.js';
+import { type SealedTexts, sha256 } from './sealed-texts.js';
+
+interface LoginsOptions {
+  readonly publicUrl: string;
+  readonly issuer: string;
+  readonly scopes: readonly string[];
+  readonly clients: Clients;
+  readonly provider: Provider;
+  readonly sealed: SealedTexts;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** The path of the login page, and those below it for its form and for the answers of the provider. */
+export const LOGIN_PATHS = { begin: '/authorize', consent: '/authorize/consent', callback: '/authorize/callback' };
+
+/** The login that a client asks for. */
+interface AskedLogin {
+  /** The SHA-256 of the id of the client, because an id is long. */
+  readonly client: string;
+  readonly name: string;
+  readonly redirectUri: string;
+  readonly state?: string;
+  readonly challenge: string;
+  /** The id of the client at the provider. */
+  readonly as: string;
+}
+
+/** A code of Trunkline's, which a client redeems for the tokens that the provider gives for its code. */
+export interface LoginCode {
+  /** Names the code, so that it can be redeemed once. */
+  readonly id: string;
+  readonly client: string;
+  readonly redirectUri: string;
+  readonly challenge: string;
+  readonly as: string;
+  /** The code of the provider, and the verifier that belongs to it. */
+  readonly code: string;
+  readonly verifier: string;
+}
+
+/** A browser, with the logins that its person has allowed: the hash of client and redirect URI, and the end in ms since 1970. */
+interface Browser {
+  readonly id: string;
+  readonly allowed: readonly (readonly [pair: string, until: number])[];
+}
+
+/** Time for the consent, and for the login at the provider. */
+const LOGIN_MS = 10 * 60_000;
+export const CODE_MS = 60_000;
+const ALLOWED_MS = 30 * 24 * 60 * 60_000;
+/** Number of the pairs that a browser remembers. The cookie has about a kilobyte then. */
+const MAX_ALLOWED = 16;
+const MAX_STATE_LENGTH = 1_024;
+/** A SHA-256 in Base64url, without padding (RFC 7636, section 4.2). */
+const CHALLENGE = /^[\w-]{43}$/;
+const LOGIN_ID = /^[\w-]{22}$/;
+
+const EXPIRED =
+  'It took too long, or it was begun in another browser. Go back to the program, and begin the login again.';
+
+/**
+ * The part of a login that happens in the browser of a person: consent, login at the provider, and the way back to the client.
+ * Cookies have the state, sealed, so that a login goes on only in the browser in which it was begun.
+ */
+export class Logins {
+  readonly #options: LoginsOptions;
+  readonly #isSecure: boolean;
+
+  constructor(options: LoginsOptions) {
+    this.#options = options;
+    this.#isSecure = options.publicUrl.startsWith('https:');
+  }
+
+  /** Answers the request with which a client opens the browser. */
+  async begin({ query, headers }: RouteRequest): Promise<RouteAnswer> {
+    const params = singleParams(query);
+    if (params === undefined) return faultPage(400, 'A part of its address stands there twice.');
+    const { client_id: id = '', redirect_uri: redirectUri = '' } = params;
+    const { clients } = this.#options;
+    let client: FrontClient;
+    try {
+      client = await clients.find(id);
+    } catch (error) {
+      if (!(error instanceof ClientRefused)) throw error;
+      return faultPage(400, error.message);
+    }
+    const fault = clients.refuseRedirect(client, redirectUri);
+    if (fault !== undefined) return faultPage(400, fault);
+    const { state, code_challenge: challenge = '' } = params;
+    if ((state?.length ?? 0) > MAX_STATE_LENGTH)
+      return faultPage(400, `The program sent a state of more than ${MAX_STATE_LENGTH} characters.`);
+    const { name } = client;
+    const asked: AskedLogin = {
+      ...{ client: sha256(id), name, redirectUri, challenge, as: clients.idAtProvider(client) },
+      ...(state !== undefined && { state }),
+    };
+    const problem = this.#problemOf(params);
+    if (problem !== undefined) return redirect(this.#answer(asked, problem));
+    const browser = this.#browserOf(headers.cookie);
+    const pair = pairOf(asked);
+    if (browser.allowed.some(([each]) => each === pair)) return await this.#toProvider(asked, []);
+    const { publicUrl, issuer, scopes, sealed } = this.#options;
+    const facts = { publicUrl, issuer, scopes, name, publisher: client.publisher, redirectUri };
+    const request = sealed.seal(`consent ${browser.id}`, asked, LOGIN_MS);
+    return withCookies(consentPage({ ...facts, request, action: LOGIN_PATHS.consent }), [this.#cookieOf(browser)]);
+  }
+
+  /** Answers the form of the consent page. */
+  async consent({ headers, body }: RouteRequest): Promise<RouteAnswer> {
+    const { publicUrl, sealed, now } = this.#options;
+    if (headers.origin !== undefined && headers.origin !== publicUrl)
+      return faultPage(403, 'Another site sent its form.');
+    const params = singleParams(new URLSearchParams(body));
+    const browser = this.#browserOf(headers.cookie);
+    const asked = sealed.open<AskedLogin>(`consent ${browser.id}`, params?.request ?? '');
+    if (asked === undefined) return faultPage(400, EXPIRED);
+    if (params?.decision !== 'allow')
+      return redirect(this.#answer(asked, { error: 'access_denied', error_description: 'The person has refused' }));
+    const others = browser.allowed.filter(([pair, until]) => pair !== pairOf(asked) && until > now());
+    const allowed = [...others.slice(1 - MAX_ALLOWED), [pairOf(asked), now() + ALLOWED_MS] as const];
+    return await this.#toProvider(asked, [this.#cookieOf({ id: browser.id, allowed })]);
+  }
+
+  /** Answers the request with which the provider sends the person back. */
+  async callback({ query, headers }: RouteRequest): Promise<RouteAnswer> {
+    const { provider, sealed } = this.#options;
+    const params = singleParams(query) ?? {};
+    const { state: id = '' } = params;
+    if (!LOGIN_ID.test(id)) return faultPage(400, EXPIRED);
+    const cookie = `login-${id}`;
+    const login = sealed.open<AskedLogin & Pick<LoginCode, 'verifier'>>(cookie, this.#read(headers.cookie, cookie));
+    if (login === undefined) return faultPage(400, EXPIRED);
+    // A login is answered once.
+    const used = [this.#cookie(cookie, '', 0)];
+    if (!(await provider.isFrom(params.iss))) {
+      const sentence = 'The answer did not come from the identity provider of this gateway.';
+      return withCookies(this.#failed(login, 'server_error', sentence), used);
+    }
+    if (params.error !== undefined || params.code === undefined) {
+      const { error = 'server_error', error_description: words = '' } = params;
+      const said = wordsOf(words) ?? `The identity provider gives no code (${errorOf(error)}).`;
+      return withCookies(this.#failed(login, error, said), used);
+    }
+    const { client, redirectUri, challenge, as, verifier } = login;
+    const code: LoginCode = { id: random(16), client, redirectUri, challenge, as, verifier, code: params.code };
+    return withCookies(redirect(this.#answer(login, { code: sealed.seal('code', code, CODE_MS) })), used);
+  }
+
+  /** Sends the person to the provider. The state is remembered only now, after the consent. */
+  async #toProvider(asked: AskedLogin, cookies: readonly string[]): Promise<RouteAnswer> {
+    const { provider, sealed } = this.#options;
+    const id = random(16);
+    const verifier = random(32);
+    try {
+      const url = await provider.loginUrl(asked.as, id, sha256(verifier));
+      const login = sealed.seal(`login-${id}`, { ...asked, verifier }, LOGIN_MS);
+      return withCookies(redirect(url), [...cookies, this.#cookie(`login-${id}`, login, LOGIN_MS)]);
+    } catch (error) {
+      if (!(error instanceof ProviderAway)) throw error;
+      return this.#failed(asked, 'temporarily_unavailable', error.message);
+    }
+  }
+
+  /** Finds what a client has forgotten or must not ask for, as the parameters of its answer. */
+  #problemOf(params: Params): Params | undefined {
+    const { response_type: type, code_challenge: challenge = '', code_challenge_method: method } = params;
+    if (type !== 'code') return { error: 'unsupported_response_type', error_description: 'response_type must be code' };
+    if (method !== 'S256' || !CHALLENGE.test(challenge))
+      return { error: 'invalid_request', error_description: 'PKCE with the method S256 is needed' };
+    return isOwnResource(params.resource, this.#options.publicUrl)
+      ? undefined
+      : { error: 'invalid_target', error_description: OTHER_RESOURCE };
+  }
+
+  /** A page that says why, and goes back to the client with the same words. */
+  #failed(asked: AskedLogin, error: string, words: string): RouteAnswer {
+    const shown = descriptionOf(words);
+    return failedPage(asked.name, shown, this.#answer(asked, { error: errorOf(error), error_description: shown }));
+  }
+
+  /** The address that answers the client, with this gateway as the issuer (RFC 9207). */
+  #answer({ redirectUri, state }: AskedLogin, params: Params): string {
+    return answerTo(redirectUri, { ...params, state, iss: this.#options.publicUrl });
+  }
+
+  #browserOf(cookies: string | undefined): Browser {
+    const found = this.#options.sealed.open<Browser>('browser', this.#read(cookies, 'browser'));
+    if (found === undefined) return { id: random(16), allowed: [] };
+    return { ...found, allowed: found.allowed.filter(([, until]) => until > this.#options.now()) };
+  }
+
+  #cookieOf(browser: Browser): string {
+    return this.#cookie('browser', this.#options.sealed.seal('browser', browser, ALLOWED_MS), ALLOWED_MS);
+  }
+
+  /** A cookie that no script reads, and no form of another site sends. `__Host-` keeps other hosts of the domain from setting it. */
+  #cookie(name: string, value: string, ms: number): string {
+    const secure = this.#isSecure ? '; Secure' : '';
+    return `${this.#nameOf(name)}=${value}; Path=/; Max-Age=${Math.floor(ms / 1_000)}; HttpOnly; SameSite=Lax${secure}`;
+  }
+
+  #read(cookies: string | undefined, name: string): string {
+    const pairs = (cookies ?? '').split(/; */).map((pair) => pair.split(/=(.*)/s));
+    return pairs.find(([each]) => each === this.#nameOf(name))?.[1] ?? '';
+  }
+
+  #nameOf(name: string): string {
+    return `${this.#isSecure ? '__Host-' : ''}trunkline-${name}`;
+  }
+}
+
+export const OTHER_RESOURCE = 'resource must be a URL of this gateway';
+
+/**
+ * Whether a client wants tokens for this gateway. A hostile server can name this gateway as its authorization server, and would
+ * get tokens for this gateway from the client otherwise.
+ */
+export function isOwnResource(resource: string | undefined, publicUrl: string): boolean {
+  return resource === undefined || (URL.canParse(resource) && new URL(resource).origin === publicUrl);
+}
+
+/** Whether the verifier belongs to the challenge (RFC 7636). */
+export function isVerified(verifier: string, challenge: string): boolean {
+  const [given, wanted] = [Buffer.from(sha256(verifier)), Buffer.from(challenge)];
+  return /^[\w.~-]{43,128}$/.test(verifier) && given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+type Params = Readonly<Record<string, string | undefined>>;
+
+/** The parameters; `undefined` if one stands there twice, because two programs could read different values (RFC 6749, section 3.1). */
+export function singleParams(params: URLSearchParams): Params | undefined {
+  const names = [...params.keys()];
+  return new Set(names).size === names.length ? Object.fromEntries(params) : undefined;
+}
+
+/** The characters that a description may have (RFC 6749, section 4.1.2.1). */
+export function descriptionOf(words: string): string {
+  return words.replace(/["\\]/g, "'").replace(/[^ -~]/g, '?');
+}
+
+function errorOf(error: string): string {
+  return /^[\w.-]{1,64}$/.test(error) ? error : 'server_error';
+}
+
+function pairOf({ client, redirectUri }: AskedLogin): string {
+  return sha256(`${client}\n${comparable(redirectUri)}`);
+}
+
+function random(bytes: number): string {
+  return randomBytes(bytes).toString('base64url');
+}
+
+function redirect(location: string): RouteAnswer {
+  const headers = { location, 'cache-control': 'no-store', pragma: 'no-cache', 'referrer-policy': 'no-referrer' };
+  return { status: 303, headers: { ...headers, 'x-frame-options': 'DENY' }, body: '' };
+}
+
+function withCookies(answer: RouteAnswer, cookies: readonly string[]): RouteAnswer {
+  return { ...answer, headers: { ...answer.headers, 'set-cookie': cookies } };
+}
