@@ -146,7 +146,7 @@ export const CATALOGS: Scripts = {
     [],
   ),
   'list and call a tool whose name is written with escapes': {
-    on: ['directly', 'over stdio through a hub', 'over HTTP', 'over HTTP to its own endpoint'],
+    on: ['directly', 'over HTTP', 'over HTTP to its own endpoint'],
     because: 'a name with a prefix is a new one, which is written without escapes',
     play: async (client) => {
       const entries = [PLAY, '{"name":"sp\\u0065lt","inputSchema":{"type":"object"}}'];

@@ -48,7 +48,7 @@ export const REQUESTS: Scripts = {
     );
   },
   'a name written with escapes': {
-    on: ['directly', 'over stdio through a hub', 'over HTTP', 'over HTTP to its own endpoint'],
+    on: ['directly', 'over HTTP', 'over HTTP to its own endpoint'],
     because: 'a name with a prefix is replaced, and written without escapes',
     play: async (client) => {
       await client.ask(request('tools/call', `"name":"\\u0070lay",${meta([DONE])}`));
@@ -85,7 +85,7 @@ export const REQUESTS: Scripts = {
     await client.ask(request('tools/call', `"name":"${client.name('strings')}"`));
   },
   'a tool that the server does not list': {
-    on: ['directly', 'over stdio with prefixes', 'over HTTP to its own endpoint'],
+    on: ['directly', 'over stdio through a hub, with prefixes', 'over HTTP to its own endpoint'],
     because: 'without a prefix nobody can tell which server has it',
     play: async (client) => {
       await client.ask(request('tools/call', `"name":"${client.name('hidden')}",${meta([DONE])}`));

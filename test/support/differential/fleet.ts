@@ -18,8 +18,7 @@ const ODD = fileURLToPath(new URL('../../fixtures/servers/odd.mjs', import.meta.
 /** The ways to the odd server. The first is what the others are compared with. */
 export const WAYS = [
   'directly',
-  'over stdio with prefixes',
-  'over stdio through a hub',
+  'over stdio through a hub, with prefixes',
   'over stdio through trunkline__call_tool',
   'over HTTP',
   'over HTTP to its own endpoint',
@@ -104,7 +103,7 @@ export class Fleet {
   async #openWay(name: WayName, index: number, initialize: string): Promise<Way> {
     const recording = new Recording(this.#place.file(`${index}.jsonl`));
     const server = [ODD, `record=${recording.file}`];
-    const hasPrefix = name === 'over stdio with prefixes';
+    const hasPrefix = name === 'over stdio through a hub, with prefixes';
     const config = this.#place.file(`${index}.yaml`);
     // The server alone is not asked for its era.
     const entry = { command: 'node', args: server, era: 'legacy', ...(hasPrefix ? {} : { prefix: '' }) };
@@ -123,7 +122,7 @@ export class Fleet {
 
   async #opener(name: WayName, server: readonly string[], config: string): Promise<(onMessage: OnMessage) => Wire> {
     if (name === 'directly') return (onMessage) => new StdioWire(server, onMessage);
-    if (name === 'over stdio through a hub') {
+    if (name === 'over stdio through a hub, with prefixes') {
       const env = { ...WITH_HUB, TRUNKLINE_HUB_DIR: this.#place.file('hubs') };
       return (onMessage) => new StdioWire([CLI, '--config', config], onMessage, env);
     }

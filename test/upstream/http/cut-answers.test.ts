@@ -46,8 +46,8 @@ const BODIES = [
 /** The event of the answer to its end, which is the first byte of an empty line. */
 const WHOLE_EVENT = /"(?:result|error)"[\s\S]*\}(?:\n\n|\r\r|\r\n\r)/;
 
-/** Shortened, places next to the end of a line or inside of a character are tried, and every ninth of the others. */
-const STEP = repetitions({ full: 1, short: 9 });
+/** Shortened, places next to the end of a line or inside of a character are tried, and every fortieth of the others. */
+const STEP = repetitions({ full: 1, short: 40 });
 
 /** Numbers of bytes after which a body is cut, up to one beyond its end. */
 function placesIn(body: string): number[] {
