@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FailureReason } from '../../../src/downstream/failure.js';
-import { Exposition, Histogram, MAX_TOOLS, Metrics, OUTCOMES } from '../../../src/extras/metrics/metrics.js';
+import { Histogram, MAX_TOOLS, Metrics, textOf } from '../../../src/extras/metrics/metrics.js';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
 import { EventBus } from '../../../src/host/observe/events/events.js';
 import type { ChildSnapshot } from '../../../src/spec/server-state.js';
@@ -31,16 +31,11 @@ function measuring({ listed = (name: string): boolean => name.startsWith('files_
     now += ms;
     end(exchange);
   };
-  const counts = () =>
-    [...metrics.servers].flatMap(([server, { tools }]) =>
-      [...tools].flatMap(([tool, numbers]) =>
-        OUTCOMES.flatMap((outcome, at) =>
-          numbers.at(at) > 0 ? [`${server} ${tool} ${outcome} ${numbers.at(at)}`] : [],
-        ),
-      ),
+  const ofSeries = (name: 'calls' | 'refused' | 'restarts' | 'renewals') =>
+    metrics[name].samples.flatMap(({ labels, value }) =>
+      value > 0 ? [`${Object.values(labels).join(' ')} ${value}`] : [],
     );
-  const ofSeries = (name: 'refused' | 'restarts' | 'renewals') =>
-    [...metrics[name].all.values()].map(({ labels, value }) => `${Object.values(labels).join(' ')} ${value.value}`);
+  const counts = () => ofSeries('calls');
   return { ...{ metrics, events, call, counts, ofSeries, serve } };
 }
 
@@ -80,10 +75,10 @@ describe('the counters of calls', () => {
   });
 
   it('have a bounded number of tools', () => {
-    const { metrics, call } = measuring({ listed: () => true });
+    const { counts, call } = measuring({ listed: () => true });
     for (let at = 0; at < MAX_TOOLS + 50; at += 1) call(`tool${at}`, OK);
-    expect(metrics.servers.get('files')?.tools.size).toBe(MAX_TOOLS + 1);
-    expect(metrics.servers.get('files')?.tools.get('other')?.at(0)).toBe(50);
+    expect(counts()).toHaveLength(MAX_TOOLS + 1);
+    expect(counts()).toContain('files other ok 50');
   });
 
   it('give made-up error codes of a server no series of their own', () => {
@@ -92,7 +87,7 @@ describe('the counters of calls', () => {
       call('files__read', (exchange) =>
         exchange.answer(responseOf(`{"jsonrpc":"2.0","id":1,"error":{"code":${code},"message":""}}`)),
       );
-    const types = [...metrics.clientRequests.all.values()].map(({ labels }) => labels.error_type);
+    const types = metrics.clientRequests.samples.map(({ labels }) => labels.error_type);
     expect(types).toEqual(['-32603', '_OTHER']);
   });
 });
@@ -118,10 +113,10 @@ describe('the text for Prometheus', () => {
   it('counts a duration in its bucket and in all above', () => {
     const histogram = new Histogram();
     for (const seconds of [0.0004, 0.0005, 0.3, 1_000]) histogram.add(seconds);
-    const out = new Exposition();
-    out.begin('x_seconds', 'histogram', 'Help.');
-    out.add(histogram.linesOf('x_seconds', { server: 'a' }));
-    const lines = out.text.split('\n');
+    const samples = { x_seconds: [{ labels: { server: 'a' }, value: histogram }] };
+    const lines = textOf({ histogram: { x_seconds: 'Help.', y_seconds: 'Of a feature that is off.' } }, samples).split(
+      '\n',
+    );
     expect(lines.slice(0, 3)).toEqual([
       ...['# HELP x_seconds Help.', '# TYPE x_seconds histogram', 'x_seconds_bucket{server="a",le="0.0005"} 2'],
     ]);
@@ -131,14 +126,11 @@ describe('the text for Prometheus', () => {
       ...['x_seconds_bucket{server="a",le="+Inf"} 4', 'x_seconds_sum{server="a"} 1000.3009'],
       ...['x_seconds_count{server="a"} 4', ''],
     ]);
-    histogram.add(0.3);
-    expect(histogram.linesOf('x_seconds', { server: 'a' })).toContain('x_seconds_bucket{server="a",le="0.5"} 4\n');
   });
 
   it('escapes the values of labels, and leaves out labels without a value', () => {
-    const out = new Exposition();
-    out.sample('x', { tool: 'a"b\\c\nd', none: undefined }, 1);
-    expect(out.text).toBe('x{tool="a\\"b\\\\c\\nd"} 1\n');
+    const samples = { x: [{ labels: { tool: 'a"b\\c\nd', none: undefined }, value: 1 }] };
+    expect(textOf({ gauge: { x: 'Help.' } }, samples)).toContain('\nx{tool="a\\"b\\\\c\\nd"} 1\n');
   });
 });
 
@@ -158,8 +150,8 @@ describe('the metrics of a gateway', () => {
     await expect.poll(() => of('a').child.calls).toHaveLength(2);
     clock.advance(10);
     of('a').child.answer(1);
-    const { waits, durations } = metrics.servers.get('a') ?? {};
-    expect(durations?.[0]?.sum).toBeCloseTo(0.09);
+    const [waits, durations] = [metrics.waits.samples[0]?.value, metrics.durations.samples[0]?.value];
+    expect(durations?.sum).toBeCloseTo(0.09);
     expect(waits?.counts.reduce((sum, each) => sum + each)).toBe(2);
     // The second call waited for the end of the first one.
     expect(waits?.counts[6]).toBe(1);
