@@ -13,19 +13,13 @@ export interface ChildInstallerOptions {
   readonly onFailed: (key: string, lines: readonly string[]) => void;
 }
 
-/** One installation, shared by all servers that need the same package. */
-interface Shared {
-  readonly obtained: Promise<Obtained>;
-  readonly abort: AbortController;
-  wantedBy: number;
-}
-
-/** Installs missing packages. Servers that need the same package share one installation. */
+/** Installs missing packages. Of several servers that need the same package, the first one installs it for all. */
 export class ChildInstaller implements Installer {
   readonly #options: ChildInstallerOptions;
   /** The installer, whose slots and store lock all installations of this process share. */
   #installer: Promise<PackageInstaller> | undefined;
-  readonly #running = new Map<string, Shared>();
+  /** The installations that have not ended. */
+  readonly #running = new Map<AbortController, Promise<unknown>>();
   /** Packages that this process has installed, by the key of their request. */
   readonly #obtained = new Map<string, Obtained>();
 
@@ -47,55 +41,35 @@ export class ChildInstaller implements Installer {
   install(spec: ChildSpec): Installing {
     const { missing } = spec;
     if (missing === undefined) throw new Error(`Nothing is missing for "${spec.key}"`);
-    const shared = this.#shared(missing);
-    shared.wantedBy += 1;
-    let isWanted = true;
-    const leave = () => {
-      if (isWanted) shared.wantedBy -= 1;
-      isWanted = false;
-      // The installation continues while another server needs it.
-      if (shared.wantedBy === 0) shared.abort.abort();
-    };
-    const outcome = shared.obtained.then(
+    const abort = new AbortController();
+    const outcome = this.#obtain(missing, abort.signal).then(
       ({ program }): InstallOutcome => ({ kind: 'installed', spec: withProgram(spec, program) }),
       (error: unknown): InstallOutcome => {
         const lines = error instanceof Error && 'lines' in error ? (error.lines as readonly string[]) : [];
-        if (isWanted) this.#options.onFailed(spec.key, lines);
+        if (!abort.signal.aborted) this.#options.onFailed(spec.key, lines);
         return { kind: 'failed', reason: errorMessage(error) };
       },
     );
-    return { outcome, cancel: leave };
+    this.#running.set(
+      abort,
+      outcome.finally(() => this.#running.delete(abort)),
+    );
+    return { outcome, cancel: () => abort.abort() };
   }
 
   /** Aborts all installations. Resolves when all their processes have ended. */
   async close(): Promise<void> {
-    const running = [...this.#running.values()];
-    for (const { abort } of running) abort.abort();
-    await Promise.allSettled(running.map(({ obtained }) => obtained));
+    for (const abort of this.#running.keys()) abort.abort();
+    await Promise.all(this.#running.values());
   }
 
-  #shared(request: PackageRequest): Shared {
-    const key = keyOf(request);
-    const running = this.#running.get(key);
-    if (running !== undefined && !running.abort.signal.aborted) return running;
-    const abort = new AbortController();
-    const obtained = this.#obtain(request, abort.signal).finally(() => {
-      if (this.#running.get(key) === shared) this.#running.delete(key);
-    });
-    const shared: Shared = { obtained, abort, wantedBy: 0 };
-    this.#running.set(key, shared);
-    return shared;
-  }
-
-  async #open(): Promise<PackageInstaller> {
-    const opened = this.#installer ?? this.#options.open();
-    this.#installer = opened;
-    try {
-      return await opened;
-    } catch (error) {
-      if (this.#installer === opened) this.#installer = undefined;
+  /** Loads the installer, again if its code could not be loaded. */
+  #open(): Promise<PackageInstaller> {
+    this.#installer ??= this.#options.open().catch((error) => {
+      this.#installer = undefined;
       throw error;
-    }
+    });
+    return this.#installer;
   }
 
   async #obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {

@@ -299,13 +299,19 @@ class InstallSlots {
     while (this.#running.size >= this.#options.limit || this.#running.has(name)) {
       await once(this.#events, 'left', { signal });
     }
+    signal.throwIfAborted();
     this.#running.add(name);
     const lease = this.#lease ?? this.#newLease();
+    const over = new AbortController();
+    const aborted = once(signal, 'abort', { signal: over.signal }).catch(() => {});
     try {
-      await untilAborted(lease.held, signal);
+      await Promise.race([lease.held, aborted]);
+      signal.throwIfAborted();
     } catch (error) {
       await this.#leave(name);
       throw error;
+    } finally {
+      over.abort();
     }
     return () => this.#leave(name);
   }
@@ -325,20 +331,5 @@ class InstallSlots {
     lease?.abort.abort();
     const release = await lease?.held.catch(() => undefined);
     await release?.();
-  }
-}
-
-/** Resolves with the value of `promise`. Rejects if `signal` is aborted first. */
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let stop = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-  });
-  if (signal.aborted) stop();
-  signal.addEventListener('abort', stop, { once: true });
-  try {
-    return await Promise.race([aborted, promise]);
-  } finally {
-    signal.removeEventListener('abort', stop);
   }
 }
