@@ -8,7 +8,7 @@ import type { ConfinementPlaces, ConfineOptions } from '../servers/sandbox/confi
 import { describeRefusal, proxyRemark, Refusals } from '../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../spec/server-spec.js';
 import { sandboxFolder, userDataFolder, userHubsFolder } from '../state/user-files.js';
-import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../upstream/port.js';
+import { type Dialed, type Dialer, type DialTarget, dialLater, type UpstreamListener } from '../upstream/port.js';
 import type { StdioDialer } from '../upstream/stdio/stdio-dialer.js';
 import type { Clock } from '../wire/timing/clock.js';
 
@@ -76,11 +76,13 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
   }
 
   dial(target: DialTarget<ChildSpec>, listener: UpstreamListener): Dialed {
-    let dialed: Dialed | undefined;
-    let isEnded = false;
-    const dialing = this.#prepare(target).then((confined): DialOutcome | Dialed => {
-      if (confined.kind === 'refused') return { ...confined, kind: 'failed' };
-      if (isEnded) {
+    return dialLater(async (isEnded) => {
+      const confined = await this.#prepare(target);
+      if (confined.kind === 'refused') {
+        target.log.add(confined.reason);
+        return { ...confined, kind: 'failed' };
+      }
+      if (isEnded()) {
         confined.close();
         return { kind: 'failed', reason: 'stopped', fault: 'host' };
       }
@@ -88,24 +90,8 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
         confined.close();
         listener.closed(exit);
       };
-      dialed = this.#stdio.dial(target, { ...listener, closed }, confined.confine);
-      return dialed;
+      return this.#stdio.dial(target, { ...listener, closed }, confined.confine);
     });
-    return {
-      get pid() {
-        return dialed?.pid;
-      },
-      connection: dialing.then(async (result) => {
-        if (!('kind' in result)) return await result.connection;
-        if (result.kind === 'failed') target.log.add(result.reason);
-        return result;
-      }),
-      end: async (ladder) => {
-        isEnded = true;
-        await dialing.catch(() => {});
-        await dialed?.end(ladder);
-      },
-    };
   }
 
   async #prepare({ spec, log }: DialTarget<ChildSpec>) {

@@ -14,7 +14,7 @@ import type { Vault } from '../upstream/auth/vault.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
-import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
+import { type Dialed, type Dialer, type DialTarget, dialLater, type UpstreamListener } from '../upstream/port.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
 import { FloodQueue } from '../wire/io/streams/turn-reader.js';
 import { secretsIn } from './active-config.js';
@@ -157,12 +157,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
   }
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
-    const dialed = this.#load().then((dialer) => dialer.dial(target, listener));
-    return {
-      pid: undefined,
-      connection: dialed.then(({ connection }) => connection),
-      end: async (ladder) => await (await dialed).end(ladder),
-    };
+    return dialLater(async () => (await this.#load()).dial(target, listener));
   }
 }
 

@@ -65,6 +65,30 @@ export interface Dialed extends Launched {
   readonly connection: Promise<DialOutcome>;
 }
 
+/**
+ * Dials with the dialer that `begin` finds, which can also fail. `isEnded` returns true when the caller has ended the connection
+ * meanwhile.
+ */
+export function dialLater(begin: (isEnded: () => boolean) => Promise<Dialed | DialOutcome>): Dialed {
+  let dialed: Dialed | undefined;
+  let isEnded = false;
+  const begun = begin(() => isEnded).then((found) => {
+    dialed = 'end' in found ? found : undefined;
+    return found;
+  });
+  return {
+    get pid() {
+      return dialed?.pid;
+    },
+    connection: begun.then((found) => ('end' in found ? found.connection : found)),
+    end: async (ladder) => {
+      isEnded = true;
+      await begun.catch(() => {});
+      await dialed?.end(ladder);
+    },
+  };
+}
+
 export type DialOutcome =
   | { readonly kind: 'open'; readonly connection: UpstreamConnection }
   | {

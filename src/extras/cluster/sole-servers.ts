@@ -4,7 +4,14 @@ import { OWN_HEADERS, RequestError } from '../../host/http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../../spec/server-spec.js';
 import type { RemoteAccess } from '../../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions } from '../../upstream/http/http-dialer.js';
-import type { Dialed, Dialer, DialOutcome, UpstreamConnection, UpstreamListener } from '../../upstream/port.js';
+import {
+  type Dialed,
+  type Dialer,
+  type DialOutcome,
+  dialLater,
+  type UpstreamConnection,
+  type UpstreamListener,
+} from '../../upstream/port.js';
 import { ServerEra } from '../../upstream/server-era.js';
 import type { SoleServers as Port } from '../feature.js';
 import { GATEWAY } from './homes.js';
@@ -91,28 +98,13 @@ export class SoleServers implements Port {
 
   /** Runs the process of the server with this key, or connects to it. */
   dial(key: string, target: SoleTarget, listener: UpstreamListener, dialers: Dialers): Dialed {
-    let dialed: Dialed | undefined;
-    let isEnded = false;
-    const placing = this.#place(key, () => isEnded).finally(() => this.#moving.delete(key));
-    const dialing = placing.then(async (place): Promise<Dialed | Failed> => {
+    return dialLater(async (isEnded) => {
+      const place = await this.#place(key, isEnded).finally(() => this.#moving.delete(key));
       if (typeof place !== 'string') return place;
-      const isHere = place === this.#options.self;
-      dialed = isHere
+      return place === this.#options.self
         ? this.#run(key, target, listener, dialers.processes)
         : await this.#connect(key, place, target, listener, dialers.remote);
-      return dialed;
     });
-    return {
-      get pid() {
-        return dialed?.pid;
-      },
-      connection: dialing.then(async (begun) => ('end' in begun ? await begun.connection : begun)),
-      end: async (ladder) => {
-        isEnded = true;
-        const begun = await dialing;
-        if ('end' in begun) await begun.end(ladder);
-      },
-    };
   }
 
   /** Gives all leases back. Must be called when no process is left. */
