@@ -61,7 +61,6 @@ const PLAN = FLOORS.flatMap((rooms) => {
 
 /** The folders that may import a package. All others import none. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
-  chokidar: ['host/files'],
   execa: ['host/process', 'config/resolve', 'servers/process', 'cli'],
   fastify: ['downstream/http'],
   'https-proxy-agent': ['host/http'],

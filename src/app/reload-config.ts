@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
 import { candidateFiles, currentFolder, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
-import type { FileWatch } from '../host/files/watch-files.js';
+import { watchFiles } from '../host/files/watch-files.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { ConfigCache } from '../state/config-cache.js';
 import type { GatewayProcess } from './gateway-process.js';
@@ -23,25 +23,20 @@ export interface ReloadOptions {
   readonly onApplied?: ((config: Config) => void) | undefined;
 }
 
-/** Delay before watching starts, so that loading the watcher does not delay the first answers. */
-const BEGIN_AFTER_MS = 1_000;
-
 /**
  * Reads and applies the configuration file whenever this file or one of its environment files changes. Reports a file with
  * mistakes and changes nothing. Returns the function that stops this.
  */
-export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
+export function reloadOnChange(options: ReloadOptions): () => void {
   const { settings, composition, logger, checkedFiles, origin, onApplied } = options;
   const { envFiles, stamp: { state } = {} } = options.read;
   const file = options.read.file === '' ? undefined : options.read.file;
   const { clock } = composition.platform;
-  let watching: Promise<FileWatch | undefined> | undefined;
   let isOver = false;
-
-  const stop = async () => {
+  let unwatch = () => {};
+  const stop = () => {
     isOver = true;
-    cancel();
-    await (await watching)?.close();
+    unwatch();
   };
   // The first file that was found stays the file of this run, because another file would be another set of servers.
   let chosen = file;
@@ -59,42 +54,30 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     const config = await applyFile(read, composition, logger);
     chosen ??= config?.file;
     if (config !== undefined) onApplied?.(config);
-    if (config !== undefined) follow(config.envFiles);
+    // Another environment file may have changed before it was watched.
+    if (config !== undefined && follow(config.envFiles)) reload();
     if (config?.gateway.watch !== false) return;
     logger.info('stopped watching the configuration file, because it says `watch: false`');
-    void stop();
+    stop();
   };
   const { env, platform } = process;
   const { searchesFolder } = settings;
   const place = { env, cwd: currentFolder(), home: homedir(), platform };
   const configFiles = file === undefined ? candidateFiles({ ...place, searchesFolder }) : [file];
-  let watched: readonly string[] = [...configFiles, ...envFiles];
+  let watched: readonly string[] = [];
   const follow = (named: readonly string[]) => {
     const files = [...configFiles, ...named];
-    if (isDeepStrictEqual(files, watched)) return;
+    if (isOver || isDeepStrictEqual(files, watched)) return false;
     watched = files;
-    watching = watching?.then(async (earlier) => {
-      await earlier?.close();
-      return await begin();
-    });
+    unwatch();
+    unwatch = watchFiles({ files, clock, onChange: reload });
+    return true;
   };
-  const begin = async (): Promise<FileWatch | undefined> => {
-    const onError = (err: unknown) =>
-      logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
-    const loaded = await import('../host/files/watch-files.js').catch(onError);
-    if (!loaded) return undefined;
-    const watch = loaded.watchFiles({ files: watched, clock, onChange: reload, onError });
-    // The file may have changed since the start. An unchanged file is not read again, so commands for secrets run once.
-    const isSame = () => configFiles.length === watched.length && file !== undefined && stateOf(file) === state;
-    void watch.ready.then(() => {
-      logger.debug('watching the configuration file');
-      if (state === undefined || !isSame()) reload();
-    });
-    return watch;
-  };
-  const cancel = clock.schedule(BEGIN_AFTER_MS, () => {
-    watching = begin();
-  });
+  follow(envFiles);
+  logger.debug('watching the configuration file');
+  // The file may have changed since the start. An unchanged file is not read again, so commands for secrets run once.
+  const isSame = envFiles.length === 0 && file !== undefined && stateOf(file) === state;
+  if (state === undefined || !isSame) reload();
   return stop;
 }
 

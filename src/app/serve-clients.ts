@@ -84,7 +84,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     return openGatewayControl({ composition, logger, http, startedAt, logFile, recentLog });
   };
   let control = clientSide.http && (await openControl());
-  let unfollow = async () => {};
+  let unfollow = () => {};
   return await runToEnd({
     composition,
     logger,
@@ -96,7 +96,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ...(drain && local === undefined && { drain: () => drain(composition.config.gateway.drainMs) }),
     onListening: clientSide.onListening,
     close: async () => {
-      await Promise.all([http?.close(), control?.close(), unfollow(), caches.instructions?.settled()]);
+      unfollow();
+      await Promise.all([http?.close(), control?.close(), caches.instructions?.settled()]);
     },
     work: async (ending) => {
       const { gateway } = clientSide;

@@ -79,7 +79,6 @@ export class ServerProcesses {
       keepSecret: (headers) => secrets.knowWhile([{ env: secretsIn(headers), args: [] }]),
       onChange: options.onLoginChange,
       onRenewed: (server, result) => platform.events.emit({ kind: 'login.renewed', server, result }),
-      onUnwatchable: (err) => logger.warn({ err }, 'the logins cannot be watched; restart Trunkline to apply new ones'),
     });
     const remote = this.#remote;
     this.confined = new ConfinedDialer(stdio, { ...options.confinement, clock, environment, logger });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { FileWatch } from '../host/files/watch-files.js';
+import { watchFiles } from '../host/files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../spec/approvals.js';
@@ -35,8 +35,6 @@ interface Known {
   readonly approvals: ServerApprovals;
 }
 
-/** Delay before watching starts, so that loading the watcher does not delay the first answers. */
-const FOLLOW_AFTER_MS = 1_000;
 const MAX_WITHHELD_BYTES = 8 * 1024 * 1024;
 const MAX_WITHHELD_FILES = 256;
 const DIGEST_LENGTH = 16;
@@ -47,9 +45,8 @@ export class Approvals {
   /** Approvals by the path of their file. */
   readonly #known = new Map<string, Known>();
   readonly #withheld: CacheFolder;
-  #cancel: Cancel = () => {};
   #isFollowing = false;
-  #watch: Promise<FileWatch> | undefined;
+  #unwatch: Cancel = () => {};
 
   constructor(options: ApprovalsOptions) {
     const { folders, logger } = options;
@@ -91,47 +88,33 @@ export class Approvals {
     });
     this.#known.set(path, { key, file, approvals });
     if (folders.purpose === 'review') for (const tool of this.#readWithheld(name)) approvals.note(tool);
-    if (this.#isFollowing) this.#openWatch();
+    if (this.#isFollowing) this.#watch();
     return approvals;
   }
 
-  /** Starts to apply the approvals of other processes, one second after the call. */
+  /** Starts to apply the approvals of other processes. */
   follow(): void {
     if (this.#options.folders.purpose !== 'serve') return;
-    this.#cancel = this.#options.clock.schedule(FOLLOW_AFTER_MS, () => {
-      this.#isFollowing = true;
-      if (this.#known.size > 0) this.#openWatch();
-    });
+    this.#isFollowing = true;
+    this.#watch();
+    // The approvals may have changed before.
+    this.#reread();
   }
 
   /** Stops watching. Resolves when all files are written. */
   async close(): Promise<void> {
-    this.#cancel();
     this.#isFollowing = false;
-    const watch = this.#watch;
-    this.#watch = undefined;
-    await Promise.all([watch?.then((each) => each.close()), this.#withheld.settled()]);
+    this.#unwatch();
+    await this.#withheld.settled();
   }
 
-  #openWatch(): void {
-    const { clock, logger } = this.#options;
-    const before = this.#watch;
-    const onError = (err: unknown) =>
-      logger.warn({ err }, 'the approvals cannot be watched; restart Trunkline to apply new ones');
-    const open = async () => {
-      const { watchFiles } = await import('../host/files/watch-files.js');
-      const files = [...this.#known.keys()];
-      const watch = watchFiles({ files, clock, onChange: () => this.#reread(), onError });
-      // The approvals may have changed before the watcher was ready.
-      void watch.ready.then(() => this.#reread());
-      void before?.then((each) => each.close());
-      return watch;
-    };
-    this.#watch = open();
+  #watch(): void {
+    this.#unwatch();
+    const files = [...this.#known.keys()];
+    this.#unwatch = watchFiles({ files, clock: this.#options.clock, onChange: () => this.#reread() });
   }
 
   #reread(): void {
-    if (!this.#isFollowing) return;
     for (const { key, approvals } of this.#known.values()) {
       if (!approvals.reread()) continue;
       this.#options.logger.info({ server: key }, 'the approvals of this server have changed');

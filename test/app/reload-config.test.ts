@@ -82,4 +82,14 @@ describe('a configuration file that is read again', () => {
     });
     expect(read.map(withPrograms).map(({ servers }) => servers[0]?.spec?.args)).toEqual(read.map(() => ['2']));
   });
+
+  it('is not read any more once it turns watching off', async () => {
+    const text = (port: number) => `gateway: { watch: false }\nservers: { a: { command: node, args: ["${port}"] } }`;
+    const file = join(folderWith({ 'trunkline.yaml': text(1) }), 'trunkline.yaml');
+    const { read, clock, logged } = reloading(file);
+    await until('watching has ended', () => logged.some((line) => line.includes('stopped watching')));
+    writeFileSync(file, text(2));
+    clock.advance(10_000);
+    expect([read.length, clock.pending]).toEqual([1, 0]);
+  });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import type { FileWatch, WatchOptions } from '../../host/files/watch-files.js';
+import type { WatchOptions } from '../../host/files/watch-files.js';
 import { RequestError } from '../../host/http/send-request.js';
 import type { Keys } from '../../host/sealed-bytes.js';
 import {
@@ -105,7 +105,7 @@ export class StoreVault implements Vault {
     return await turn;
   }
 
-  follow(_: readonly LoginId[], { clock, onChange }: Omit<WatchOptions, 'files'>): FileWatch {
+  follow(_: readonly LoginId[], { clock, onChange }: Omit<WatchOptions, 'files'>): Cancel {
     let cancel: Cancel = () => {};
     const plan = () => {
       cancel = clock.schedule(FOLLOW_MS, () => {
@@ -114,7 +114,7 @@ export class StoreVault implements Vault {
       });
     };
     plan();
-    return { ready: Promise.resolve(), close: async () => cancel() };
+    return () => cancel();
   }
 
   /** Waits for the store for two seconds if it has to get a login. Rejects with a `LoginError` if it does not get it. */

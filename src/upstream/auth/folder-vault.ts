@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Keychain, systemKeychain } from '../../config/resolve/secrets.js';
 import { fileErrorIn } from '../../host/errors/file-error.js';
-import { type FileWatch, type WatchOptions, watchFiles } from '../../host/files/watch-files.js';
+import { type WatchOptions, watchFiles } from '../../host/files/watch-files.js';
 import {
   createFileSync,
   privateFile,
@@ -16,6 +16,7 @@ import {
 } from '../../host/files/whole-file.js';
 import { openProcessLock } from '../../host/process/process-lock.js';
 import { parseJson } from '../../wire/json/json-value.js';
+import type { Cancel } from '../../wire/timing/clock.js';
 import {
   decrypt,
   digest,
@@ -88,7 +89,7 @@ export class FolderVault implements Vault {
     return await this.#locked(this.nameOf(id), signal, async () => await work({ read, check, write, remove }));
   }
 
-  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): FileWatch {
+  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): Cancel {
     return watchFiles({ ...options, files: ids.map((id) => this.fileOf(id)) });
   }
 

@@ -1,6 +1,5 @@
-import type { FileWatch } from '../../host/files/watch-files.js';
 import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
-import type { Clock } from '../../wire/timing/clock.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { RemoteAccess } from '../http/access.js';
 import { configuredAccess } from '../http/configured-access.js';
 import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
@@ -11,7 +10,6 @@ export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepS
   readonly clock: Clock;
   /** Called with the key of a server after a login or logout, in this or another process. */
   readonly onChange: (server: string) => void;
-  readonly onUnwatchable: (error: unknown) => void;
 }
 
 /** Opens the access of connections. Shares it among those with one login, and follows the logins of other processes. */
@@ -21,7 +19,7 @@ export class Logins {
   readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
   /** Logins that wait for the person, by the names of the logins. */
   readonly #pending = new Map<string, Promise<{ readonly url: string; readonly finished: Promise<void> }>>();
-  #watch: FileWatch | undefined;
+  #unfollow: Cancel = () => {};
   #isClosed = false;
 
   constructor(options: LoginsOptions) {
@@ -63,7 +61,8 @@ export class Logins {
   /** Stops watching the logins. Rejects with a `LoginError` if a renewal is lost. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#watch?.close(), this.#options.vault.close()]);
+    this.#unfollow();
+    await this.#options.vault.close();
   }
 
   #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {
@@ -80,18 +79,12 @@ export class Logins {
 
   #follow(): void {
     if (this.#isClosed) return;
-    const before = this.#watch;
-    const { vault, clock, onUnwatchable } = this.#options;
+    this.#unfollow();
+    const { vault, clock } = this.#options;
     const ids = [...this.#accesses.values()].map(({ access }) => access.id);
-    const watch = vault.follow(ids, {
-      clock,
-      onChange: () => void this.#reread(),
-      onError: onUnwatchable,
-    });
-    this.#watch = watch;
-    // A login may have changed before the watcher was ready.
-    void watch.ready.then(() => this.#reread());
-    void before?.close();
+    this.#unfollow = vault.follow(ids, { clock, onChange: () => void this.#reread() });
+    // A login may have changed before it was followed.
+    void this.#reread();
   }
 
   async #reread(): Promise<void> {

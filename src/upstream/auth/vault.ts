@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/client';
-import type { FileWatch, WatchOptions } from '../../host/files/watch-files.js';
+import type { WatchOptions } from '../../host/files/watch-files.js';
 import { NONCE_BYTES, openBytes, sealBytes, TAG_BYTES } from '../../host/sealed-bytes.js';
+import type { Cancel } from '../../wire/timing/clock.js';
 
 /** The login at one remote server, for one configuration file. */
 export interface LoginRecord {
@@ -95,8 +96,8 @@ export interface Vault {
   read(id: LoginId): Promise<LoginRecord | undefined>;
   /** Runs `work` while no other process changes this login. Rejects with the reason of `signal` when it aborts first. */
   locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T>;
-  /** Calls `onChange` when one of these logins may have changed. */
-  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): FileWatch;
+  /** Calls `onChange` when one of these logins may have changed, until the returned function is called. */
+  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): Cancel;
   /** Rejects with a `LoginError` if the last change is lost, because a store was away. */
   close(): Promise<void>;
 }

@@ -139,12 +139,12 @@ describe('the logins in the store', () => {
     const vault = await open();
     const clock = new FakeClock();
     let changes = 0;
-    const watch = vault.follow([ID], { clock, onChange: () => (changes += 1), onError: () => {} });
+    const unfollow = vault.follow([ID], { clock, onChange: () => (changes += 1) });
     clock.advance(4_999);
     expect(changes).toBe(0);
     clock.advance(1);
     expect(changes).toBe(1);
-    await watch.close();
+    unfollow();
     expect(clock.pending).toBe(0);
   });
 });
