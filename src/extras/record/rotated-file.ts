@@ -1,9 +1,8 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { errorCode } from '../../host/errors/error-text.js';
 import { isSameFile, shiftFiles } from '../../host/files/log-lines.js';
-import { removeFile } from '../../host/files/whole-file.js';
+import { removeFile, statOf } from '../../host/files/whole-file.js';
 import type { LineSink } from './line-queue.js';
 
 export interface RotatedFileOptions {
@@ -63,18 +62,16 @@ export class RotatedFile implements LineSink {
     let rest = Buffer.from(this.#isTorn ? `\n${text}` : text);
     while (rest.length > 0) {
       const fitting = this.#fitting(rest);
-      if (fitting > 0 || !(await this.#rotate())) {
-        const now = fitting > 0 ? fitting : rest.length;
-        await this.#append(rest.subarray(0, now));
-        rest = rest.subarray(now);
-      }
+      if (fitting === 0) await this.#rotate();
+      else await this.#append(rest.subarray(0, fitting));
+      rest = rest.subarray(fitting);
     }
   }
 
   /** Opens the file again if another process has rotated it, or if it was removed. Others have made it longer. */
   async #follow(): Promise<void> {
     this.#lookedAt = Date.now();
-    const now = await statOf(this.#options.file);
+    const now = statOf(this.#options.file);
     if (now !== undefined && isSameFile(now, await this.#handle.stat())) this.#length = now.size;
     else await this.#reopen();
   }
@@ -110,20 +107,14 @@ export class RotatedFile implements LineSink {
     this.#headerLength = this.#length;
   }
 
-  /** Begins a new file. Resolves with false if another process is doing that, so that this file has to take more. */
-  async #rotate(): Promise<boolean> {
-    const { file, isShared } = this.#options;
-    const lock = isShared ? `${file}.lock` : undefined;
-    if (lock !== undefined && !(await hasTaken(lock))) return false;
-    try {
-      const isOurs = isSameFile(await statOf(file), await this.#handle.stat());
-      if (isOurs) shiftFiles(file, this.#options.maxFiles);
-      else if (!isShared) throw new Error(`another process writes to ${file}`);
-    } finally {
-      if (lock !== undefined) await removeFile(lock);
-    }
+  /** Begins a new file, unless another process has done that. */
+  async #rotate(): Promise<void> {
+    const { file, isShared, maxFiles } = this.#options;
+    const opened = await this.#handle.stat();
+    // Nothing comes between the look and the renaming, so that two processes hardly ever rename the files at once.
+    if (isSameFile(statOf(file), opened)) shiftFiles(file, maxFiles);
+    else if (!isShared) throw new Error(`another process writes to ${file}`);
     await this.#reopen();
-    return true;
   }
 
   async #reopen(): Promise<void> {
@@ -144,24 +135,4 @@ async function openAt({ file, isShared }: RotatedFileOptions): Promise<FileHandl
   if ((await handle.stat()).isFile()) return handle;
   await handle.close();
   throw new Error(`${file} is not a regular file`);
-}
-
-/** Age of the lock of a process that was killed while it renamed the files, in milliseconds. */
-const LEFT_AFTER_MS = 10_000;
-
-/** Takes the right to rename the files. Two processes that rename them at once would overwrite one. */
-async function hasTaken(lock: string): Promise<boolean> {
-  const age = Date.now() - ((await statOf(lock))?.mtimeMs ?? Number.POSITIVE_INFINITY);
-  if (age > LEFT_AFTER_MS) await removeFile(lock);
-  try {
-    await (await open(lock, O_WRONLY | O_CREAT | O_EXCL, 0o600)).close();
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'EEXIST') return false;
-    throw error;
-  }
-}
-
-async function statOf(file: string) {
-  return await stat(file).catch(() => undefined);
 }

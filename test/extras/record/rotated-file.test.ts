@@ -54,17 +54,4 @@ describe('a file that several processes write', () => {
     expect(names.length).toBeGreaterThan(3);
     expect(names.flatMap(linesOf).sort()).toEqual(lines.flat().sort());
   });
-
-  it('is rotated although a process was killed while it did so', async () => {
-    const [killed, log] = [join(folder, 'log.lock'), await open()];
-    await (await RotatedFile.open({ file: killed, maxFileBytes: 40, maxFiles: 1, isShared: true })).close();
-    await log.write(`${'x'.repeat(50)}\n`);
-    await log.write('fits nowhere else\n');
-    expect(readdirSync(folder)).not.toContain('log.1');
-    vi.advanceTimersByTime(60_000);
-    await log.write('next\n');
-    expect(linesOf('log')).toEqual(['next']);
-    expect(readdirSync(folder)).toEqual(['log', 'log.1']);
-    await log.close();
-  });
 });
