@@ -9,7 +9,7 @@ import type { User } from '../downstream/port.js';
 import { errorCode, LISTEN_FAULTS } from '../host/errors/error-text.js';
 import { FileError } from '../host/errors/file-error.js';
 import { UsageError } from '../host/errors/usage-error.js';
-import { readRegularFile } from '../host/files/whole-file.js';
+import { readNamedFile } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { tokenFile } from '../state/user-files.js';
@@ -155,10 +155,7 @@ async function readPems({ certFile, keyFile }: NonNullable<HttpSettings['tls']>)
 
 /** Reads a certificate or key. Symbolic links are allowed, because programs that renew certificates create them. */
 async function readPem(option: string, file: string): Promise<Buffer> {
-  const found = await readRegularFile(file, { maxBytes: MAX_PEM_BYTES, followsLinks: true });
-  if (found.kind === 'read') return found.bytes;
-  const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
-  throw new UsageError(`cannot read the file ${file} of ${option}: ${reason}`, PEM_HINT);
+  return await readNamedFile(file, option, { maxBytes: MAX_PEM_BYTES, followsLinks: true }, PEM_HINT);
 }
 
 function asUsageError(error: unknown, { host, port, tls }: HttpSettings, { gateway: { cluster } }: Config): unknown {

@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { GatewayOptions } from '../gateway/gateway.js';
 import { UsageError } from '../host/errors/usage-error.js';
-import { readRegularFile, secretRules } from '../host/files/whole-file.js';
+import { readNamedFile, secretRules } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { Keys } from '../host/sealed-bytes.js';
 import type { Hmac } from '../wire/mcp/task-id.js';
@@ -69,22 +69,16 @@ export type SharedKeys = readonly [string, ...string[]];
  * `secretFolder` is a folder in which the system puts secrets.
  */
 export async function readSealKeys(file: string, secretFolder?: string): Promise<SharedKeys> {
-  const found = await readRegularFile(file, secretRules(file, MAX_KEY_FILE_BYTES, secretFolder));
-  const hint = `copy it from another gateway, or make the first one with: (umask 077; openssl rand -base64 32 > ${file})`;
-  if (found.kind !== 'read') {
-    const isAbsent = found.kind === 'absent';
-    throw new UsageError(
-      `cannot use the file ${file} of gateway.sealKeyFile: ${isAbsent ? 'it does not exist' : found.reason}`,
-      // A new key would be another one than that of the other gateways.
-      isAbsent ? hint : `keep the key in a file of your own that is closed to others: chmod 600 ${file}`,
-    );
-  }
-  const [first, ...others] = found.bytes.toString('latin1').trim().split(/\r?\n/);
+  const setting = 'gateway.sealKeyFile';
+  // A new key would be another one than that of the other gateways.
+  const hint = `copy it from another gateway, or make the first one with: (umask 077; openssl rand -base64 32 > ${file}); it must be closed to others: chmod 600 ${file}`;
+  const bytes = await readNamedFile(file, setting, secretRules(file, MAX_KEY_FILE_BYTES, secretFolder), hint);
+  const [first, ...others] = bytes.toString('latin1').trim().split(/\r?\n/);
   const keys: SharedKeys = [first ?? '', ...others];
   const isSound = (key: string) => key.length >= MIN_KEY_LENGTH && /^[!-~]+$/.test(key);
   if (keys.length <= MAX_KEYS && keys.every(isSound)) return keys;
   throw new UsageError(
-    `the file ${file} of gateway.sealKeyFile must have one to ${MAX_KEYS} lines, each with a key of at least ${MIN_KEY_LENGTH} visible characters`,
+    `the file ${file} of ${setting} must have one to ${MAX_KEYS} lines, each with a key of at least ${MIN_KEY_LENGTH} visible characters`,
     hint,
   );
 }

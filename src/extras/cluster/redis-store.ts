@@ -3,7 +3,7 @@ import { createClient, RESP_TYPES, type RedisClientType } from '@redis/client';
 import type { Address, StoreLocation } from '../../config/schema/cluster-address.js';
 import { ERROR_SIGNS, errorCode, errorMessage } from '../../host/errors/error-text.js';
 import { UsageError } from '../../host/errors/usage-error.js';
-import { readRegularFile, secretRules } from '../../host/files/whole-file.js';
+import { readNamedFile, secretRules, unusableFile } from '../../host/files/whole-file.js';
 import { printable } from '../../wire/json/printable.js';
 import { type ClusterStore, StoreUnavailable } from './store.js';
 
@@ -42,31 +42,20 @@ async function readCredentials({ passwordFile, secretFolder, caFile }: RedisStor
 }
 
 async function readPassword(file: string, secretFolder: string | undefined): Promise<string> {
-  const found = await readRegularFile(file, secretRules(file, MAX_PASSWORD_BYTES, secretFolder));
-  const text = found.kind === 'read' ? found.bytes.toString().replace(/\r?\n$/, '') : '';
+  const setting = 'gateway.cluster.storePasswordFile';
+  const hint = `write the password of the store to the file, and make it readable for its owner alone: chmod 600 ${file}`;
+  const bytes = await readNamedFile(file, setting, secretRules(file, MAX_PASSWORD_BYTES, secretFolder), hint);
+  const text = bytes.toString().replace(/\r?\n$/, '');
   if (text !== '') return text;
-  throw unusableFile(file, 'storePasswordFile', found.kind === 'read' ? 'it is empty' : reasonOf(found));
+  throw unusableFile(file, setting, 'it is empty', hint);
 }
 
 async function readCertificates(file: string): Promise<string> {
-  const found = await readRegularFile(file, { maxBytes: MAX_CA_BYTES, followsLinks: true });
-  const text = found.kind === 'read' ? found.bytes.toString() : '';
+  const setting = 'gateway.cluster.storeCaFile';
+  const hint = 'correct the path, or write the certificate of the authority to the file, in PEM';
+  const text = String(await readNamedFile(file, setting, { maxBytes: MAX_CA_BYTES, followsLinks: true }, hint));
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
-  const reason = found.kind === 'read' ? 'it has no certificate in PEM' : reasonOf(found);
-  throw unusableFile(file, 'storeCaFile', reason);
-}
-
-function reasonOf(found: { readonly kind: 'absent' } | { readonly kind: 'unusable'; readonly reason: string }): string {
-  return found.kind === 'absent' ? 'it does not exist' : found.reason;
-}
-
-function unusableFile(file: string, setting: string, reason: string): UsageError {
-  return new UsageError(
-    `cannot use the file ${file} of gateway.cluster.${setting}: ${reason}`,
-    setting === 'storePasswordFile'
-      ? `write the password of the store to the file, and make it readable for its owner alone: chmod 600 ${file}`
-      : 'correct the path, or write the certificate of the authority to the file, in PEM',
-  );
+  throw unusableFile(file, setting, 'it has no certificate in PEM', hint);
 }
 
 /** Credentials of the store, read from their files. */
@@ -318,28 +307,20 @@ const PARTS = 5;
  * not run does not count, because a store that answers must not seem to be away.
  */
 async function within<T>(ms: number, promise: Promise<T>, answers = () => 0): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
   let isOver = false;
-  const late = new Promise<never>((_, reject) => {
-    const wait = (parts: number, before: number) => {
-      const look = () => {
-        if (isOver) return;
-        const now = answers();
-        if (now !== before) wait(PARTS, now);
-        else if (parts > 1) wait(parts - 1, before);
-        else reject(new Error(`no answer within ${ms} ms`));
-      };
+  const late = async () => {
+    let before = answers();
+    for (let parts = PARTS; parts > 0 && !isOver; parts -= 1) {
       // An event loop that was held up by other work runs its timers before it reads its sockets.
-      timer = setTimeout(() => setImmediate(look), ms / PARTS);
-    };
-    wait(PARTS, answers());
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
+      await new Promise((resolve) => setTimeout(() => setImmediate(resolve), ms / PARTS));
+      if (answers() !== before) [parts, before] = [PARTS + 1, answers()];
+    }
+    if (!isOver) throw new Error(`no answer within ${ms} ms`);
+    return await promise;
+  };
+  return await Promise.race([promise, late()]).finally(() => {
     isOver = true;
-    clearTimeout(timer);
-  }
+  });
 }
 
 /** Sentences for refusals that a setting can mend, by the beginnings of the errors of Redis and Valkey. */

@@ -24,6 +24,7 @@ import { dirname, join, sep } from 'node:path';
 import { parseJson } from '../../wire/json/json-value.js';
 import { errorCode } from '../errors/error-text.js';
 import { systemFault, withFile } from '../errors/file-error.js';
+import { UsageError } from '../errors/usage-error.js';
 import { whenFree, whenFreeSync } from './held-files.js';
 
 /*
@@ -255,6 +256,17 @@ export function readRegularFileSync(file: string, rules: ReadRules): ReadFile {
   } catch (error) {
     return unread(error);
   }
+}
+
+/** Reads a file that a setting or an option names. Rejects with a `UsageError` if it is missing or unusable. */
+export async function readNamedFile(file: string, setting: string, rules: ReadRules, hint: string): Promise<Buffer> {
+  const found = await readRegularFile(file, rules);
+  if (found.kind === 'read') return found.bytes;
+  throw unusableFile(file, setting, found.kind === 'absent' ? 'it does not exist' : found.reason, hint);
+}
+
+export function unusableFile(file: string, setting: string, reason: string, hint: string): UsageError {
+  return new UsageError(`cannot use the file ${file} of ${setting}: ${reason}`, hint);
 }
 
 /** Windows has neither flag, and no pipes among its files. */
