@@ -15,7 +15,7 @@ import { userHubsFolder } from '../state/user-files.js';
 import type { CountedName } from '../status/refused-names.js';
 import { IDENTITY, VERSION } from '../version.js';
 import type { GatewayProcess } from './gateway-process.js';
-import { MAX_LINE_BYTES } from './local-clients.js';
+import { deferred, MAX_LINE_BYTES } from './local-clients.js';
 import { createEraChooser, LOCAL_USER } from './platform.js';
 
 export interface GatewayControlOptions {
@@ -75,10 +75,7 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   process.once('exit', removeFolder);
 
   let running: RunningHub | undefined;
-  let onRunning: (hub: RunningHub) => void = () => {};
-  const starting = new Promise<RunningHub>((resolve) => {
-    onRunning = resolve;
-  });
+  const [starting, onRunning] = deferred<RunningHub>();
   let isDraining = false;
   const life = {
     get refusal() {

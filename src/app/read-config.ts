@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { CheckedFile } from '../config/file/check-file.js';
-import { ConfigLocation, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
+import { ConfigLocation, checksumOf, readConfigText } from '../config/file/find-config.js';
 import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
@@ -26,12 +26,9 @@ type ReadOptions = [checkedFiles?: ConfigCache | undefined, origin?: Origin | un
  * variables and the working folder of this process.
  */
 export async function readConfigFile(file: string, ...[checkedFiles, origin]: ReadOptions): Promise<Config> {
-  // A change of the file after this line makes the next run check the file again.
-  const state = stateOf(file);
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
-  const config = await resolved(file, checked, origin);
-  return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
+  return { ...(await resolved(file, checked, origin)), stamp: checksumOf(text) };
 }
 
 /** Checks a file without a cached result. Only this step loads the YAML library and the schema. */

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
-import { candidateFiles, currentFolder, stateOf } from '../config/file/find-config.js';
+import { candidateFiles, currentFolder, stampOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { watchFiles } from '../host/files/watch-files.js';
 import type { Logger } from '../host/observe/logger.js';
@@ -29,7 +29,7 @@ export interface ReloadOptions {
  */
 export function reloadOnChange(options: ReloadOptions): () => void {
   const { settings, composition, logger, checkedFiles, origin, onApplied } = options;
-  const { envFiles, stamp: { state } = {} } = options.read;
+  const { envFiles, stamp } = options.read;
   const file = options.read.file === '' ? undefined : options.read.file;
   const { clock } = composition.platform;
   let isOver = false;
@@ -76,8 +76,8 @@ export function reloadOnChange(options: ReloadOptions): () => void {
   follow(envFiles);
   logger.debug('watching the configuration file');
   // The file may have changed since the start. An unchanged file is not read again, so commands for secrets run once.
-  const isSame = envFiles.length === 0 && file !== undefined && stateOf(file) === state;
-  if (state === undefined || !isSame) reload();
+  const isSame = envFiles.length === 0 && stamp !== undefined && stampOf(configFiles[0] ?? '') === stamp;
+  if (!isSame) reload();
   return stop;
 }
 

@@ -101,12 +101,12 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     },
     work: async (ending) => {
       const { gateway } = clientSide;
-      const { instructions: folder, secret } = caches;
+      const { instructions: folder } = caches;
       const hasClient = gateway.isAwaited;
       gateway.passTo(composition.gateway);
       local?.answering?.();
       if (local !== undefined && folder !== undefined)
-        keepInstructions({ composition, gateway, client: local, folder, secret, ending });
+        keepInstructions({ composition, gateway, client: local, folder, ending });
       if (hasClient) await cachedAnswersWritten(composition);
       if (local?.isGone() === true) return EXIT.ok;
       await composition.start();

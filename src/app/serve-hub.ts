@@ -212,13 +212,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
   const folder = dirname(hubFolder);
   const startedAt = platform.clock.now();
   let runningHub: RunningHub | undefined;
-  let onRunning: (hub: RunningHub) => void = () => {};
-  const running = new Promise<RunningHub>((resolve) => {
-    onRunning = (hub) => {
-      runningHub = hub;
-      resolve(hub);
-    };
-  });
+  const [running, onRunning] = deferred<RunningHub>();
   const logFile = options.logFile ?? hubLog(folder);
   const configFile = options.config ?? '';
   const hub = () => runningHub;
@@ -261,6 +255,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           // Ends the longer wait that clients grant to a hub that is starting.
           answering: () => listener.markReady(),
           ready: (hub) => {
+            runningHub = hub;
             onRunning(hub);
             void import('./gateway-control.js').then(({ loadRest }) => loadRest(hub.composition.features, commands));
             void movePredecessors(folder, numberOf(hubFolder), VERSION).then((running) =>

@@ -1,5 +1,6 @@
 import type { CachedCatalogue, CatalogueContent } from '../gateway/registry/backend.js';
 import { toBytes } from '../wire/json/json-text.js';
+import { isRecord, parseJson } from '../wire/json/json-value.js';
 import { join, jsonArray } from '../wire/jsonrpc/message.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../wire/mcp/envelope.js';
 import { declares, readInitializeResult } from '../wire/mcp/handshake.js';
@@ -62,14 +63,9 @@ function readAnswer(line: Uint8Array, scan: ScanEnvelope): ResponseEnvelope | un
 }
 
 function readKinds(line: Uint8Array): readonly ListKind[] | undefined {
-  let head: unknown;
-  try {
-    head = JSON.parse(new TextDecoder().decode(line));
-  } catch {
-    return undefined;
-  }
-  if (typeof head !== 'object' || head === null) return undefined;
-  const { format, lists } = head as { readonly format?: unknown; readonly lists?: unknown };
+  const head = parseJson(new TextDecoder().decode(line));
+  if (!isRecord(head)) return undefined;
+  const { format, lists } = head;
   return format === FORMAT && Array.isArray(lists) ? LIST_KINDS.filter((kind) => lists.includes(kind)) : undefined;
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type ConfigLocation, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
+import { type ConfigLocation, checksumOf, stampOf } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
@@ -7,12 +7,12 @@ import { ABOUT, type PendingGateway } from '../gateway/pending-gateway.js';
 import { privateFile, readRegularFileSync } from '../host/files/whole-file.js';
 import type { EventBus } from '../host/observe/events/events.js';
 import { VERSION } from '../version.js';
-import { isRecord } from '../wire/json/json-value.js';
+import { isRecord, parseJson } from '../wire/json/json-value.js';
 import { type ClientProfile, profileKey } from '../wire/mcp/handshake.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { Debounce } from '../wire/timing/debounce.js';
 import type { CacheFolder } from './cache-folder.js';
-import { instructionsFolder, sealFile } from './user-files.js';
+import { instructionsFolder } from './user-files.js';
 
 /**
  * Describes the gateway to a client that connects before the configuration is read: with the instructions and capabilities
@@ -22,27 +22,12 @@ export function knownDescription(location: ConfigLocation, { profile, view }: Cl
   try {
     const { file: configFile } = location;
     const cached = readInstructions(instructionsFolder(), { configFile, profile, view });
-    if (cached !== undefined && isFor(configFile, cached))
+    if (cached !== undefined && cached.stamp === stampOf(configFile))
       return { offered: cached.offered, instructions: cached.text };
   } catch {
     // There is no configuration file or no home folder, which is reported when the configuration is read.
   }
   return { offered: [], instructions: ABOUT };
-}
-
-/** Whether the file has the same text as in the last run. The text is read only if the file was written since. */
-function isFor(configFile: string, { state, seal }: CachedInstructions): boolean {
-  if (state === stateOf(configFile)) return true;
-  const secret = readRegularFileSync(sealFile(), privateFile(MAX_SEAL_BYTES));
-  if (secret.kind !== 'read') return false;
-  return seal === sealOf(new TextDecoder().decode(secret.bytes).trim(), checksumOf(readConfigText(configFile)));
-}
-
-const MAX_SEAL_BYTES = 4_096;
-
-/** Seals a checksum, so that without the secret it reveals nothing of the text. */
-function sealOf(secret: string, checksum: number): number {
-  return checksumOf(`${secret} ${checksum}`);
 }
 
 interface KeepInstructionsOptions {
@@ -54,8 +39,6 @@ interface KeepInstructionsOptions {
   readonly gateway: Pick<PendingGateway, 'newest'>;
   readonly client: { readonly isGone: () => boolean };
   readonly folder: CacheFolder;
-  /** The secret of this user. */
-  readonly secret: string;
   /** Aborted at the end of the run, before the servers are stopped. */
   readonly ending: AbortSignal;
 }
@@ -71,7 +54,7 @@ const KEEP_EVERY_MS = 1_000;
  * session or Trunkline ends.
  */
 export function keepInstructions(options: KeepInstructionsOptions): void {
-  const { composition, gateway, client, folder, secret, ending } = options;
+  const { composition, gateway, client, folder, ending } = options;
   const { clock, events } = composition.platform;
   const keep = () => {
     const { file: configFile, stamp } = composition.config;
@@ -82,8 +65,8 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
     if (text === ABOUT) return;
     const some = session.offered.map(withoutRelayed).filter((capabilities) => Object.keys(capabilities).length > 0);
     const offered = JSON.stringify(some).length > MAX_OFFERED_LENGTH ? [] : some;
-    const cached = { text, offered, state: stamp.state, seal: sealOf(secret, stamp.checksum) };
-    writeInstructions(folder, { configFile, profile: facts.profile, view: facts.view }, cached);
+    const { profile, view } = facts;
+    writeInstructions(folder, { configFile, profile, view }, { text, offered, stamp });
   };
   const debounce = new Debounce({ clock, delayMs: KEEP_EVERY_MS, everyMs: KEEP_EVERY_MS, run: keep });
   // Before that, less may be known than in the last run.
@@ -114,10 +97,8 @@ interface CachedInstructions {
   readonly text: string;
   /** The capabilities of each server, apart from those that the gateway declares anyway. */
   readonly offered: readonly Readonly<Record<string, unknown>>[];
-  /** `stateOf` the configuration file. */
-  readonly state: string;
-  /** Checksum of the configuration text, sealed with the secret of this user. */
-  readonly seal: number;
+  /** Checksum of the text of the configuration file. */
+  readonly stamp: number;
 }
 
 /** Size limit: four times the largest instructions, because JSON escapes characters and the profile needs space. */
@@ -131,17 +112,12 @@ export function readInstructions(folder: string, key: InstructionsKey): CachedIn
   const facts = factsOf(key);
   const found = readRegularFileSync(join(folder, nameOf(facts)), privateFile(MAX_INSTRUCTIONS_FILE_BYTES));
   if (found.kind !== 'read') return undefined;
-  try {
-    const content: Record<string, unknown> = JSON.parse(new TextDecoder().decode(found.bytes));
-    const { text, offered = [], state, seal, ...others } = content;
-    const isValid = typeof text === 'string' && typeof state === 'string' && typeof seal === 'number';
-    const areValid = Array.isArray(offered) && offered.every((each) => isRecord(each));
-    const isOurs = isValid && areValid && JSON.stringify(others) === JSON.stringify(facts);
-    return isOurs ? { text, offered, state, seal } : undefined;
-  } catch {
-    // The file is damaged.
-    return undefined;
-  }
+  const content = parseJson(new TextDecoder().decode(found.bytes));
+  if (!isRecord(content)) return undefined;
+  const { text, offered = [], stamp, ...others } = content;
+  const areValid = Array.isArray(offered) && offered.every((each) => isRecord(each));
+  const isOurs = areValid && JSON.stringify(others) === JSON.stringify(facts);
+  return isOurs && typeof text === 'string' && typeof stamp === 'number' ? { text, offered, stamp } : undefined;
 }
 
 /** Caches instructions for the next run. */

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createPlatform } from '../../src/app/platform.js';
 import { reloadOnChange } from '../../src/app/reload-config.js';
-import { stateOf } from '../../src/config/file/find-config.js';
+import { stampOf } from '../../src/config/file/find-config.js';
 import type { Config } from '../../src/config/resolve/config.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -13,7 +13,7 @@ import { withPrograms } from '../support/load-config.js';
 import { until } from '../support/processes.js';
 
 /** Reads this file whenever it changes, until the test is finished. */
-function reloading(file: string, state?: string) {
+function reloading(file: string, stamp?: number) {
   const read: Config[] = [];
   const logged: string[] = [];
   const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
@@ -29,7 +29,7 @@ function reloading(file: string, state?: string) {
       refuse: () => false,
     },
     logger: pino({ level: 'debug' }, { write: (line: string) => logged.push(line) }),
-    read: { file, envFiles: [], ...(state !== undefined && { stamp: { state, checksum: 0 } }) },
+    read: { file, envFiles: [], ...(stamp !== undefined && { stamp }) },
     checkedFiles: undefined,
     origin: { environment: { SOME_KEY: '/own' }, folder: '/' },
   });
@@ -70,7 +70,7 @@ describe('a configuration file that is read again', () => {
   it('is read once as long as it does not change, so that commands for secrets run once', async () => {
     const text = (port: number) => `servers: { a: { command: node, args: ["${port}"] } }`;
     const file = join(folderWith({ 'trunkline.yaml': text(1) }), 'trunkline.yaml');
-    const { read, clock, logged } = reloading(file, stateOf(file));
+    const { read, clock, logged } = reloading(file, stampOf(file));
     clock.advance(1_000);
     await until('the file is watched', () => logged.some((line) => line.includes('watching the configuration file')));
     await nextTurn();

@@ -16,7 +16,7 @@ const KEY: InstructionsKey = {
   profile: { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: { name: 'editor', version: '1' } },
 };
 
-const STAMP = { state: '1-2-3-4', seal: 7, offered: [{ extensions: { 'x/y': { z: 1 } } }] };
+const STAMP = { stamp: 7, offered: [{ extensions: { 'x/y': { z: 1 } } }] };
 
 let place: string;
 let folder: string;

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
 import { systemFault } from '../../host/errors/file-error.js';
@@ -193,21 +192,11 @@ function notRegular(file: string, message: string): ConfigError {
   return new ConfigError('config-unreadable', file, [{ message, hint }]);
 }
 
-/** Identifies the content of a configuration file, so that a later run notices a change. */
-export interface Stamp {
-  /** Result of `stateOf` before the file was read. */
-  readonly state: string;
-  /** Checksum of the text. It depends on secrets in the file, so it may be stored only as a checksum with a secret key. */
-  readonly checksum: number;
-}
-
-/** A text that changes when the file is written or replaced. */
-export function stateOf(file: string): string | undefined {
+/** The checksum of the text of a configuration file, so that a later look notices a change; `undefined` if it cannot be read. */
+export function stampOf(file: string): number | undefined {
   try {
-    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
-    return [ino, size, mtimeNs, ctimeNs].join('-');
+    return checksumOf(readConfigText(file));
   } catch {
-    // The file is missing, or its folder is not accessible.
     return undefined;
   }
 }

@@ -3,7 +3,6 @@ import type { ToolShapes } from '../../spec/server-rules.js';
 import type { PackageRequest, ServerSpec } from '../../spec/server-spec.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
-import type { Stamp } from '../file/find-config.js';
 import { type Owner, userVariable, variableIn } from './references.js';
 
 /*
@@ -16,8 +15,8 @@ import { type Owner, userVariable, variableIn } from './references.js';
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
   readonly file: string;
-  /** Absent if the configuration was not read from a file. */
-  readonly stamp?: Stamp;
+  /** Checksum of the text. Absent if the configuration was not read from a file. */
+  readonly stamp?: number;
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly ServerConfig[];
   /** The keys of the servers that are `disabled`. */

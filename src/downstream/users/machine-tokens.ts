@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { UsageError } from '../../host/errors/usage-error.js';
-import { readRegularFileSync, statOf } from '../../host/files/whole-file.js';
+import { readRegularFileSync, stateOf } from '../../host/files/whole-file.js';
 import type { User } from '../port.js';
 
 interface MachineTokensOptions {
@@ -22,13 +22,13 @@ const LINE = /^([a-z0-9][a-z0-9._-]{0,62})[ \t]+([0-9a-f]{64})(?:[ \t]+([^\s,]+(
 export class MachineTokens {
   readonly #options: MachineTokensOptions;
   #machines: ReadonlyMap<string, User>;
-  #stamp: string;
+  #stamp: string | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   /** Throws an error for a file that cannot be used. */
   constructor(options: MachineTokensOptions) {
     this.#options = options;
-    this.#stamp = stampOf(options.file);
+    this.#stamp = stateOf(options.file);
     this.#machines = machinesIn(readTokenFile(options.file) ?? absent(options.file), options.file);
   }
 
@@ -41,7 +41,7 @@ export class MachineTokens {
   #look(now: number): void {
     const { file, onFault } = this.#options;
     this.#lookedAt = now;
-    const stamp = stampOf(file);
+    const stamp = stateOf(file);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
@@ -50,11 +50,6 @@ export class MachineTokens {
       onFault(error instanceof Error ? error.message : String(error));
     }
   }
-}
-
-function stampOf(file: string): string {
-  const stats = statOf(file);
-  return stats === undefined ? 'absent' : [stats.ino, stats.size, stats.mtimeMs].join(' ');
 }
 
 /**

@@ -1,5 +1,6 @@
-import { type BigIntStats, promises, statSync } from 'node:fs';
+import { promises } from 'node:fs';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import { stateIn, stateOf } from './whole-file.js';
 
 export interface WatchOptions {
   /** Paths of files that may or may not exist. */
@@ -21,19 +22,18 @@ const LATEST_MS = 1_000;
  * Looks at the files from time to time, because systems report no changes that other machines make on shared and mounted folders.
  */
 export function watchFiles({ files, clock, onChange }: WatchOptions): Cancel {
-  let seen = files.map((file) => identityOf(statSync(file, { bigint: true, throwIfNoEntry: false }))).join();
+  let seen = files.map(stateOf).join();
   let changingSince: number | undefined;
   let isOver = false;
   let cancel: Cancel;
   const look = async () => {
-    const found: string[] = [];
+    const found: (string | undefined)[] = [];
     // One after another, because a network file system that hangs must not take all threads for file operations.
-    for (const file of files)
-      found.push(identityOf(await promises.stat(file, { bigint: true }).catch(() => undefined)));
+    for (const file of files) found.push(await promises.stat(file, { bigint: true }).then(stateIn, () => undefined));
     if (isOver) return;
     const now = found.join();
     if (now !== seen) changingSince ??= clock.now();
-    const isSettled = now === seen && found.some((identity) => identity !== MISSING);
+    const isSettled = now === seen && found.some((state) => state !== undefined);
     seen = now;
     if (changingSince !== undefined && (isSettled || clock.now() - changingSince >= LATEST_MS)) {
       changingSince = undefined;
@@ -49,10 +49,4 @@ export function watchFiles({ files, clock, onChange }: WatchOptions): Cancel {
     isOver = true;
     cancel();
   };
-}
-
-const MISSING = 'missing';
-
-function identityOf(stats: BigIntStats | undefined): string {
-  return stats === undefined ? MISSING : [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import {
+  type BigIntStats,
   closeSync,
   constants,
   copyFileSync,
@@ -336,4 +337,17 @@ export function statOf(path: string): Stats | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** A text that changes when a file is written or replaced; `undefined` if the file is missing or not accessible. */
+export function stateOf(file: string): string | undefined {
+  try {
+    return stateIn(statSync(file, { bigint: true }));
+  } catch {
+    return undefined;
+  }
+}
+
+export function stateIn({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join('-');
 }
