@@ -7,6 +7,7 @@ import {
   environmentOf,
   networkVariables,
   npmEnvironment,
+  spellingsOf,
 } from '../../src/servers/process/environment.js';
 
 const nodeDirectory = '/opt/node/bin';
@@ -214,5 +215,13 @@ describe('the environment of a server, if Electron has to be its Node', () => {
   it('tells nothing to other programs, which may be desktop programs themselves', () => {
     const parent = { PATH: '/bin', ELECTRON_RUN_AS_NODE: '1' };
     expect(environmentOf({ ...spec, command: 'other' }, parent, node)).not.toHaveProperty('ELECTRON_RUN_AS_NODE');
+  });
+});
+
+describe('the names of a variable', () => {
+  it('differ in case on Windows only', () => {
+    const names = ['GITHUB_TOKEN', 'Github_Token', 'GITHUB_TOKENS'];
+    expect(spellingsOf('Github_Token', names, 'win32')).toEqual(['GITHUB_TOKEN', 'Github_Token']);
+    expect(spellingsOf('Github_Token', names, 'linux')).toEqual(['Github_Token']);
   });
 });

@@ -42,7 +42,7 @@ function found(facts: GatewayFacts): FoundGateway {
   return { ...facts, pid: process.pid, folder: join(folder, 'mine') };
 }
 
-describe.skipIf(process.platform === 'win32')('the file of a gateway that is no hub', () => {
+describe('the file of a gateway that is no hub', () => {
   it('has its latest facts, written once a second at most, and is removed with its folder at its end', async () => {
     const file = open();
     file.set(FACTS);

@@ -246,7 +246,7 @@ export const GATEWAY_SETTINGS = {
   hub: choice(
     ['auto', 'off'],
     'auto',
-    'Whether all clients on stdin share one background process with one set of servers (auto), or each client starts its own servers (off). On Windows, the default is off.',
+    'Whether all clients on stdin share one background process with one set of servers (auto), or each client starts its own servers (off).',
   ),
   hubIdle: duration(
     '10m',

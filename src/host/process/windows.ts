@@ -46,7 +46,9 @@ export const LISTING_MS = 10_000;
 /** Reads the output of `LISTING`. The guardian gets the text of this function, so it uses nothing from outside. */
 export function parseListing(text: string): WindowsProcess[] {
   return text.split('\n').flatMap((line) => {
-    const [pid, ppid, startTime, ...words] = line.split(/\s+/).filter((word) => word !== '');
+    const [pid, ppid, startTime, ...words] = (line.match(/(?:"[^"]*"|[^\s"])+/g) ?? []).map((word) =>
+      word.replaceAll('"', ''),
+    );
     if (startTime === undefined) return [];
     return [
       { pid: Number(pid), ppid: Number(ppid), pgid: Number(pid), startTime, startedAtMs: Number(startTime), words },

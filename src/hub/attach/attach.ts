@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Duplex } from 'node:stream';
 import { ConfigLocation, readConfigText } from '../../config/file/find-config.js';
 import { END_SIGNALS, EXIT } from '../../host/errors/usage-error.js';
-import { FAMILY_PREFIX, isInherited } from '../../servers/process/environment.js';
+import { FAMILY_PREFIX, isInherited, spellingsOf } from '../../servers/process/environment.js';
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
 import { type ByteReader, copyInto } from '../../wire/io/byte-reader.js';
@@ -163,12 +163,10 @@ function descriptorOf(listener: Server): number {
 /** Whether clients of this configuration share a hub. Throws if the file cannot be read. */
 export function isHubWanted(configFile: string): boolean {
   if (process.env.TRUNKLINE_HUB === 'auto') return true;
-  const [, says = STANDARD] = SETTING.exec(readConfigText(configFile)) ?? [];
+  const [, says = 'auto'] = SETTING.exec(readConfigText(configFile)) ?? [];
   return says === 'auto';
 }
 
-/** The setting of a file without one. On Windows the hub is untried, so it runs on request only. */
-const STANDARD = process.platform === 'win32' ? 'off' : 'auto';
 /** Matches a line such as `hub: off`, also before a comment. The hub parses the file, and refuses clients if it is off there. */
 const SETTING = /^(?:[^#\n]*[\s{,])?["']?hub["']?\s*:\s*["']?(auto|off)\b/m;
 
@@ -214,8 +212,10 @@ function workingFolder(): string {
 function hubEnvironment(names: readonly string[]): Record<string, string> {
   const isOfHub = (name: string) => name === 'XDG_DATA_HOME' || name.startsWith('OTEL_');
   const own = names.filter((name) => !isOfHub(name) && !isInherited(name, process.platform));
-  const left = new Set([...own, 'TRUNKLINE_CONFIG']);
-  const kept = Object.entries(process.env).filter(([name]) => !left.has(name) && !name.startsWith(FAMILY_PREFIX));
+  const env = { ...process.env };
+  const all = Object.keys(env);
+  for (const name of [...own, 'TRUNKLINE_CONFIG']) for (const same of spellingsOf(name, all)) delete env[same];
+  const kept = Object.entries(env).filter(([name]) => !name.startsWith(FAMILY_PREFIX));
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 

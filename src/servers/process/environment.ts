@@ -153,6 +153,13 @@ export function isInherited(name: string, platform: string): boolean {
   return inherited.has(key) || key.startsWith('LC_') || isOfNetwork(name);
 }
 
+/** The names in `names` that are the variable `name`. Windows does not tell upper and lower case apart. */
+export function spellingsOf(name: string, names: readonly string[], platform: string = process.platform): string[] {
+  const isSame = (other: string) =>
+    other === name || (platform === 'win32' && other.toUpperCase() === name.toUpperCase());
+  return names.filter(isSame);
+}
+
 function isOfNetwork(name: string): boolean {
   return NETWORK.has(name.toUpperCase());
 }

@@ -26,7 +26,7 @@ describe('the list of processes that PowerShell prints', () => {
         pgid: 812,
         startTime: '1700000000123',
         startedAtMs: 1_700_000_000_123,
-        words: ['"C:\\Program', 'Files\\nodejs\\node.exe"', 'server.mjs'],
+        words: ['C:\\Program Files\\nodejs\\node.exe', 'server.mjs'],
       },
     ]);
   });

@@ -260,12 +260,18 @@ export function howToStart(isHubOn: boolean): string {
   return 'Each client starts servers of its own, because the hub is off there, and none runs now; `gateway: { hub: auto }` in the file makes clients share a hub. `trunkline check` starts the servers once.';
 }
 
-/** Returns the message about a gateway that runs but does not answer. */
-export function silentText(pid: number | undefined, kind: GatewayKind = 'hub'): string {
+/** Returns the message about a gateway that runs but does not answer. `platform` is as in `process.platform`. */
+export function silentText(
+  pid: number | undefined,
+  kind: GatewayKind = 'hub',
+  platform: string = process.platform,
+): string {
   const name = kind === 'hub' ? 'The hub' : 'The gateway';
   const which = pid === undefined ? name : `${name} (pid ${pid})`;
-  const resume = pid === undefined ? 'resume its process' : `\`kill -CONT ${pid}\` resumes it`;
-  const end = kind === 'hub' ? '`trunkline hub stop` ends it and its servers' : `\`kill -KILL ${pid}\` ends it`;
+  const hasSignals = platform !== 'win32';
+  const resume = pid === undefined || !hasSignals ? 'resume its process' : `\`kill -CONT ${pid}\` resumes it`;
+  const kill = hasSignals ? `kill -KILL ${pid}` : `taskkill /F /PID ${pid}`;
+  const end = kind === 'hub' ? '`trunkline hub stop` ends it and its servers' : `\`${kill}\` ends it`;
   return `${which} does not answer. If it was suspended, ${resume}; ${end}.`;
 }
 

@@ -76,8 +76,10 @@ describe('the text about the hub', () => {
   });
 
   it('says how to resume a hub that does not answer, if its process is known', () => {
-    expect(silentText(7)).toContain('`kill -CONT 7` resumes it');
-    expect(silentText(undefined)).toContain('resume its process');
+    expect(silentText(7, 'hub', 'linux')).toContain('`kill -CONT 7` resumes it');
+    expect(silentText(undefined, 'hub', 'linux')).toContain('resume its process');
+    // Windows has no program for that.
+    expect(silentText(7, 'http', 'win32')).toContain('resume its process; `taskkill /F /PID 7` ends it');
   });
 });
 
