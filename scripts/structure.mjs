@@ -14,6 +14,7 @@ const TINY_LINES = 25;
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
   sourceLines: 89_350,
+  sourceFiles: 482,
   tinyFiles: 10,
   testLines: 92_600,
   rooms: 16,
