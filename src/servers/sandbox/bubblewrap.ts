@@ -15,17 +15,8 @@ export interface Surroundings {
 
 /** Files of `/proc` that tell about the machine and not about the processes of the server: keys, timers, the kernel. */
 export const HIDDEN_FILES: readonly string[] = [
-  ...[
-    'keys',
-    'key-users',
-    'timer_list',
-    'sched_debug',
-    'latency_stats',
-    'kcore',
-    'kallsyms',
-    'modules',
-    'sysrq-trigger',
-  ],
+  ...['keys', 'key-users', 'timer_list', 'sched_debug', 'latency_stats', 'kcore', 'kallsyms', 'modules'],
+  'sysrq-trigger',
 ].map((name) => `/proc/${name}`);
 
 /** The program within the sandbox. */

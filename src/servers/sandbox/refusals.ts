@@ -25,7 +25,7 @@ export class Refusals {
   note(sandbox: SandboxSpec, { target, reason, at }: Omit<Refusal, 'allowedBy' | 'kind'>): Refusal | undefined {
     const shown = printable(target);
     const allowedBy =
-      isListable(shown) && !reason.startsWith('it resolved') ? networkLine(sandbox, [shown]) : undefined;
+      isListable(shown) && !reason.startsWith('it resolved') ? entryWith(sandbox, 'network', shown) : undefined;
     return this.#keep(sandbox, { kind: 'connection', target: shown, reason: printable(reason), allowedBy, at });
   }
 
@@ -37,7 +37,7 @@ export class Refusals {
     const [, folder, name = ''] = UNWRITABLE.exec(error) ?? [];
     if (folder === undefined) return;
     const [target, reason] = [`${folder}/${name}`, 'its folder is not open for writing'];
-    this.#keep(sandbox, { kind: 'write', target, reason, allowedBy: writeLine(sandbox, folder), at });
+    this.#keep(sandbox, { kind: 'write', target, reason, allowedBy: entryWith(sandbox, 'write', folder), at });
   }
 
   #keep(sandbox: SandboxSpec, refusal: Refusal): Refusal | undefined {
@@ -73,16 +73,11 @@ export function describeRefusal({ kind, target, reason, allowedBy }: Refusal): s
   return `The sandbox refused the server a connection to ${target}${how}`;
 }
 
-/** The part of an entry that allows further names. */
-function networkLine({ read, write, network, unixSockets }: SandboxSpec, more: readonly string[]): string {
-  const line = `network: [${[...new Set([...network, ...more])].map(quoted).join(', ')}]`;
-  return read.length + write.length > 0 || unixSockets ? line : `sandbox: { ${line} }`;
-}
-
-/** The part of an entry that opens a further folder for writing. */
-function writeLine({ read, write, network, unixSockets }: SandboxSpec, folder: string): string {
-  const line = `write: [${[...new Set([...write, folder])].map(quoted).join(', ')}]`;
-  return read.length + network.length > 0 || unixSockets ? line : `sandbox: { ${line} }`;
+/** The part of an entry that allows a further name or folder. */
+function entryWith({ unixSockets, ...sandbox }: SandboxSpec, setting: 'network' | 'write', more: string): string {
+  const line = `${setting}: [${[...new Set([...sandbox[setting], more])].map(quoted).join(', ')}]`;
+  const others = (['read', 'write', 'network'] as const).filter((name) => name !== setting);
+  return unixSockets || others.some((name) => sandbox[name].length > 0) ? line : `sandbox: { ${line} }`;
 }
 
 /** A file that cannot be written, in the words of Node and Python. The text may be part of a JSON text. */
