@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 89_350,
-  sourceFiles: 482,
+  sourceLines: 89_000,
+  sourceFiles: 481,
   tinyFiles: 10,
-  testLines: 92_600,
+  testLines: 91_600,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 7,
   callFiles: 46,
-  listFiles: 195,
+  listFiles: 197,
 };
 
 const source = filesOf('src');
