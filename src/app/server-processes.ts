@@ -64,7 +64,7 @@ export class ServerProcesses {
     this.resources = new ResourceWatch({ clock, readUsage, onUnreadable });
     const shared = {
       ...platform,
-      dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => randomUUID() }),
+      dialect: new EraDialect({ legacy: legacyDialect, clock, mintId: () => randomUUID() }),
       onInternalError,
       floods: new FloodQueue(clock),
       redact: secrets.redact,

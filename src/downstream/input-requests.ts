@@ -1,23 +1,14 @@
 import { editMembers, REMOVED, rewriteObject } from '../wire/json/edit-members.js';
-import {
-  isObject,
-  isString,
-  OPEN_BRACKET,
-  readString,
-  type Span,
-  toBytes,
-  valuesAt,
-  visitElements,
-} from '../wire/json/json-text.js';
+import { elementsOf, isObject, membersOf, type Span, stringAt, toBytes, valuesAt } from '../wire/json/json-text.js';
 import { isRecord } from '../wire/json/json-value.js';
 import { type Edit, splice } from '../wire/json/splice.js';
-import { join, RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
-import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../wire/mcp/envelope.js';
+import { join, jsonObject, RPC_CODES, RpcError, resultMessage } from '../wire/jsonrpc/message.js';
+import { type RequestEnvelope, type ResponseEnvelope, scanOwn } from '../wire/mcp/envelope.js';
 import { declaresTasks, TASKS_EXTENSION } from '../wire/mcp/extensions.js';
-import { METHODS } from '../wire/mcp/methods.js';
+import { INPUT_METHODS, METHODS } from '../wire/mcp/methods.js';
 import type { RelayedRequest } from '../wire/mcp/relayed-request.js';
 import { MODERN_CODES } from '../wire/mcp/revisions.js';
-import type { InputRequest } from './port.js';
+import type { InputRequest, WithdrawInput } from './port.js';
 
 /* Requests that servers send to a client: which of them the client can answer, and the errors for the others. */
 
@@ -57,7 +48,7 @@ export function requiredCapabilities({ method, bytes, tokens }: RelayedRequest):
 }
 
 function elicitationMode({ bytes, tokens: { mode } }: Pick<RelayedRequest, 'bytes' | 'tokens'>): string {
-  return mode !== undefined && isString(bytes, mode) ? readString(bytes, mode) : 'form';
+  return stringAt(bytes, mode) ?? 'form';
 }
 
 /** The capability at this path, as the client declared it. */
@@ -86,34 +77,89 @@ export const TOO_MANY_UNANSWERED = new RpcError(
   'The client has too many unanswered requests already',
 );
 
-/** The server requests that a result can carry. */
-const LIFTABLE: ReadonlySet<string> = new Set([METHODS.createMessage, METHODS.elicit, METHODS.listRoots]);
+/** Server requests that a client gets in a result, and answers by their keys. */
+export class PendingInputs {
+  readonly #pending = new Map<string, { readonly input: InputRequest; readonly entry: Uint8Array }>();
+  #asked = 0;
 
-export function isLiftable(method: string): boolean {
-  return LIFTABLE.has(method);
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /** Adds a request. Refuses it, and returns `undefined`, if the client cannot answer it or has to answer too many. */
+  add(input: InputRequest, capabilities?: Capabilities): WithdrawInput | undefined {
+    const { method } = input.request;
+    const isFull = this.#pending.size >= MAX_UNANSWERED;
+    const refusal = INPUT_METHODS.has(method)
+      ? (refusedInput(input.request, capabilities) ?? (isFull ? TOO_MANY_UNANSWERED : undefined))
+      : new RpcError(RPC_CODES.methodNotFound, `${method} cannot reach a client of this revision`);
+    if (refusal !== undefined) {
+      input.fail(refusal);
+      return undefined;
+    }
+    this.#asked += 1;
+    const key = `input-${this.#asked}`;
+    this.#pending.set(key, { input, entry: inputRequestEntry(input) });
+    return () => {
+      this.#pending.delete(key);
+    };
+  }
+
+  /** The requests as the JSON of `inputRequests`. */
+  get requests(): Uint8Array {
+    return jsonObject([...this.#pending].map(([key, { entry }]) => [key, entry]));
+  }
+
+  /** Passes the client's answers on. Ignores answers to other requests. */
+  answer(bytes: Uint8Array, inputResponses: Span | undefined): void {
+    const answers = new Map(membersOf(bytes, inputResponses).map(([key, value]) => [key, value]));
+    for (const [key, { input }] of [...this.#pending]) {
+      const value = answers.get(key);
+      if (value === undefined || !isObject(bytes, value)) continue;
+      this.#pending.delete(key);
+      answered(input, bytes.slice(value.start, value.end));
+    }
+  }
+
+  /** Fails all requests, because the client will not answer. An elicitation counts as canceled by the user. */
+  refuseAll(message: string): void {
+    for (const { input } of this.#pending.values()) {
+      if (input.request.method === METHODS.elicit) answered(input, CANCELED);
+      else input.fail(new RpcError(RPC_CODES.internalError, message));
+    }
+    this.#pending.clear();
+  }
 }
+
+function answered(input: InputRequest, result: Uint8Array): void {
+  const response = scanOwn(splice(resultMessage(ANY_ID, result)));
+  if (response.kind === 'response') input.answer(response, () => () => {});
+  else input.fail(new RpcError(RPC_CODES.internalError, 'The answer of the client cannot be read'));
+}
+
+const CANCELED = toBytes('{"action":"cancel"}');
+/** Placeholder for an id. The server request that gets the response has its own id. */
+const ANY_ID = toBytes('0');
 
 /** Members of requests in revisions with a handshake that 2026-07-28 does not have. */
 const OLD_PARAMS: ReadonlySet<string> = new Set(['task', 'elicitationId']);
 
 const OLD_META: ReadonlySet<string> = new Set(['progressToken', 'io.modelcontextprotocol/related-task']);
 
-/** Returns method and params of a server request as the members of an entry of `inputRequests`. Copies them. */
-export function inputRequestMembers(
-  { request, edits }: Pick<InputRequest, 'request' | 'edits'>,
-  scan: ScanEnvelope,
-): Uint8Array {
-  const text = toBytes('0');
-  const bytes = splice(request.message({ text, part: { start: 0, end: text.length } }, edits));
-  const message = scan(bytes);
-  const method = `"method":${JSON.stringify(request.method)}`;
+/** Returns a server request as an entry of `inputRequests`. Copies it. */
+export function inputRequestEntry({ request, edits }: Pick<InputRequest, 'request' | 'edits'>): Uint8Array {
+  const bytes = splice(request.message({ text: ANY_ID, part: { start: 0, end: ANY_ID.length } }, edits));
+  const message = scanOwn(bytes);
+  const method = toBytes(JSON.stringify(request.method));
   const params = message.kind === 'request' ? message.params : undefined;
-  if (params === undefined || !isObject(bytes, params)) return toBytes(method);
+  if (params === undefined || !isObject(bytes, params)) return jsonObject([['method', method]]);
   const changes: Edit[] = editMembers(bytes, params, { removes: (name) => OLD_PARAMS.has(name) });
-  for (const meta of valuesAt(bytes, params, ['_meta'])) {
-    if (isObject(bytes, meta)) changes.push(...editMembers(bytes, meta, { removes: (name) => OLD_META.has(name) }));
-  }
-  return join([toBytes(`${method},"params":`), splice({ bytes, span: params, edits: changes })]);
+  for (const meta of valuesAt(bytes, params, ['_meta']))
+    changes.push(...editMembers(bytes, meta, { removes: (name) => OLD_META.has(name) }));
+  return jsonObject([
+    ['method', method],
+    ['params', splice({ bytes, span: params, edits: changes })],
+  ]);
 }
 
 /** Error code of a request that needs a capability which the client did not declare. */
@@ -160,7 +206,6 @@ export function lackingCapability(
   { bytes, result, error }: ResponseEnvelope,
   edits: readonly Edit[],
   { required, because }: Lack,
-  scan: ScanEnvelope,
 ): ResponseEnvelope {
   const said = error === undefined ? textOf(bytes, result) : messageOf(bytes, error);
   const message = said === undefined ? because : `${because}. The server said: ${said}`;
@@ -171,7 +216,7 @@ export function lackingCapability(
   const whole = error === undefined ? dataWith(capabilities, bytes, result, edits) : dataOf(capabilities, bytes, error);
   // Tries without the server's part too, because the data adds a level, which may be too deep for a message.
   for (const data of [whole, join([OPEN, capabilities, CLOSE])]) {
-    const response = scan(join([head, data, CLOSE_TWICE]));
+    const response = scanOwn(join([head, data, CLOSE_TWICE]));
     if (response.kind === 'response') return response;
   }
   throw new Error('The error that was made is none');
@@ -201,24 +246,18 @@ function dataWith(
 }
 
 function messageOf(bytes: Uint8Array, error: Span): string | undefined {
-  const [message] = valuesAt(bytes, error, ['message']);
-  return message !== undefined && isString(bytes, message) ? quoted(readString(bytes, message)) : undefined;
+  return quoted(stringAt(bytes, valuesAt(bytes, error, ['message'])[0]));
 }
 
 /** Returns the first text among the contents of a tool result. */
 function textOf(bytes: Uint8Array, result: Span | undefined): string | undefined {
   const [content] = result === undefined ? [] : valuesAt(bytes, result, ['content']);
-  if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;
-  let found: string | undefined;
-  visitElements(bytes, content.start, Number.POSITIVE_INFINITY, (element) => {
-    const [text] = found === undefined && isObject(bytes, element) ? valuesAt(bytes, element, ['text']) : [];
-    if (text !== undefined && isString(bytes, text)) found = readString(bytes, text);
-  });
-  return found === undefined ? undefined : quoted(found);
+  const texts = elementsOf(bytes, content).map((element) => stringAt(bytes, valuesAt(bytes, element, ['text'])[0]));
+  return quoted(texts.find((text) => text !== undefined));
 }
 
-function quoted(text: string): string | undefined {
-  return text === '' || text.length > MAX_QUOTED ? undefined : text;
+function quoted(text: string | undefined): string | undefined {
+  return text === undefined || text === '' || text.length > MAX_QUOTED ? undefined : text;
 }
 
 const OPEN = toBytes('{');

@@ -28,7 +28,7 @@ export function dialerOptions(clock: Clock): Omit<HttpDialerOptions, 'openAccess
   return {
     ...{ clock, scan, backpressure: new Backpressure(), floods: new FloodQueue(clock), bufferPool: new BufferPool() },
     ...{ unfinishedLines: createLineMemory(Number.POSITIVE_INFINITY), messages: new MessageFeed(() => clock.now()) },
-    dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => 'minted' }),
+    dialect: new EraDialect({ legacy: legacyDialect, clock, mintId: () => 'minted' }),
   };
 }
 

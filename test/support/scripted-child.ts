@@ -33,7 +33,7 @@ export class ScriptedChild extends ScriptedPeer {
   constructor({ clock, silent = () => {}, ...script }: ScriptedChildOptions) {
     super(script);
     const { isModern = false, clientCapabilities = {} } = script;
-    const modern = new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => 'minted' });
+    const modern = new EraDialect({ legacy: legacyDialect, clock, mintId: () => 'minted' });
     this.#dialect = isModern ? modern : legacyDialect;
     this.#capabilities = clientCapabilities;
     this.bridge = new Bridge({

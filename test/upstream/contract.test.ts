@@ -104,7 +104,7 @@ class ModernPeer extends StreamedPeer {
   }
 
   protected override open(channel: Channel, listener: UpstreamListener, generation: number): Promise<DialOutcome> {
-    const dialect = new EraDialect({ legacy: legacyDialect, clock: this.#clock, scan, mintId: () => 'minted' });
+    const dialect = new EraDialect({ legacy: legacyDialect, clock: this.#clock, mintId: () => 'minted' });
     const era = new ServerEra('modern');
     return dialect.open(channel, { generation, profile: PROFILE, timeoutMs: 60_000, era, listener });
   }

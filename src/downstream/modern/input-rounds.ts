@@ -1,18 +1,17 @@
-import { isObject, readString, type Span, toBytes, visitMembers } from '../../wire/json/json-text.js';
+import { toBytes } from '../../wire/json/json-text.js';
 import { type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { type Answer, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { type NotificationEnvelope, type RequestEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Hmac } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { inputRequestMembers, isLiftable, MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-requests.js';
+import { PendingInputs } from '../input-requests.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import { CALL_STATE, type StateContext, sealState } from './request-state.js';
 
 interface InputRoundsOptions {
   readonly clock: Clock;
-  readonly scan: ScanEnvelope;
   readonly calls: SuspendedCalls;
   readonly seal: Hmac;
   /** The unguessable id of this call, and the name of this process. */
@@ -46,13 +45,6 @@ interface OpenRequest {
   readonly onOver?: () => void;
 }
 
-/** A server request that the client has not answered. */
-interface Pending {
-  readonly input: InputRequest;
-  /** The method and the params, as a member of `inputRequests` needs them. */
-  readonly members: Uint8Array;
-}
-
 /**
  * A call whose server asks the client for input. The server's revision sends requests to its client. The client's
  * revision gets such requests as a result, and the client sends its call again with the answers. See the page
@@ -65,10 +57,9 @@ export class InputRounds implements ReplyChannel {
   readonly isShared = false;
   readonly isDisconnected = false;
   readonly #options: InputRoundsOptions;
-  readonly #pending = new Map<string, Pending>();
+  readonly #pending = new PendingInputs();
   #open: OpenRequest[];
   #round = 0;
-  #asked = 0;
   /** Result of the last round, for a client that lost it. */
   #lastResult: Uint8Array | undefined;
   /** The answer of the server. Its id is replaced for each request that gets it. */
@@ -104,22 +95,10 @@ export class InputRounds implements ReplyChannel {
 
   /** Asks the client in the next round. */
   requireInput(input: InputRequest): WithdrawInput {
-    if (!isLiftable(input.request.method) || this.#isOver) {
-      const { method } = input.request;
-      input.fail(new RpcError(RPC_CODES.methodNotFound, `${method} cannot reach a client of this revision`));
-      return () => {};
-    }
-    if (this.#pending.size >= MAX_UNANSWERED) {
-      input.fail(TOO_MANY_UNANSWERED);
-      return () => {};
-    }
-    this.#asked += 1;
-    const key = `input-${this.#asked}`;
-    this.#pending.set(key, { input, members: inputRequestMembers(input, this.#options.scan) });
-    this.#gather();
-    return () => {
-      this.#pending.delete(key);
-    };
+    if (this.#isOver) input.fail(OVER);
+    const withdraw = this.#isOver ? undefined : this.#pending.add(input);
+    if (withdraw !== undefined) this.#gather();
+    return withdraw ?? (() => {});
   }
 
   /** Continues the call with another request of the client. If the round is over, that request gets an error. */
@@ -153,7 +132,7 @@ export class InputRounds implements ReplyChannel {
     if (request === undefined) return;
     const bytes = splice(message);
     const span = { start: 0, end: bytes.length };
-    const notification = this.#options.scan(bytes);
+    const notification = scanOwn(bytes);
     if (notification.kind !== 'notification') return;
     const { progressToken } = notification.tokens;
     if (notification.method !== METHODS.progress || progressToken === undefined) {
@@ -169,7 +148,7 @@ export class InputRounds implements ReplyChannel {
   /** Answers the call. The answer waits for the client if no request is open. */
   answer(message: Answer): void {
     this.#gathering?.();
-    this.#refuseAll('The call is answered');
+    this.#pending.refuseAll('The call is answered');
     this.#answer = splice(message);
     this.#errorCode = message.errorCode;
     message.lease?.release();
@@ -184,7 +163,7 @@ export class InputRounds implements ReplyChannel {
     if (this.#isOver) return;
     for (const request of this.#open) withdraw(request);
     this.#open = [];
-    this.#refuseAll('The call was cancelled');
+    this.#pending.refuseAll('The call was cancelled');
     this.forget();
   }
 
@@ -209,12 +188,9 @@ export class InputRounds implements ReplyChannel {
     const { clock, id: call, instance, context, seal, inputRequired, onSuspended } = this.#options;
     this.#round += 1;
     const state = sealState(CALL_STATE, JSON.stringify({ call, round: this.#round, instance }), context, seal);
-    const parts: Uint8Array[] = [toBytes('"inputRequests":{')];
-    for (const [key, { members }] of this.#pending) {
-      parts.push(toBytes(`${parts.length > 1 ? ',' : ''}${JSON.stringify(key)}:{`), members, toBytes('}'));
-    }
-    parts.push(toBytes(`},"requestState":${JSON.stringify(state)}`));
-    const result = inputRequired(join(parts));
+    const result = inputRequired(
+      join([toBytes('"inputRequests":'), this.#pending.requests, toBytes(`,"requestState":${JSON.stringify(state)}`)]),
+    );
     this.#lastResult = result;
     const open = this.#open;
     this.#open = [];
@@ -226,39 +202,13 @@ export class InputRounds implements ReplyChannel {
   /** Passes the client's answers to the server requests. Requests without an answer are sent to the client again. */
   #consume({ bytes, tokens: { inputResponses } }: RequestEnvelope): void {
     this.#expiry?.();
-    const answers = new Map<string, Span>();
-    if (inputResponses !== undefined && isObject(bytes, inputResponses)) {
-      visitMembers(bytes, inputResponses.start, Number.POSITIVE_INFINITY, (key, value) => {
-        if (isObject(bytes, value)) answers.set(readString(bytes, key), value);
-      });
-    }
-    for (const [key, { input }] of [...this.#pending]) {
-      const value = answers.get(key);
-      if (value === undefined) continue;
-      this.#pending.delete(key);
-      this.#answered(input, bytes.slice(value.start, value.end));
-    }
+    this.#pending.answer(bytes, inputResponses);
     if (this.#pending.size > 0) this.#gather();
-  }
-
-  #answered(input: InputRequest, result: Uint8Array): void {
-    const response = this.#options.scan(splice(resultMessage(ANY_ID, result)));
-    if (response.kind === 'response') input.answer(response, () => () => {});
-    else input.fail(new RpcError(RPC_CODES.internalError, 'The answer of the client cannot be read'));
-  }
-
-  /** Fails all server requests, because the client will not answer. An elicitation counts as canceled by the user. */
-  #refuseAll(message: string): void {
-    for (const { input } of this.#pending.values()) {
-      if (input.request.method === METHODS.elicit) this.#answered(input, CANCELED);
-      else input.fail(new RpcError(RPC_CODES.internalError, message));
-    }
-    this.#pending.clear();
   }
 
   #deliver(bytes: Uint8Array): void {
     const { clock, calls } = this.#options;
-    const response = this.#options.scan(bytes);
+    const response = scanOwn(bytes);
     const open = this.#open;
     this.#open = [];
     if (!this.#isDelivered) {
@@ -275,7 +225,7 @@ export class InputRounds implements ReplyChannel {
   }
 
   #expire(): void {
-    this.#refuseAll('The client did not come back with the input');
+    this.#pending.refuseAll('The client did not come back with the input');
     this.forget();
     if (this.#answer === undefined) this.#options.cancel();
   }
@@ -291,10 +241,7 @@ function withdraw({ onOver, reply: channel }: OpenRequest): void {
   channel.withdraw();
 }
 
-/** Placeholder for an id. The server request that gets the response has its own id. */
-const ANY_ID = toBytes('0');
-
-const CANCELED = toBytes('{"action":"cancel"}');
+const OVER = new RpcError(RPC_CODES.internalError, 'The call has ended');
 
 export const STALE = new RpcError(
   RPC_CODES.invalidParams,

@@ -3,9 +3,10 @@ import { editMembers } from '../../wire/json/edit-members.js';
 import { isObject, isString, readString, readText, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { join, notificationMessage, RPC_CODES, RpcError, resultMessage, whole } from '../../wire/jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, METHODS } from '../../wire/mcp/methods.js';
 import { SUBSCRIPTION_ID } from '../../wire/mcp/older-revisions.js';
+import { ownEnvelope } from '../../wire/mcp/own-messages.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { refusedTasks } from '../input-requests.js';
 import { ListChanges } from '../list-changes.js';
@@ -13,7 +14,7 @@ import type { DownstreamClient, GatewaySession, InputRequest, WithdrawInput } fr
 import type { EraOptions, ReplyChannel } from '../transport.js';
 import { type AnswerForm, UNCHANGED, WireExchange } from '../wire-exchange.js';
 
-interface ClientListensOptions extends Pick<EraOptions, 'clock' | 'scan' | 'onInternalError'> {
+interface ClientListensOptions extends Pick<EraOptions, 'clock' | 'onInternalError'> {
   readonly client: DownstreamClient;
   /** The client's present session with the gateway. */
   readonly session: () => GatewaySession;
@@ -505,14 +506,14 @@ class ResourceSubscriptions {
   }
 
   #request(method: string, uri: string, onEnd: (agreed: boolean) => void): ResourceRequest {
-    const { scan, clock, client } = this.#options;
+    const { clock, client } = this.#options;
     const end = (agreed: boolean) => {
       onEnd(agreed);
       this.#inFlight.delete(request);
       this.#next();
     };
     const request: ResourceRequest = new ResourceRequest({
-      envelope: resourceRequest(method, uri, scan),
+      envelope: ownEnvelope(method, { uri }),
       ...{ client, clock, key: '0' },
       owner: { sendUnsolicited: () => {}, settled: () => {} },
       reply: {
@@ -570,11 +571,3 @@ class ResourceRequest extends WireExchange {
 }
 
 const REFUSED = new RpcError(RPC_CODES.internalError, 'The subscription was refused');
-
-function resourceRequest(method: string, uri: string, scan: ScanEnvelope): RequestEnvelope {
-  const request = scan(
-    toBytes(JSON.stringify({ jsonrpc: '2.0', id: 'subscriptions/listen', method, params: { uri } })),
-  );
-  if (request.kind !== 'request') throw new Error('Not a request');
-  return request;
-}

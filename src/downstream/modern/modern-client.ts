@@ -55,13 +55,13 @@ export class ModernClient implements DownstreamClient {
   /** Requests for roots that no request of the client caused. They wait for a request that can ask the client. */
   readonly #parked = new Set<ParkedInput>();
 
-  constructor({ clock, scan, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
+  constructor({ clock, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
     const { principal, server, view, origin, user } = transport;
     this.principal = principal;
     this.#clock = clock;
     this.profile = profile;
     this.#onGone = () => transport.gone();
-    this.listens = new ClientListens({ clock, scan, client: this, session: () => this.#session, onInternalError });
+    this.listens = new ClientListens({ clock, client: this, session: () => this.#session, onInternalError });
     this.#session = gateway.open(this, { profile, server, view, origin, user });
     this.form = new ModernForm({ serverInfo, caching: (kind) => this.#session.caching(kind) });
   }

@@ -1,12 +1,7 @@
 import { isString, readString, toBytes } from '../../wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import {
-  isErrorResponse,
-  type RequestEnvelope,
-  type ResponseEnvelope,
-  type ScanEnvelope,
-} from '../../wire/mcp/envelope.js';
+import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -26,7 +21,6 @@ import { UrlVisits, wantsVisits } from './url-visits.js';
 
 /** Parts that the requests of one session share. */
 export interface ExchangeContext {
-  readonly scan: ScanEnvelope;
   readonly calls: SuspendedCalls;
   readonly seals: () => GatewaySeals;
   /** Sends the request to its server again. */
@@ -100,7 +94,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     }
     if (this.#lacking !== undefined && isErrorResponse(response)) {
       const because = `The server asked for what the client does not declare (${namesOf(this.#lacking)}), and failed`;
-      super.answer(lackingCapability(response, edits, { required: this.#lacking, because }, this.#options.shared.scan));
+      super.answer(lackingCapability(response, edits, { required: this.#lacking, because }));
       return;
     }
     const { resultState } = tokens;
@@ -135,13 +129,16 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   /** Handles a server's refusal that demands a visit of URLs. */
   #visit(refused: ResponseEnvelope, edits: readonly Edit[]): ReturnType<UrlVisits['next']> {
     const { client, visit, shared } = this.#options;
-    const { scan, seals, serve } = shared;
+    const { seals, serve } = shared;
     this.#visits ??= new UrlVisits({
-      ...{ clock: this.#clock, scan, seal: seals().lasting, context: this.#context, state: visit },
+      clock: this.#clock,
+      seal: seals().lasting,
+      context: this.#context,
+      state: visit,
       capabilities: client.profile.capabilities,
       sendAgain: () => serve(this),
     });
-    const edited = scan(splice({ ...refused, edits }));
+    const edited = scanOwn(splice({ ...refused, edits }));
     const next = this.#visits.next(edited.kind === 'response' ? edited : refused);
     if (next === 'later') this.onCancel(() => this.#visits?.cancel());
     return next;
@@ -154,10 +151,14 @@ export class ModernExchange extends WireExchange implements ClientExchange {
 
   #beginRounds(): InputRounds {
     const { envelope, reply, shared } = this.#options;
-    const { calls, scan, seals, onSuspended } = shared;
+    const { calls, seals, onSuspended } = shared;
     const { lasting, run, instance } = seals();
     const rounds = new InputRounds({
-      ...{ clock: this.#clock, scan, calls, seal: lasting, id: calls.nextId(run), instance },
+      clock: this.#clock,
+      calls,
+      seal: lasting,
+      id: calls.nextId(run),
+      instance,
       context: this.#context,
       first: { envelope, reply },
       inputRequired: (members) => this.form.inputRequired(members),

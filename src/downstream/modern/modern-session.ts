@@ -77,7 +77,9 @@ class ModernSession implements EraSession {
     this.#clients = new StatedClients((profile) => new ModernClient({ ...options, transport, profile }));
     const seals = () => sealsOf(options.gateway);
     this.#shared = {
-      ...{ scan: options.scan, calls, seals, onSuspended: (exchange) => this.#onSuspended(exchange) },
+      calls,
+      seals,
+      onSuspended: (exchange) => this.#onSuspended(exchange),
       serve: (exchange) => this.#send(exchange),
     };
   }
@@ -220,7 +222,7 @@ class ModernSession implements EraSession {
     if ('serverState' in found) {
       this.#serve(envelope, key, reply, client, found);
     } else if ('visit' in found) {
-      this.#serve(withoutInput(envelope, this.#options.scan), key, reply, client, found);
+      this.#serve(withoutInput(envelope), key, reply, client, found);
     } else {
       const rounds = this.#calls.find(found.call);
       if (rounds === undefined) return STALE;

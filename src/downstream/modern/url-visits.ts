@@ -1,22 +1,14 @@
 import { editMembers } from '../../wire/json/edit-members.js';
-import {
-  isObject,
-  isString,
-  OPEN_BRACKET,
-  readString,
-  readText,
-  toBytes,
-  valuesAt,
-  visitElements,
-} from '../../wire/json/json-text.js';
+import { elementsOf, isObject, readText, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { splice } from '../../wire/json/splice.js';
-import { join, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { jsonObject, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import { type RequestEnvelope, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { ownResponse, requestWith } from '../../wire/mcp/own-messages.js';
+import type { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
 import type { Hmac } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { inputRequestMembers, lackingCapability, refusedInput, requiredCapabilities } from '../input-requests.js';
+import { inputRequestEntry, lackingCapability, refusedInput, requiredCapabilities } from '../input-requests.js';
 import { type StateContext, sealState, VISIT_STATE, type VisitState } from './request-state.js';
 
 /** Limit of the rounds in which one request asks its client for visits, or to come back later. */
@@ -33,7 +25,6 @@ const VISIT_REQUIRED = '-32042';
 
 export interface UrlVisitsOptions {
   readonly clock: Clock;
-  readonly scan: ScanEnvelope;
   readonly seal: Hmac;
   readonly context: StateContext;
   /** Capabilities that the client declares. */
@@ -68,13 +59,13 @@ export class UrlVisits {
    * `undefined` if the error names no pages, or if the client was asked ten times.
    */
   next(refused: ResponseEnvelope): ResponseEnvelope | 'later' | undefined {
-    const { clock, scan, capabilities, state, sendAgain } = this.#options;
-    const visits = readVisits(refused, scan);
+    const { clock, capabilities, state, sendAgain } = this.#options;
+    const visits = readVisits(refused);
     if (visits.length === 0) return undefined;
     const refusal = visits.find(({ request }) => refusedInput(request, capabilities) !== undefined);
     if (refusal !== undefined) {
       const lack = { required: requiredCapabilities(refusal.request), because: unable(visits) };
-      return lackingCapability(refused, [], lack, scan);
+      return lackingCapability(refused, [], lack);
     }
     const pages = this.#digest(visits);
     const isAccepted = state?.isAccepted === true && state.pages === pages;
@@ -93,20 +84,18 @@ export class UrlVisits {
   }
 
   #asking(visits: readonly Visit[], state: VisitState): ResponseEnvelope {
-    const { scan, context, seal } = this.#options;
-    const parts = [toBytes('{"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required"')];
-    if (!state.isAccepted) {
-      visits.forEach(({ request }, index) => {
-        const before = index === 0 ? ',"inputRequests":{' : ',';
-        parts.push(toBytes(`${before}"url-${index + 1}":{`), inputRequestMembers({ request, edits: [] }, scan), CLOSE);
-      });
-      parts.push(CLOSE);
-    }
+    const { context, seal } = this.#options;
+    const entries = visits.map(({ request }, index) => {
+      return [`url-${index + 1}`, inputRequestEntry({ request, edits: [] })] as const;
+    });
     const sealed = sealState(VISIT_STATE, JSON.stringify(state), context, seal);
-    parts.push(toBytes(`,"requestState":${JSON.stringify(sealed)}}}`));
-    const response = scan(join(parts));
-    if (response.kind !== 'response') throw new Error('Not a response');
-    return response;
+    return ownResponse(
+      jsonObject([
+        ['resultType', toBytes('"input_required"')],
+        ...(state.isAccepted ? [] : [['inputRequests', jsonObject(entries)] as const]),
+        ['requestState', toBytes(JSON.stringify(sealed))],
+      ]),
+    );
   }
 
   /** Returns a digest of the pages without their queries, because many servers make a new query for each request. */
@@ -115,8 +104,6 @@ export class UrlVisits {
     return this.#options.seal(JSON.stringify(['pages', ...pages])).slice(0, 22);
   }
 }
-
-const CLOSE = toBytes('}');
 
 interface Visit {
   readonly url: string;
@@ -130,26 +117,19 @@ export function wantsVisits({ bytes, tokens: { errorCode } }: ResponseEnvelope):
 }
 
 /** The visits that the error demands; none if they cannot be read. */
-function readVisits({ bytes, error }: ResponseEnvelope, scan: ScanEnvelope): readonly Visit[] {
-  const visits: (Visit | undefined)[] = [];
-  for (const list of error === undefined ? [] : valuesAt(bytes, error, ['data', 'elicitations'])) {
-    if (bytes[list.start] !== OPEN_BRACKET) return [];
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (element) => {
-      visits.push(isObject(bytes, element) ? toVisit(bytes.slice(element.start, element.end), scan) : undefined);
-    });
-  }
+function readVisits({ bytes, error }: ResponseEnvelope): readonly Visit[] {
+  const [list] = error === undefined ? [] : valuesAt(bytes, error, ['data', 'elicitations']);
+  const visits = elementsOf(bytes, list).map(({ start, end }) => toVisit(bytes.slice(start, end)));
   const readable = visits.filter((visit) => visit !== undefined);
   return readable.length === visits.length ? readable : [];
 }
 
-function toVisit(params: Uint8Array, scan: ScanEnvelope): Visit | undefined {
-  const head = `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(METHODS.elicit)},"params":`;
-  const message = scan(join([toBytes(head), params, CLOSE]));
-  const [url] = valuesAt(params, { start: 0, end: params.length }, ['url']);
-  if (message.kind !== 'request' || url === undefined || !isString(params, url)) return undefined;
-  const { bytes, tokens } = message;
-  const isUrl = tokens.mode !== undefined && isString(bytes, tokens.mode) && readString(bytes, tokens.mode) === 'url';
-  return isUrl ? { url: readString(params, url), request: new EnvelopeRequest(message) } : undefined;
+function toVisit(params: Uint8Array): Visit | undefined {
+  const whole = { start: 0, end: params.length };
+  const url = stringAt(params, valuesAt(params, whole, ['url'])[0]);
+  const mode = stringAt(params, valuesAt(params, whole, ['mode'])[0]);
+  const request = mode === 'url' ? requestWith(METHODS.elicit, params) : undefined;
+  return url === undefined || request === undefined ? undefined : { url, request };
 }
 
 /** Explains that the client does not declare visits. The user can still open the pages. */
@@ -187,10 +167,10 @@ function unvisited(did: string): RpcError {
 }
 
 /** Restores the first form of the request, because the server does not know the members that the client adds. */
-export function withoutInput(request: RequestEnvelope, scan: ScanEnvelope): RequestEnvelope {
+export function withoutInput(request: RequestEnvelope): RequestEnvelope {
   const { bytes, span, params } = request;
   if (params === undefined) return request;
   const removes = (name: string) => name === 'inputResponses' || name === 'requestState';
-  const first = scan(splice({ bytes, span, edits: editMembers(bytes, params, { removes }) }));
+  const first = scanOwn(splice({ bytes, span, edits: editMembers(bytes, params, { removes }) }));
   return first.kind === 'request' ? first : request;
 }

@@ -1,8 +1,8 @@
 import type { Exchange } from '../../downstream/port.js';
-import { stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
-import { scanOwn } from '../../wire/mcp/envelope.js';
+import { stringAt, valuesAt } from '../../wire/json/json-text.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { ownRequest } from '../../wire/mcp/own-messages.js';
+import type { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
 
 /** A login at a server that waits for the person. */
 export interface OfferedLogin {
@@ -70,15 +70,11 @@ export class LoginOffer {
 
   #request(url: string): EnvelopeRequest {
     this.#count += 1;
-    const params = {
+    return ownRequest(METHODS.elicit, {
       mode: 'url',
       elicitationId: `login ${this.#server} ${this.#count}`,
       message: `The server "${this.#server}" needs a login. Log in on this page; the call then goes on.`,
       url,
-    };
-    const message = { jsonrpc: '2.0', id: 0, method: METHODS.elicit, params };
-    const envelope = scanOwn(toBytes(JSON.stringify(message)));
-    if (envelope.kind !== 'request') throw new Error('The request for a login is not valid');
-    return new EnvelopeRequest(envelope);
+    });
   }
 }

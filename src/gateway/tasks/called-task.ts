@@ -1,25 +1,23 @@
-import { isLiftable } from '../../downstream/input-requests.js';
 import type { Exchange, WithdrawInput } from '../../downstream/port.js';
 import { internalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import {
   isNumber,
   isObject,
-  readString,
+  membersOf,
   readText,
   type Span,
   stringAt,
   toBytes,
   valuesAt,
-  visitMembers,
 } from '../../wire/json/json-text.js';
-import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import { type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
+import { EMPTY_RESULT, jsonObject, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { declaresTasks, isTaskResult } from '../../wire/mcp/extensions.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { asOlderInput, withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
-import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { readAsked, toolError } from '../../wire/mcp/own-messages.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import { signedQuestion } from '../../wire/mcp/signed-questions.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
@@ -268,12 +266,8 @@ class PolledTask {
 
   #askFor({ bytes, result = { start: 0, end: 0 } }: ResponseEnvelope): void {
     const [requests] = valuesAt(bytes, result, ['inputRequests']);
-    if (requests === undefined || !isObject(bytes, requests)) return;
-    const fresh: [key: string, request: Span][] = [];
-    visitMembers(bytes, requests.start, Number.POSITIVE_INFINITY, (key, value) => {
-      if (isObject(bytes, value)) fresh.push([readString(bytes, key), value]);
-    });
-    for (const [key, request] of fresh) {
+    for (const [key, request] of membersOf(bytes, requests)) {
+      if (!isObject(bytes, request)) continue;
       const unsent = this.#unsent.get(key);
       if (unsent !== undefined) this.#update(key, unsent);
       if (this.#asked.has(key)) continue;
@@ -286,7 +280,8 @@ class PolledTask {
 
   #ask(key: string, entry: Uint8Array): void {
     const { exchange, dispatcher } = this.#options;
-    const request = this.#requestOf(key, entry);
+    const whole = { start: 0, end: entry.length };
+    const { request } = readAsked(entry, whole, () => `${this.#options.taskId} ${key}`);
     if (request === undefined) {
       this.#refused('input', 'the server asked for something that is no request for input');
       return;
@@ -314,28 +309,12 @@ class PolledTask {
     this.#withdraws.push(withdraw);
   }
 
-  #requestOf(key: string, entry: Uint8Array): EnvelopeRequest | undefined {
-    const whole = { start: 0, end: entry.length };
-    const [method] = valuesAt(entry, whole, ['method']);
-    if (method === undefined || !isLiftable(stringAt(entry, method) ?? '')) return undefined;
-    const [params] = valuesAt(entry, whole, ['params']);
-    const [mode] = valuesAt(entry, whole, ['params', 'mode']);
-    const isUrl = stringAt(entry, mode) === 'url';
-    const name = toBytes(`,"elicitationId":${JSON.stringify(`${this.#options.taskId} ${key}`)}}`);
-    const parts = params === undefined ? [toBytes('{}')] : [entry.subarray(params.start, params.end)];
-    if (isUrl && params !== undefined) parts.splice(0, 1, entry.subarray(params.start, params.end - 1), name);
-    const head = toBytes(`{"jsonrpc":"2.0","id":0,"method":${readText(entry, method)},"params":`);
-    const message = scanOwn(join([head, ...parts, toBytes('}')]));
-    return message.kind === 'request' ? new EnvelopeRequest(message) : undefined;
-  }
-
   #update(key: string, answer: Uint8Array): void {
     if (this.#isOver) return;
     const { connection, taskId, dispatcher } = this.#options;
-    const params = join([
-      toBytes(`{"taskId":${JSON.stringify(taskId)},"inputResponses":{${JSON.stringify(key)}:`),
-      answer,
-      toBytes('}}'),
+    const params = jsonObject([
+      ['taskId', toBytes(JSON.stringify(taskId))],
+      ['inputResponses', jsonObject([[key, answer]])],
     ]);
     this.#unsent.delete(key);
     void connection.request(METHODS.updateTask, params, dispatcher.listTimeouts).then(({ kind }) => {
@@ -347,8 +326,7 @@ class PolledTask {
   #refused(method: string, message: string): void {
     if (this.#isOver) return;
     this.#cancelTask();
-    const text = `The tool needs ${method} from the client, but: ${message}`;
-    const result = toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true }));
+    const result = toolError(`The tool needs ${method} from the client, but: ${message}`);
     this.#end(madeOutcome(result, this.#options.dispatcher));
   }
 
@@ -386,6 +364,4 @@ function messageAt(bytes: Uint8Array, error: Span): string {
 }
 
 const CANCELED = toBytes('{"action":"cancel"}');
-const CANCELED_BY_SERVER = toBytes(
-  JSON.stringify({ content: [{ type: 'text', text: 'The server canceled the task of this call' }], isError: true }),
-);
+const CANCELED_BY_SERVER = toolError('The server canceled the task of this call');

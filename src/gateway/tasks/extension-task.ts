@@ -1,28 +1,14 @@
-import {
-  inputRequestMembers,
-  isLiftable,
-  MAX_UNANSWERED,
-  refusedInput,
-  TOO_MANY_UNANSWERED,
-} from '../../downstream/input-requests.js';
+import { PendingInputs } from '../../downstream/input-requests.js';
 import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { editMembers, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import {
-  isObject,
-  readString,
-  readText,
-  type Span,
-  stringAt,
-  toBytes,
-  valuesAt,
-  visitMembers,
-} from '../../wire/json/json-text.js';
+import { isObject, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
-import { EMPTY_RESULT, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
-import { RELATED_TASK, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
+import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import { RELATED_TASK, type ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
+import { asResponse, ownResponse } from '../../wire/mcp/own-messages.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
@@ -38,7 +24,7 @@ import type { TaskChannel } from './task-owners.js';
 export function toTaskResult({ bytes, result }: ResponseEnvelope): ResponseEnvelope {
   const [task] = result === undefined ? [] : valuesAt(bytes, result, ['task']);
   if (task === undefined) throw new Error('The response created no task');
-  return madeResponse(renamed(bytes.slice(task.start, task.end), { first: '"resultType":"task"' }));
+  return ownResponse(renamed(bytes.slice(task.start, task.end), { first: '"resultType":"task"' }));
 }
 
 interface TaskStateOptions {
@@ -87,7 +73,7 @@ export async function toAcknowledgment(
   { connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
 ): Promise<Outcome> {
   if (response.result !== undefined) return madeOutcome(EMPTY_RESULT, dispatcher);
-  const refused = madeOutcome(madeCopy(response), dispatcher);
+  const refused = madeOutcome(asResponse(response.bytes.slice(response.span.start, response.span.end)), dispatcher);
   const state = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
   const isKnown = state.kind === 'answered' && state.response.result !== undefined;
   return isKnown ? madeOutcome(EMPTY_RESULT, dispatcher) : refused;
@@ -143,9 +129,8 @@ export class TaskInputs implements TaskChannel {
   readonly logLevel = 'off';
   client: DownstreamClient;
   readonly #clock: Clock;
-  readonly #pending = new Map<string, { readonly input: InputRequest; readonly members: Uint8Array }>();
+  readonly #pending = new PendingInputs();
   #capabilities: Readonly<Record<string, unknown>> = {};
-  #count = 0;
   /**
    * Whether a `tasks/result` request of the gateway waits for an answer. Meanwhile, the server sends the input requests of the
    * task.
@@ -167,23 +152,11 @@ export class TaskInputs implements TaskChannel {
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    const { method } = input.request;
-    const isFull = this.#pending.size >= MAX_UNANSWERED;
-    const refusal = isLiftable(method)
-      ? (refusedInput(input.request, this.#capabilities) ?? (isFull ? TOO_MANY_UNANSWERED : undefined))
-      : new RpcError(RPC_CODES.methodNotFound, `${method} cannot reach a client of this revision`);
-    if (refusal !== undefined) {
-      input.fail(refusal);
-      return () => {};
-    }
-    this.#count += 1;
-    const key = `input-${this.#count}`;
-    this.#pending.set(key, { input, members: inputRequestMembers(input, scanOwn) });
+    const withdraw = this.#pending.add(input, this.#capabilities);
+    if (withdraw === undefined) return () => {};
     for (const asked of this.#waiting) asked();
     this.#waiting.clear();
-    return () => {
-      this.#pending.delete(key);
-    };
+    return withdraw;
   }
 
   /** Sends nothing, because a task of the extension reports only its state. */
@@ -191,13 +164,7 @@ export class TaskInputs implements TaskChannel {
 
   /** The pending input requests of the task, as the JSON of `inputRequests`; `undefined` if there are none. */
   get requests(): Uint8Array | undefined {
-    if (this.#pending.size === 0) return undefined;
-    const entries = [...this.#pending].flatMap(([key, { members }], index) => [
-      toBytes(`${index === 0 ? '' : ','}${JSON.stringify(key)}:{`),
-      members,
-      toBytes('}'),
-    ]);
-    return join([toBytes('{'), ...entries, toBytes('}')]);
+    return this.#pending.size === 0 ? undefined : this.#pending.requests;
   }
 
   /** Lets the server send its input requests, and waits for them for a moment. Call this when the task requires input. */
@@ -224,48 +191,17 @@ export class TaskInputs implements TaskChannel {
 
   /** Answers the server's requests with the client's responses. Ignores responses to other requests. */
   answer(bytes: Uint8Array, inputResponses: Span): void {
-    if (!isObject(bytes, inputResponses)) return;
-    const answers: [string, Span][] = [];
-    visitMembers(bytes, inputResponses.start, Number.POSITIVE_INFINITY, (key, value) => {
-      if (isObject(bytes, value)) answers.push([readString(bytes, key), value]);
-    });
-    for (const [key, { start, end }] of answers) {
-      const input = this.#pending.get(key)?.input;
-      this.#pending.delete(key);
-      input?.answer(madeResponse(bytes.slice(start, end)), () => () => {});
-    }
+    this.#pending.answer(bytes, inputResponses);
   }
 
   /** Fails the pending input requests, because the task is done. */
   end(): void {
-    for (const { input } of this.#pending.values()) input.fail(DONE);
-    this.#pending.clear();
+    this.#pending.refuseAll('The task has ended');
   }
-}
-
-const DONE = new RpcError(RPC_CODES.internalError, 'The task has ended');
-
-/** Makes a response that replaces a server's: a result as JSON, or an error. Its id is replaced when it is sent. */
-export function madeResponse(content: Uint8Array | RpcError): ResponseEnvelope {
-  const message = content instanceof RpcError ? errorMessage(ANY_ID, content) : resultMessage(ANY_ID, content);
-  return toResponse(splice(message));
-}
-
-function toResponse(bytes: Uint8Array): ResponseEnvelope {
-  const response = scanOwn(bytes);
-  if (response.kind !== 'response') throw new Error('The message that was made is no response');
-  return response;
-}
-
-/** Copies a response, because its memory is reused soon. */
-function madeCopy({ bytes, span }: ResponseEnvelope): ResponseEnvelope {
-  return toResponse(bytes.slice(span.start, span.end));
 }
 
 /** Makes the outcome of a request that is answered now, from a result as JSON, an error, or a response. */
 export function madeOutcome(content: Uint8Array | RpcError | ResponseEnvelope, { options }: Dispatcher): Outcome {
   const isResponse = !(content instanceof Uint8Array || content instanceof RpcError);
-  return { kind: 'answered', response: isResponse ? content : madeResponse(content), at: options.clock.now() };
+  return { kind: 'answered', response: isResponse ? content : ownResponse(content), at: options.clock.now() };
 }
-
-const ANY_ID = new Uint8Array([0x30]);

@@ -2,16 +2,17 @@ import type { DownstreamClient } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import { type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { type Span, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
-import { join, RpcError } from '../../wire/jsonrpc/message.js';
-import { type NotificationEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
+import { RpcError } from '../../wire/jsonrpc/message.js';
+import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
+import { ownNotification, ownResponse } from '../../wire/mcp/own-messages.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import { signedInputs } from '../../wire/mcp/signed-questions.js';
 import { isTerminal, replaceId } from '../../wire/mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
-import { madeResponse, TaskInputs, toTaskState } from './extension-task.js';
+import { TaskInputs, toTaskState } from './extension-task.js';
 import type { ServerTasks } from './task-owners.js';
 
 /** A client that wants to be notified of one task. */
@@ -151,13 +152,13 @@ export class TaskWatches {
     const channel = this.#tasks.channelOf(original, backend);
     const inputs = channel instanceof TaskInputs ? channel : new TaskInputs(dispatcher.options.clock, watch.client);
     const task = rewriteObject(state, { start: 0, end: state.length }, { change: withoutMeta });
-    const outcome = await toTaskState(madeResponse(task), { connection, dispatcher, inputs });
+    const outcome = await toTaskState(ownResponse(task), { connection, dispatcher, inputs });
     if (outcome.kind === 'failed' || watched.states !== number) return;
     const { bytes, result } = outcome.response;
     if (result === undefined) return;
     const change = (name: string) => (name === 'resultType' ? REMOVED : undefined);
-    const message = scanOwn(join([HEAD, rewriteObject(bytes, result, { change }), CLOSE]));
-    if (message.kind === 'notification') this.#tell(backend, original, message);
+    const message = ownNotification(METHODS.taskState, rewriteObject(bytes, result, { change }));
+    if (message !== undefined) this.#tell(backend, original, message);
   }
 
   #tell(backend: Backend, original: string, notification: NotificationEnvelope, signed: readonly Edit[] = []): void {
@@ -172,6 +173,3 @@ export class TaskWatches {
 function withoutMeta(name: string): typeof REMOVED | undefined {
   return name === '_meta' ? REMOVED : undefined;
 }
-
-const HEAD = toBytes(`{"jsonrpc":"2.0","method":"${METHODS.taskState}","params":`);
-const CLOSE = toBytes('}');

@@ -6,10 +6,10 @@ import type { RemoteSpec } from '../../spec/server-spec.js';
 import type { MessageFeed } from '../../wire/io/message-feed.js';
 import type { Backpressure } from '../../wire/io/streams/backpressure.js';
 import { FloodBound, type FloodQueue } from '../../wire/io/streams/turn-reader.js';
-import { toBytes } from '../../wire/json/json-text.js';
 import { LIST_KINDS, LISTS } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
+import { ownNotification } from '../../wire/mcp/own-messages.js';
 import type { Cancel } from '../../wire/timing/clock.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';
@@ -48,9 +48,7 @@ export interface RemoteTarget extends DialTarget<RemoteSpec> {
 /** Shortest time between two readings of the lists for changes that were missed, in milliseconds. */
 const REREAD_MS = 10_000;
 /** Notifications with which a server reports that its lists have changed. */
-const CHANGES = [...new Set(LIST_KINDS.map((kind) => LISTS[kind].changed))].map(
-  (method) => `{"jsonrpc":"2.0","method":"${method}"}`,
-);
+const CHANGES = new Set(LIST_KINDS.map((kind) => LISTS[kind].changed));
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it sent more than Trunkline can read, without answering anything';
 /** Longest time without a byte of an answer that has begun, in milliseconds. */
@@ -115,9 +113,9 @@ export class HttpDialer {
       }
       cancelReread = undefined;
       rereadAt = clock.now();
-      for (const text of CHANGES) {
-        const notification = scan(toBytes(text));
-        if (notification.kind === 'notification') listener.notification(notification);
+      for (const changed of CHANGES) {
+        const notification = ownNotification(changed);
+        if (notification !== undefined) listener.notification(notification);
       }
     };
     const bridge = new Bridge({

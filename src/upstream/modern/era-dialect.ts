@@ -2,11 +2,12 @@ import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../wire/mcp/handshake.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
+import { ownRequest } from '../../wire/mcp/own-messages.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../wire/mcp/revisions.js';
 import { type Channel, type Dialect, failedDial, type OpenOptions } from '../dialect.js';
 import type { DialOutcome, SentRequest } from '../port.js';
 import type { ModernOptions } from './modern-connection.js';
-import { modernMessage, ownRequest, RequestMeta } from './modern-messages.js';
+import { modernMessage, RequestMeta } from './modern-messages.js';
 
 export interface EraDialectOptions extends ModernOptions {
   /** The legacy dialect. Its outcome includes the server's own version. */
@@ -129,10 +130,9 @@ export class EraDialect implements Dialect {
     isSecond = false,
   ): { readonly outcome: Promise<Discovery>; readonly withdraw: () => void } {
     const { profile, timeoutMs } = options;
-    const { scan } = this.#options;
     let sent: SentRequest | undefined;
     const outcome = new Promise<Outcome>((settle) => {
-      const request = modernMessage(ownRequest(scan, METHODS.discover), new RequestMeta(profile, revision));
+      const request = modernMessage(ownRequest(METHODS.discover), new RequestMeta(profile, revision));
       const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
       sent = channel.send(request, [], timeouts, { settle, takesErrorWithoutId: true });
     }).then((answer) => {

@@ -1,10 +1,10 @@
-import { toBytes } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
-import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import type { ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { type DiscoverResult, offeredRevision } from '../../wire/mcp/handshake.js';
 import { isLogLevel, METHODS } from '../../wire/mcp/methods.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
+import { ownRequest, ownResponse } from '../../wire/mcp/own-messages.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { ModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -17,13 +17,12 @@ import type {
   ServerRequest,
   UpstreamConnection,
 } from '../port.js';
-import { EMPTY_RESULT, errorText, ownRequest, ownResponse, RequestMeta, sentText } from './modern-messages.js';
+import { RequestMeta, sentText } from './modern-messages.js';
 import { ModernRequest, type RequestContext } from './modern-request.js';
 import { type Subject, UpstreamListen } from './upstream-listen.js';
 
 export interface ModernOptions {
   readonly clock: Clock;
-  readonly scan: ScanEnvelope;
   /** Makes an id that cannot be guessed. */
   readonly mintId: () => string;
 }
@@ -51,7 +50,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
   readonly #context: RequestContext;
 
   constructor(options: ModernConnectionOptions) {
-    const { channel, clock, scan, mintId, generation, profile, revision, discovered, listener } = options;
+    const { channel, clock, mintId, generation, profile, revision, discovered, listener } = options;
     super(channel, generation, revision, discovered.asInitialize);
     this.#options = options;
     this.nameInResults = discovered.serverInfo;
@@ -59,9 +58,9 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     this.#meta = new RequestMeta(profile, revision);
     const meta = this.#meta;
     const offers = (capability: string) => this.offers(capability);
-    this.#listen = new UpstreamListen({ channel, clock, scan, meta, offers, listener });
+    this.#listen = new UpstreamListen({ channel, clock, meta, offers, listener });
     const reselect = (response: ResponseEnvelope) => this.#reselect(response);
-    this.#context = { channel, clock, scan, meta, mintId, suspended: new Set(), reselect };
+    this.#context = { channel, clock, meta, mintId, suspended: new Set(), reselect };
     channel.receive({
       request: (request) => this.#refuse(request),
       notification: (notification) => {
@@ -95,9 +94,8 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     // Modern revisions have no `ping`, but every modern server that is alive answers `server/discover`.
     if (method === METHODS.ping) return channel.request(METHODS.discover, this.#meta.ownParams(undefined), timeouts);
     if (!OWN_METHODS.has(method)) return channel.request(method, this.#meta.ownParams(params), timeouts);
-    const text = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params ?? {}));
     return new Promise((settle) => {
-      this.send(ownRequest(this.#options.scan, method, text), [], timeouts, { settle });
+      this.send(ownRequest(method, params ?? {}), [], timeouts, { settle });
     });
   }
 
@@ -117,7 +115,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
   }
 
   #answerItself(request: RelayedRequest, edits: readonly Edit[], handler: RequestHandler): SentRequest | undefined {
-    const { clock, scan } = this.#options;
+    const { clock } = this.#options;
     const { method } = request;
     let isSettled = false;
     const settle = (outcome: Outcome) => {
@@ -129,9 +127,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
         settle({ kind: 'failed', reason: 'exited', sent: true });
         return;
       }
-      const response =
-        error === undefined ? ownResponse(scan, 'result', EMPTY_RESULT) : ownResponse(scan, 'error', errorText(error));
-      settle({ kind: 'answered', response, at: clock.now() });
+      settle({ kind: 'answered', response: ownResponse(error ?? EMPTY_RESULT), at: clock.now() });
     };
     const uri = sentText(request, edits, 'uri');
     const level = sentText(request, edits, 'level');

@@ -1,12 +1,11 @@
 import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import { equalsAt, isObject, type Span, skipWhitespace, stringAt, toBytes } from '../../wire/json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../wire/json/splice.js';
-import { join, notificationMessage, type RpcError, requestMessage } from '../../wire/jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { join } from '../../wire/jsonrpc/message.js';
 import { TASKS_EXTENSION } from '../../wire/mcp/extensions.js';
 import type { ClientProfile } from '../../wire/mcp/handshake.js';
 import type { LogLevel } from '../../wire/mcp/methods.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 
 /** Description of the client in the `_meta` of requests. Its text is made once, so a request costs only one more edit. */
 export class RequestMeta {
@@ -185,34 +184,3 @@ export function sentText(
   const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
   return span === undefined ? undefined : stringAt(text, part);
 }
-
-// Messages that the gateway makes itself, instead of relaying one of a server or a client.
-
-/** Makes a request with a placeholder as its id. `params` is JSON; `undefined` omits the member. */
-export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Array): EnvelopeRequest {
-  const envelope = scan(requestMessage(0, method, params).bytes);
-  if (envelope.kind !== 'request') throw new Error(`Not a request: ${method}`);
-  return new EnvelopeRequest(envelope);
-}
-
-/**
- * Makes a notification, or returns `undefined` if no client could read it. `params` must be serializable, or bytes of JSON;
- * `undefined` omits the member.
- */
-export function ownNotification(scan: ScanEnvelope, method: string, params?: object): NotificationEnvelope | undefined {
-  const envelope = scan(notificationMessage(method, params).bytes);
-  return envelope.kind === 'notification' ? envelope : undefined;
-}
-
-/** Makes a response with this result or error, as JSON. */
-export function ownResponse(scan: ScanEnvelope, member: 'result' | 'error', value: Uint8Array): ResponseEnvelope {
-  const envelope = scan(join([toBytes(`{"jsonrpc":"2.0","id":0,"${member}":`), value, toBytes('}')]));
-  if (envelope.kind !== 'response') throw new Error(`Not a ${member}`);
-  return envelope;
-}
-
-export function errorText(error: RpcError): Uint8Array {
-  return toBytes(JSON.stringify(error));
-}
-
-export const EMPTY_RESULT = toBytes('{}');

@@ -1,32 +1,22 @@
-import {
-  isObject,
-  isString,
-  readString,
-  readText,
-  type Span,
-  stringAt,
-  toBytes,
-  valuesAt,
-  visitMembers,
-} from '../../wire/json/json-text.js';
+import { membersOf, readText, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit, SplicedMessage } from '../../wire/json/splice.js';
 import { join, notificationMessage, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import type { CloseReason, EndedBecause, Outcome } from '../../wire/mcp/outcome.js';
+import { type AskedInput, ownResponse, readAsked, toolError } from '../../wire/mcp/own-messages.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../../wire/mcp/relayed-request.js';
 import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../wire/mcp/revisions.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
-import { errorText, modernMessage, ownRequest, ownResponse, type RequestMeta, sentText } from './modern-messages.js';
+import { modernMessage, type RequestMeta, sentText } from './modern-messages.js';
 
 /** Shared by the requests of one connection. */
 export interface RequestContext {
   readonly channel: Channel;
   readonly clock: Clock;
-  readonly scan: ScanEnvelope;
   readonly meta: RequestMeta;
   readonly mintId: () => string;
   /** Requests without a message in flight, because they wait for input, or for the pause before they are sent again. */
@@ -151,14 +141,14 @@ export class ModernRequest implements RequestHandler, SentRequest {
       this.#sendAgain();
     } else {
       const message = 'The server no longer supports a protocol revision that Trunkline speaks';
-      this.#answer('error', errorText(new RpcError(RPC_CODES.internalError, message)));
+      this.#answer(new RpcError(RPC_CODES.internalError, message));
     }
   }
 
   #requireInput(response: ResponseEnvelope): void {
-    const { scan, mintId, clock } = this.#context;
+    const { mintId, clock } = this.#context;
     const { handler } = this.#options;
-    const { asked, state } = readRequiredInput(response, scan, mintId);
+    const { asked, state } = readRequiredInput(response, mintId);
     if (asked.length === 0 && state === undefined) {
       this.#refuseInput('does not say which input it requires');
       return;
@@ -217,23 +207,18 @@ export class ModernRequest implements RequestHandler, SentRequest {
 
   /** Ends the request, because the server required input in an invalid way. `conduct` follows *the server* in messages. */
   #refuseInput(conduct: string): void {
-    const error = errorText(new RpcError(RPC_CODES.internalError, `The server ${conduct}`));
+    const error = new RpcError(RPC_CODES.internalError, `The server ${conduct}`);
     this.#refuse({ method: 'input', error, message: `it ${conduct}` });
   }
 
   /** Ends the request without the input. A `tools/call` gets a tool result with the reason, any other method an error. */
   #refuse({ method, error, message }: Omit<Extract<RoundEnd, { kind: 'refused' }>, 'kind'>): void {
-    if (this.#options.request.method !== METHODS.callTool) {
-      this.#answer('error', error);
-      return;
-    }
-    const text = `The tool needs ${method} from the client, but: ${message}`;
-    this.#answer('result', toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true })));
+    if (this.#options.request.method !== METHODS.callTool) this.#answer(error, 'error');
+    else this.#answer(toolError(`The tool needs ${method} from the client, but: ${message}`));
   }
 
-  #answer(member: 'result' | 'error', value: Uint8Array): void {
-    const { scan, clock } = this.#context;
-    this.#settle({ kind: 'answered', response: ownResponse(scan, member, value), at: clock.now() });
+  #answer(...content: Parameters<typeof ownResponse>): void {
+    this.#settle({ kind: 'answered', response: ownResponse(...content), at: this.#context.clock.now() });
   }
 
   /** Ends a suspended request. */
@@ -296,28 +281,21 @@ function notFound({ bytes, error, tokens: { errorCode } }: ResponseEnvelope, uri
 const NOT_FOUND = toBytes(String(resourceNotFoundCode(LATEST_LEGACY_REVISION)));
 
 /** Input that a result with `resultType: "input_required"` requires. */
-export interface RequiredInput {
-  readonly asked: readonly AskedInput[];
+interface RequiredInput {
+  readonly asked: readonly NamedInput[];
   /** The JSON string with its quotes. It must be sent back byte for byte. */
   readonly state: Uint8Array | undefined;
 }
 
-export interface AskedInput {
-  /** The server's name for this input, as JSON. */
+/** An input, and the server's name for it as JSON. */
+interface NamedInput extends AskedInput {
   readonly key: Uint8Array;
-  readonly method: string;
-  /** `undefined` if the server's request cannot be read. */
-  readonly request: RelayedRequest | undefined;
-  /** The page of an elicitation in mode `url`. */
-  readonly url: string | undefined;
-  /** The id that the gateway gave to such an elicitation, because modern revisions have none. */
-  readonly elicitationId: string | undefined;
 }
 
 /** Whether the server requires input before it goes on. */
 function requiresInput({ bytes, tokens: { resultType } }: ResponseEnvelope): boolean {
   if (resultType === undefined || resultType.end - resultType.start < INPUT_REQUIRED.length) return false;
-  return isString(bytes, resultType) && readString(bytes, resultType) === INPUT_REQUIRED;
+  return stringAt(bytes, resultType) === INPUT_REQUIRED;
 }
 
 const INPUT_REQUIRED = 'input_required';
@@ -325,48 +303,26 @@ const INPUT_REQUIRED = 'input_required';
 /** Reads a result that requires input. Returns copies, because the memory of a response is soon used again. */
 function readRequiredInput(
   { bytes, tokens: { inputRequests, resultState } }: ResponseEnvelope,
-  scan: ScanEnvelope,
   mintId: () => string,
 ): RequiredInput {
-  const asked: AskedInput[] = [];
-  if (inputRequests !== undefined && isObject(bytes, inputRequests)) {
-    visitMembers(bytes, inputRequests.start, Number.POSITIVE_INFINITY, (key, value) => {
-      asked.push({ key: bytes.slice(key.start, key.end), ...readAsked(bytes, value, scan, mintId) });
-    });
-  }
+  const asked = membersOf(bytes, inputRequests).map(([, value, key]): NamedInput => {
+    return { key: bytes.slice(key.start, key.end), ...readAsked(bytes, value, mintId) };
+  });
   return { asked, state: resultState && bytes.slice(resultState.start, resultState.end) };
 }
-
-function readAsked(bytes: Uint8Array, value: Span, scan: ScanEnvelope, mintId: () => string): Omit<AskedInput, 'key'> {
-  const at = (path: readonly string[]) => (isObject(bytes, value) ? valuesAt(bytes, value, path)[0] : undefined);
-  const textAt = (...path: readonly string[]) => stringAt(bytes, at(path));
-  const method = textAt('method') ?? '';
-  const params = at(['params']);
-  if (!ALLOWED.has(method) || (params !== undefined && !isObject(bytes, params))) {
-    return { method, request: undefined, url: undefined, elicitationId: undefined };
-  }
-  const isUrl = method === METHODS.elicit && textAt('params', 'mode') === 'url';
-  const url = isUrl ? textAt('params', 'url') : undefined;
-  const elicitationId =
-    isUrl && params !== undefined && at(['params', 'elicitationId']) === undefined ? mintId() : undefined;
-  const own = params && bytes.slice(params.start, params.end);
-  const sent =
-    own === undefined || elicitationId === undefined
-      ? own
-      : join([own.subarray(0, -1), toBytes(`,"elicitationId":${JSON.stringify(elicitationId)}}`)]);
-  return { method, request: ownRequest(scan, method, sent), url, elicitationId };
-}
-
-/** The requests that a server may put into a result. */
-const ALLOWED: ReadonlySet<string> = new Set([METHODS.elicit, METHODS.createMessage, METHODS.listRoots]);
 
 /** The input that a client gave, or the error that ends the request. */
 export type RoundEnd =
   | { readonly kind: 'complete'; readonly responses: Uint8Array }
-  | { readonly kind: 'refused'; readonly method: string; readonly error: Uint8Array; readonly message: string };
+  | {
+      readonly kind: 'refused';
+      readonly method: string;
+      readonly error: Uint8Array | RpcError;
+      readonly message: string;
+    };
 
 export interface InputRoundOptions {
-  readonly asked: readonly AskedInput[];
+  readonly asked: readonly NamedInput[];
   readonly requireInput: ((input: InputRequest) => WithdrawInput) | undefined;
   /** Whether the person has accepted this page before. A page is shown once only. */
   readonly isAccepted: (url: string) => boolean;
@@ -397,22 +353,20 @@ export class InputRound {
     for (const withdraw of this.#withdraws.splice(0)) withdraw();
   }
 
-  #ask(index: number, { method, request, url }: AskedInput): void {
+  #ask(index: number, { method, request, url }: NamedInput): void {
     const { requireInput, isAccepted, accepted } = this.#options;
     if (url !== undefined && isAccepted(url)) {
       this.#answered(index, ACCEPTED);
       return;
     }
-    const refused = (error: Uint8Array, message: string) => {
+    const refused = (error: Uint8Array | RpcError, message: string) => {
       // A failed elicitation counts as cancelled by the person. Other kinds of input have no such answer.
       if (method === METHODS.elicit) this.#answered(index, CANCELLED);
       else this.#end({ kind: 'refused', method, error, message });
     };
-    const fail = (error: RpcError) => refused(errorText(error), error.message);
     if (request === undefined || requireInput === undefined) {
       const message = request === undefined ? `A server may not ask for ${method}` : 'No client can give input here';
-      const error = errorText(new RpcError(RPC_CODES.internalError, message));
-      this.#end({ kind: 'refused', method, error, message });
+      this.#end({ kind: 'refused', method, error: new RpcError(RPC_CODES.internalError, message), message });
       return;
     }
     const withdraw = requireInput({
@@ -428,7 +382,7 @@ export class InputRound {
         if (url !== undefined && memberOf(text, 'action') === 'accept') accepted(url);
         this.#answered(index, text);
       },
-      fail,
+      fail: (error) => refused(error, error.message),
       progress: () => {},
     });
     this.#withdraws.push(withdraw);

@@ -1,23 +1,23 @@
 import { editMembers, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import { isObject, readText, stringAt, toBytes } from '../../wire/json/json-text.js';
+import { isObject, readText, stringAt } from '../../wire/json/json-text.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { splice } from '../../wire/json/splice.js';
 import { readId } from '../../wire/jsonrpc/correlation-table.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import type { NotificationEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { type NotificationEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { LISTS, METHODS } from '../../wire/mcp/methods.js';
 import { hasOnly, SUBSCRIPTION_ID } from '../../wire/mcp/older-revisions.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
+import { ownNotification, ownRequest } from '../../wire/mcp/own-messages.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { SentRequest, UpstreamListener } from '../port.js';
-import { modernMessage, ownNotification, ownRequest, type RequestMeta } from './modern-messages.js';
+import { modernMessage, type RequestMeta } from './modern-messages.js';
 
 interface UpstreamListenOptions {
   readonly channel: Channel;
   readonly clock: Clock;
-  readonly scan: ScanEnvelope;
   readonly meta: RequestMeta;
   /** Whether the server declared a capability. */
   readonly offers: (capability: string) => boolean;
@@ -115,7 +115,7 @@ export class UpstreamListen {
     }
     if (subscriptionId === undefined) return notification;
     // A notification of a stream that has ended is dropped, because the next stream may have reported the same change.
-    return stream === undefined ? undefined : withoutSubscription(notification, this.#options.scan);
+    return stream === undefined ? undefined : withoutSubscription(notification);
   }
 
   /** The channel is closed. */
@@ -146,7 +146,7 @@ export class UpstreamListen {
   }
 
   #open(): void {
-    const { channel, clock, scan, meta } = this.#options;
+    const { channel, clock, meta } = this.#options;
     const stream: Stream = {
       id: '',
       sent: undefined,
@@ -159,7 +159,7 @@ export class UpstreamListen {
       ...Object.fromEntries(this.#lists.map(({ wish }) => [wish, true])),
       ...filterOf(stream.subjects),
     };
-    const request = ownRequest(scan, METHODS.listen, toBytes(JSON.stringify({ notifications })));
+    const request = ownRequest(METHODS.listen, { notifications });
     const message = modernMessage(request, meta, undefined, (id) => {
       stream.id = readText(id.text, id.part);
     });
@@ -185,10 +185,10 @@ export class UpstreamListen {
    * agreement of the server, because it may not agree to report on a task that has ended.
    */
   #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: Subjects): void {
-    const { scan, listener } = this.#options;
+    const { listener } = this.#options;
     this.#hasMissed = false;
     const tell = (method: string, params?: object) => {
-      const notification = ownNotification(scan, method, params);
+      const notification = ownNotification(method, params);
       if (notification !== undefined) listener.notification(notification);
     };
     for (const { wish, method } of this.#lists) if (lists[wish] === true) tell(method);
@@ -204,7 +204,7 @@ export class UpstreamListen {
 
   /** Requests the state of a task, and reports it like a change. Leaves the task out of later streams if it has ended. */
   async #reportState(taskId: string): Promise<void> {
-    const { channel, meta, scan, listener } = this.#options;
+    const { channel, meta, listener } = this.#options;
     const outcome = await channel.request(METHODS.getTask, meta.ownParams({ taskId }), STATE_TIMEOUTS);
     if (outcome.kind === 'failed') return;
     const { bytes, result, tokens } = outcome.response;
@@ -213,7 +213,7 @@ export class UpstreamListen {
       this.#subjects.delete(keyOf({ kind: 'taskIds', name: taskId }));
     if (result === undefined || !isObject(bytes, result)) return;
     const change = (name: string) => (name === 'resultType' || name === '_meta' ? REMOVED : undefined);
-    const state = ownNotification(scan, METHODS.taskState, rewriteObject(bytes, result, { change }));
+    const state = ownNotification(METHODS.taskState, rewriteObject(bytes, result, { change }));
     if (state !== undefined) listener.notification(state);
   }
 
@@ -287,14 +287,14 @@ function errorOf({ response: { bytes, error } }: Extract<Outcome, { kind: 'answe
 }
 
 /** Removes the id of the stream from a notification, because clients do not know this stream. */
-function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvelope): NotificationEnvelope {
+function withoutSubscription(notification: NotificationEnvelope): NotificationEnvelope {
   const { bytes, span, params, tokens } = notification;
   const { requestMeta } = tokens;
   if (requestMeta === undefined || params === undefined || !isObject(bytes, requestMeta)) return notification;
   const isAlone = hasOnly(SUBSCRIPTION_ID, bytes, requestMeta);
   const [object, member] = isAlone ? [params, '_meta'] : [requestMeta, SUBSCRIPTION_ID];
   const edits = editMembers(bytes, object, { removes: (name) => name === member });
-  const without = scan(splice({ bytes, span, edits }));
+  const without = scanOwn(splice({ bytes, span, edits }));
   return without.kind === 'notification' ? without : notification;
 }
 

@@ -243,6 +243,24 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= NINE;
 }
 
+/** The members of the object at the span, each with its value and its key; none if there is no object. */
+export function membersOf(bytes: Uint8Array, object: Span | undefined): [name: string, value: Span, key: Span][] {
+  const members: [string, Span, Span][] = [];
+  if (object !== undefined)
+    visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key, value) => {
+      members.push([readString(bytes, key), value, key]);
+    });
+  return members;
+}
+
+/** The elements of the array at the span; none if there is no array. */
+export function elementsOf(bytes: Uint8Array, array: Span | undefined): Span[] {
+  const elements: Span[] = [];
+  if (array !== undefined)
+    visitElements(bytes, array.start, Number.POSITIVE_INFINITY, (element) => elements.push(element));
+  return elements;
+}
+
 /**
  * Returns the values at a path of member names within the object at `span`. Returns none if there is no such path, and
  * several if a member on the path is duplicated, because readers differ in which of the duplicates they take.

@@ -100,6 +100,14 @@ export function jsonArray(elements: readonly Uint8Array[]): Uint8Array {
   return join([OPEN, ...parts, CLOSE]);
 }
 
+/** Joins JSON texts into an object. */
+export function jsonObject(members: readonly (readonly [name: string, value: Uint8Array])[]): Uint8Array {
+  const parts = members.flatMap(([name, value], index) => {
+    return [toBytes(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`), value];
+  });
+  return members.length === 0 ? EMPTY_RESULT : join([...parts, TAIL]);
+}
+
 /** The result of a request that is answered without content. */
 export const EMPTY_RESULT = toBytes('{}');
 

@@ -181,3 +181,6 @@ export function mostTalkative(levels: Iterable<LogLevel>): LogLevel | undefined 
   const wanted = new Set(levels);
   return LOG_LEVELS.find((level) => wanted.has(level));
 }
+
+/** The requests for input that a result may carry. */
+export const INPUT_METHODS: ReadonlySet<string> = new Set([METHODS.createMessage, METHODS.elicit, METHODS.listRoots]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../../src/upstream/modern/era-dialect.js';
 import { type Era, type EraVerdict, ServerEra } from '../../../src/upstream/server-era.js';
-import { flush, type Message, scan } from '../../support/wire.js';
+import { flush, type Message } from '../../support/wire.js';
 import { bridging } from '../stdio/bridging.js';
 
 const PROFILE = { clientInfo: { name: 'c', version: '1' }, capabilities: {} };
@@ -35,7 +35,7 @@ function opening({ setting = 'auto', verdict }: { setting?: Era | 'auto'; verdic
   const child = bridging({ maxUnwrittenBytes: 100_000 });
   const { kept, verdicts } = keeping(verdict);
   const era = new ServerEra(setting, verdicts);
-  const dialect = new EraDialect({ legacy: legacyDialect, clock: child.clock, scan, mintId: () => 'minted' });
+  const dialect = new EraDialect({ legacy: legacyDialect, clock: child.clock, mintId: () => 'minted' });
   const listener = { request: () => {}, notification: () => {}, unfit: () => {} };
   const opened = dialect.open(child.bridge, { generation: 1, profile: PROFILE, timeoutMs: 60_000, era, listener });
   /** The server answers the request of this method that it got last. */
