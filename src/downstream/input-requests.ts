@@ -165,6 +165,8 @@ export function inputRequestEntry({ request, edits }: Pick<InputRequest, 'reques
 /** Error code of a request that needs a capability which the client did not declare. */
 const { missingCapability: MISSING_CAPABILITY } = MODERN_CODES;
 
+/** Contents of a result that are searched for a text. */
+const MAX_TEXTS = 100;
 /** Longest text of the server that is quoted in the message, in characters. */
 const MAX_QUOTED = 500;
 
@@ -252,7 +254,9 @@ function messageOf(bytes: Uint8Array, error: Span): string | undefined {
 /** Returns the first text among the contents of a tool result. */
 function textOf(bytes: Uint8Array, result: Span | undefined): string | undefined {
   const [content] = result === undefined ? [] : valuesAt(bytes, result, ['content']);
-  const texts = elementsOf(bytes, content).map((element) => stringAt(bytes, valuesAt(bytes, element, ['text'])[0]));
+  const texts = elementsOf(bytes, content, MAX_TEXTS).map((element) =>
+    stringAt(bytes, valuesAt(bytes, element, ['text'])[0]),
+  );
   return quoted(texts.find((text) => text !== undefined));
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { EventSink } from '../../host/observe/events/events.js';
-import { isObject, isString, readString, readText, type Span } from '../../wire/json/json-text.js';
+import { isObject, readText, type Span, stringAt } from '../../wire/json/json-text.js';
 import { type Answer, RPC_CODES, whole } from '../../wire/jsonrpc/message.js';
 import {
   type Envelope,
@@ -367,8 +367,7 @@ function hashOf(id: string): string {
 /** The params of `initialize` that the gateway reads, as JSON, with the revision that it offers to the client. */
 function handshakeOf({ bytes, tokens }: RequestEnvelope): Uint8Array {
   const { protocolVersion, capabilities, clientInfo } = tokens;
-  const requested = protocolVersion !== undefined && isString(bytes, protocolVersion);
-  const revision = negotiateRevision(requested ? readString(bytes, protocolVersion) : undefined);
+  const revision = negotiateRevision(stringAt(bytes, protocolVersion));
   const object = (span: Span | undefined) =>
     span !== undefined && isObject(bytes, span) ? readText(bytes, span) : '{}';
   return Buffer.from(

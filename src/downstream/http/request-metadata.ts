@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../wire/json/json-text.js';
+import { isNumber, isString, readString, readText, type Span, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import { RPC_CODES, type RpcError } from '../../wire/jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../wire/mcp/envelope.js';
 import { isDefinedNotification } from '../../wire/mcp/methods.js';
@@ -88,9 +88,8 @@ function codeOf({ reason }: Rejection): { readonly code: number } {
 /** Refuses a request that names no revision in `_meta`, or a different one in its header. */
 function refuseRevision(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { kind, bytes, tokens } = message;
-  if (tokens.eraVersion !== undefined && isString(bytes, tokens.eraVersion)) {
-    return refuseHeader(message, headers, 'MCP-Protocol-Version', readString(bytes, tokens.eraVersion));
-  }
+  const version = stringAt(bytes, tokens.eraVersion);
+  if (version !== undefined) return refuseHeader(message, headers, 'MCP-Protocol-Version', version);
   return kind === 'request' ? { ...NO_REVISION, ...idOf(message) } : undefined;
 }
 
@@ -98,8 +97,7 @@ function refuseRevision(message: Message, headers: IncomingHttpHeaders): HttpRef
 function refuseNames(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { method, bytes, tokens } = message;
   const token = MIRRORED_NAMES.get(method);
-  const named = token === undefined ? undefined : tokens[token];
-  const name = named !== undefined && isString(bytes, named) ? readString(bytes, named) : undefined;
+  const name = token && stringAt(bytes, tokens[token]);
   return (
     refuseHeader(message, headers, 'Mcp-Method', method) ??
     (token === undefined ? undefined : refuseHeader(message, headers, 'Mcp-Name', name))

@@ -4,7 +4,7 @@ import {
   withErrorBoundary,
   withErrorBoundaryAsync,
 } from '../../host/errors/internal-error.js';
-import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { isObject, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { AnsweredRequests, CorrelationTable, RequestsById, readId } from '../../wire/jsonrpc/correlation-table.js';
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
@@ -412,14 +412,12 @@ interface HandshakeProfile extends ClientProfile {
 }
 
 function readHandshakeProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
-  const { protocolVersion: version } = tokens;
-  const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
   const raw = {
     capabilities: objectAt(bytes, tokens.capabilities),
     clientInfo: objectAt(bytes, tokens.clientInfo),
   };
   return {
-    protocolVersion: negotiateRevision(named),
+    protocolVersion: negotiateRevision(stringAt(bytes, tokens.protocolVersion)),
     capabilities: parse(raw.capabilities),
     clientInfo: parse(raw.clientInfo),
     raw,

@@ -1,6 +1,6 @@
 import { withErrorBoundary } from '../../host/errors/internal-error.js';
 import { editMembers } from '../../wire/json/edit-members.js';
-import { isObject, isString, readString, readText, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { isObject, readText, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { join, notificationMessage, RPC_CODES, RpcError, resultMessage, whole } from '../../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
@@ -157,8 +157,7 @@ export class ClientListens {
 
   #announce(message: SplicedMessage): void {
     const bytes = splice(message);
-    const [span] = valuesAt(bytes, { start: 0, end: bytes.length }, ['method']);
-    const method = span === undefined ? '' : readString(bytes, span);
+    const method = stringAt(bytes, valuesAt(bytes, { start: 0, end: bytes.length }, ['method'])[0]) ?? '';
     for (const listen of this.#open) if (listen.filter.changes.has(method)) listen.deliver(method, bytes);
   }
 }
@@ -166,7 +165,7 @@ export class ClientListens {
 /** Returns a text in the params of a notification, such as its URI; '' if there is none. */
 function textAt(bytes: Uint8Array, name: string): string {
   const [value] = valuesAt(bytes, { start: 0, end: bytes.length }, ['params', name]);
-  return value !== undefined && isString(bytes, value) ? readString(bytes, value) : '';
+  return stringAt(bytes, value) ?? '';
 }
 
 interface ListenOptions {

@@ -1,5 +1,5 @@
 import { editMembers } from '../../wire/json/edit-members.js';
-import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { isObject, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
@@ -220,8 +220,8 @@ type StatingMessage = RequestEnvelope | NotificationEnvelope;
 /** Refuses a request whose `_meta` lacks a required member or has a wrong one; `undefined` if it can be served. */
 export function refusedFacts({ bytes, tokens }: StatingMessage): RpcError | undefined {
   const { eraVersion, eraCapabilities, eraClientInfo } = tokens;
-  if (eraVersion === undefined || !isString(bytes, eraVersion)) return missing('protocolVersion', 'a string');
-  const requested = readString(bytes, eraVersion);
+  const requested = stringAt(bytes, eraVersion);
+  if (requested === undefined) return missing('protocolVersion', 'a string');
   if (!isModernRevision(requested)) {
     const data = { supported: MODERN_REVISIONS, requested };
     return new RpcError(MODERN_CODES.unsupportedRevision, 'Unsupported protocol version', data);
@@ -264,7 +264,7 @@ function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
   const span = { start: 0, end: capabilities.length };
   const removes = (name: string) => name === 'listChanged';
   const edits = valuesAt(capabilities, span, ['roots']).flatMap((roots) =>
-    isObject(capabilities, roots) ? editMembers(capabilities, roots, { removes }) : [],
+    editMembers(capabilities, roots, { removes }),
   );
   return edits.length === 0 ? capabilities : splice({ bytes: capabilities, span, edits });
 }
@@ -272,7 +272,7 @@ function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
 /** Log level of the request; `off` without one. See the page server/utilities/logging of revision 2026-07-28. */
 export function requestedLogLevel({ bytes, tokens: { eraLogLevel } }: RequestEnvelope): Exchange['logLevel'] {
   if (eraLogLevel === undefined) return 'off';
-  const level = isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
+  const level = stringAt(bytes, eraLogLevel) ?? '';
   return isLogLevel(level) ? level : 'off';
 }
 

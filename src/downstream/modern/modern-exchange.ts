@@ -1,4 +1,4 @@
-import { isString, readString, toBytes } from '../../wire/json/json-text.js';
+import { stringAt, toBytes } from '../../wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
@@ -98,12 +98,13 @@ export class ModernExchange extends WireExchange implements ClientExchange {
       return;
     }
     const { resultState } = tokens;
-    if (resultState === undefined || !isString(bytes, resultState)) {
+    const state = stringAt(bytes, resultState);
+    if (resultState === undefined || state === undefined) {
       super.answer(response, edits, server);
       return;
     }
     const { lasting } = this.#options.shared.seals();
-    const sealed = sealState(SERVER_STATE, readString(bytes, resultState), this.#context, lasting);
+    const sealed = sealState(SERVER_STATE, state, this.#context, lasting);
     super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(sealed)) }], server);
   }
 

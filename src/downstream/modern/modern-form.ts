@@ -1,5 +1,5 @@
 import { addFirst } from '../../wire/json/edit-members.js';
-import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { isObject, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { join, RPC_CODES } from '../../wire/jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
@@ -58,7 +58,7 @@ export class ModernForm implements AnswerForm {
     const missing: Uint8Array[] = [];
     if (resultType === undefined) missing.push(COMPLETE);
     // A request for input is not cached, and has another type.
-    if (isCacheable(method) && (resultType === undefined || isComplete(bytes, resultType))) {
+    if (isCacheable(method) && (resultType === undefined || stringAt(bytes, resultType) === 'complete')) {
       if (ttlMs === undefined) missing.push(NOT_KEPT);
       if (cacheScope === undefined) missing.push(PRIVATE);
     }
@@ -98,10 +98,6 @@ export class ModernForm implements AnswerForm {
     const ttlMs = Math.floor(Math.min(isSettled ? SETTLED_TTL_MS : UNSETTLED_TTL_MS, freshMs));
     return [toBytes(`"ttlMs":${ttlMs},`), isPublic ? PUBLIC : PRIVATE];
   }
-}
-
-function isComplete(bytes: Uint8Array, resultType: Span): boolean {
-  return isString(bytes, resultType) && readString(bytes, resultType) === 'complete';
 }
 
 /** Whether the result says how long it may be cached. See the page server/utilities/caching of revision 2026-07-28. */

@@ -4,7 +4,7 @@ import {
   withErrorBoundary,
   withErrorBoundaryAsync,
 } from '../../host/errors/internal-error.js';
-import { isString, readString, readText, type Span, stringAt, toBytes } from '../../wire/json/json-text.js';
+import { readText, type Span, stringAt, toBytes } from '../../wire/json/json-text.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { RequestsById } from '../../wire/jsonrpc/correlation-table.js';
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
@@ -98,9 +98,9 @@ class ModernSession implements EraSession {
 
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
     const { bytes, tokens } = call;
-    if (this.#isClosed || tokens.name === undefined || !isString(bytes, tokens.name)) return [];
-    if (refusedFacts(call) !== undefined) return [];
-    return this.#clients.of(call).session.mirroredParams(readString(bytes, tokens.name));
+    const name = stringAt(bytes, tokens.name);
+    if (this.#isClosed || name === undefined || refusedFacts(call) !== undefined) return [];
+    return this.#clients.of(call).session.mirroredParams(name);
   }
 
   /** Takes a message. Ignores responses, because server requests are results in these revisions. */
@@ -215,7 +215,7 @@ class ModernSession implements EraSession {
     client: ModernClient,
     token: Span,
   ): RpcError | undefined {
-    const state = isString(envelope.bytes, token) ? readString(envelope.bytes, token) : '';
+    const state = stringAt(envelope.bytes, token) ?? '';
     const opened = openState(state, { envelope, principal: client.principal }, this.#options.gateway.seals);
     const found = 'visit' in opened ? visited(opened.visit, envelope) : opened;
     if (found instanceof RpcError) return found;

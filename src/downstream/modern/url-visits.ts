@@ -6,6 +6,7 @@ import { type RequestEnvelope, type ResponseEnvelope, scanOwn } from '../../wire
 import { METHODS } from '../../wire/mcp/methods.js';
 import { ownResponse, requestWith } from '../../wire/mcp/own-messages.js';
 import type { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { VISIT_REQUIRED } from '../../wire/mcp/signed-questions.js';
 import type { Hmac } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { inputRequestEntry, lackingCapability, refusedInput, requiredCapabilities } from '../input-requests.js';
@@ -19,9 +20,6 @@ const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 5_000;
 /** Longest URL in the message, in characters. Longer ones are only in the data of the error. */
 const MAX_SHOWN_URL = 2_000;
-
-/** The code of the error of revision 2025-11-25 for a request that needs the visit of a URL first. */
-const VISIT_REQUIRED = '-32042';
 
 export interface UrlVisitsOptions {
   readonly clock: Clock;

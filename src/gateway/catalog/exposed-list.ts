@@ -6,15 +6,7 @@ import {
   WITHHELD_BECAUSE,
 } from '../../spec/approvals.js';
 import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import {
-  isString,
-  readString,
-  readText,
-  type Span,
-  toBytes,
-  valuesAt,
-  visitElements,
-} from '../../wire/json/json-text.js';
+import { elementsOf, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { hidesCharactersWithin } from '../../wire/json/printable.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
@@ -305,7 +297,7 @@ function rename(bytes: Uint8Array, name: string, exposed: string, ordinaryText: 
   const edit = { span: { start: BEFORE_NAME.length, end: BEFORE_NAME.length + old.length }, text: quoted(exposed) };
   if (isFirst) return exposed === name ? bytes : splice({ bytes, span: wholeOf(bytes), edits: [edit] });
   const change = (member: string, value: Span) =>
-    member === 'name' && !readsAs(bytes, value, exposed) ? quoted(exposed) : undefined;
+    member === 'name' && stringAt(bytes, value) !== exposed ? quoted(exposed) : undefined;
   return rewriteObject(bytes, wholeOf(bytes), { change });
 }
 
@@ -313,11 +305,6 @@ const BEFORE_NAME = '{"name":';
 
 function quoted(text: string): Uint8Array {
   return toBytes(JSON.stringify(text));
-}
-
-/** Whether the JSON string `token` has the value `text`, with whatever escapes the server wrote it. */
-function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
-  return isString(bytes, token) && readString(bytes, token) === text;
 }
 
 /**
@@ -335,10 +322,7 @@ export function editPage(
   const isTools = kind === 'tools';
   const list = tokens[LISTS[kind].token];
   if (list === undefined || (!isTools && approvals === undefined)) return [];
-  const entries: ReadEntry[] = [];
-  visitElements(bytes, list.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
-    entries.push(readEntry({ bytes: bytes.subarray(start, end) }));
-  });
+  const entries = elementsOf(bytes, list).map(({ start, end }) => readEntry({ bytes: bytes.subarray(start, end) }));
   const verdicts = approvals?.judge(definitionsOf(kind, entries, policy), kind);
   let isSame = true;
   const parts = entries.flatMap((entry) => {

@@ -1,15 +1,6 @@
 import type { Description, ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import { type ObjectRewrite, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import {
-  foldKey,
-  isObject,
-  isString,
-  readString,
-  type Span,
-  toBytes,
-  visitElements,
-  visitMembers,
-} from '../../wire/json/json-text.js';
+import { elementsOf, foldKey, isObject, membersOf, type Span, stringAt, toBytes } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import { didYouMean, suggest } from '../../wire/json/suggest.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
@@ -254,14 +245,10 @@ class ToolParams {
 
   /** The first key that differs in case only from a parameter that is set or hidden. As JSON. */
   #lookalikeIn(bytes: Uint8Array, args: Span): string | undefined {
-    if (this.#guarded.size === 0 || !isObject(bytes, args)) return undefined;
-    let found: string | undefined;
-    visitMembers(bytes, args.start, Number.POSITIVE_INFINITY, (key) => {
-      const name = readString(bytes, key);
-      const isLookalike = !this.#guarded.has(name) && this.#guardedFolded.has(foldKey(name));
-      if (isLookalike) found ??= JSON.stringify(name);
-    });
-    return found;
+    if (this.#guarded.size === 0) return undefined;
+    const names = membersOf(bytes, args).map(([name]) => name);
+    const found = names.find((name) => !this.#guarded.has(name) && this.#guardedFolded.has(foldKey(name)));
+    return found === undefined ? undefined : JSON.stringify(found);
   }
 
   #describe(param: string, bytes: Uint8Array, property: Span): Uint8Array | undefined {
@@ -301,16 +288,15 @@ function memberOf(name: string, value: string): Uint8Array {
 
 /** `required` without these names, or nothing if none is left. */
 function withoutRequired(bytes: Uint8Array, value: Span, optional: ReadonlySet<string>) {
-  const elements: Span[] = [];
-  visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => elements.push(element));
-  const kept = elements.filter((element) => !isString(bytes, element) || !optional.has(readString(bytes, element)));
+  const elements = elementsOf(bytes, value);
+  const kept = elements.filter((element) => !optional.has(stringAt(bytes, element) ?? ''));
   if (kept.length === elements.length) return undefined;
   if (kept.length === 0) return REMOVED;
   return jsonArray(kept.map(({ start, end }) => bytes.subarray(start, end)));
 }
 
 function describedAs(description: Description, bytes: Uint8Array, old: Span): Uint8Array {
-  const before = isString(bytes, old) ? readString(bytes, old) : '';
+  const before = stringAt(bytes, old) ?? '';
   if (typeof description === 'string') return toBytes(JSON.stringify(description));
   return toBytes(JSON.stringify(before === '' ? description.append : `${before}\n\n${description.append}`));
 }

@@ -1,6 +1,6 @@
 import { type DownstreamClient, type Exchange, withMembers } from '../../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
-import { isString, readString, toBytes } from '../../wire/json/json-text.js';
+import { isString, readString, stringAt, toBytes } from '../../wire/json/json-text.js';
 import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
@@ -74,12 +74,12 @@ export class Subscriptions {
   notify(backend: Backend, notification: NotificationEnvelope, aliasesOf: AliasesOf): void {
     const subscriptions = this.#byBackend.get(backend);
     const { bytes, tokens } = notification;
-    const token = tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
-    const uri = token === undefined ? '' : readString(bytes, token);
+    const { uri: token } = tokens;
+    const uri = stringAt(bytes, token) ?? '';
     const all = () => [...(subscriptions?.values() ?? [])].flatMap(({ clients }) => [...clients.keys()]);
     const byAlias = () => new Map(all().map((client) => [client, aliasesOf(client)?.get(uri) ?? uri]));
     for (const [client, exposed] of subscriptions?.get(uri)?.clients ?? byAlias()) {
-      const isKnown = token === undefined || exposed === uri;
+      const isKnown = token === undefined || !isString(bytes, token) || exposed === uri;
       client.notify(notification, isKnown ? [] : [{ span: token, text: toBytes(JSON.stringify(exposed)) }]);
     }
   }

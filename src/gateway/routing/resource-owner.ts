@@ -1,4 +1,4 @@
-import { readString, stringAt, valuesAt, visitElements, visitMembers } from '../../wire/json/json-text.js';
+import { elementsOf, readString, stringAt, valuesAt, visitMembers } from '../../wire/json/json-text.js';
 import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { skillRoot } from '../../wire/mcp/extensions.js';
 import { isUiUri } from '../../wire/mcp/ui-uris.js';
@@ -174,14 +174,9 @@ export class KnownUris {
     if (result === undefined) return;
     visitMembers(bytes, result.start, Number.POSITIVE_INFINITY, (name, list) => {
       const paths = PLACES.get(readString(bytes, name));
-      if (paths === undefined) return;
-      let left = MAX_KNOWN;
-      visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (entry) => {
-        left -= 1;
-        if (left < 0) return;
-        for (const path of paths)
-          for (const span of valuesAt(bytes, entry, path)) this.note(stringAt(bytes, span) ?? '', key);
-      });
+      for (const entry of paths === undefined ? [] : elementsOf(bytes, list, MAX_KNOWN))
+        for (const span of paths?.flatMap((path) => valuesAt(bytes, entry, path)) ?? [])
+          this.note(stringAt(bytes, span) ?? '', key);
     });
   }
 }

@@ -1,6 +1,6 @@
 import type { Failure } from '../../downstream/failure.js';
 import { type Exchange, withMembers } from '../../downstream/port.js';
-import { foldKey, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../wire/json/json-text.js';
+import { elementsOf, foldKey, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
@@ -15,6 +15,7 @@ import {
   MODERN_CODES,
   resourceNotFoundCode,
 } from '../../wire/mcp/revisions.js';
+import { VISIT_REQUIRED } from '../../wire/mcp/signed-questions.js';
 import { isUiUri, uiPointers } from '../../wire/mcp/ui-uris.js';
 import type { Catalogs, Route } from '../catalog/catalog.js';
 import { editPage } from '../catalog/exposed-list.js';
@@ -383,7 +384,7 @@ const OLDEST: LegacyRevision = '2024-11-05';
 export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');
 
 /** Error codes that only a server with the resource sends: a URL must be visited first, or the client lacks a capability. */
-const CODES_OF_OWNERS: ReadonlySet<string> = new Set(['-32042', String(MODERN_CODES.missingCapability)]);
+const CODES_OF_OWNERS: ReadonlySet<string> = new Set([VISIT_REQUIRED, String(MODERN_CODES.missingCapability)]);
 
 /**
  * Whether the response to `resources/read` is an error or has no contents. Servers report an unknown resource with many
@@ -396,11 +397,7 @@ function lacksResource({ bytes, result, tokens: { resultType, errorCode } }: Res
 }
 
 function contentsOf(bytes: Uint8Array, result: Span): readonly Span[] {
-  const contents: Span[] = [];
-  for (const list of valuesAt(bytes, result, ['contents'])) {
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (content) => contents.push(content));
-  }
-  return contents;
+  return valuesAt(bytes, result, ['contents']).flatMap((list) => elementsOf(bytes, list));
 }
 
 /** Servers to try one after the other, for a request whose server is unknown. */

@@ -2,7 +2,7 @@ import { PendingInputs } from '../../downstream/input-requests.js';
 import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { editMembers, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import { isObject, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import { RELATED_TASK, type ResponseEnvelope } from '../../wire/mcp/envelope.js';
@@ -73,6 +73,7 @@ export async function toAcknowledgment(
   { connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
 ): Promise<Outcome> {
   if (response.result !== undefined) return madeOutcome(EMPTY_RESULT, dispatcher);
+  // Copies the response, because its memory is reused soon.
   const refused = madeOutcome(asResponse(response.bytes.slice(response.span.start, response.span.end)), dispatcher);
   const state = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
   const isKnown = state.kind === 'answered' && state.response.result !== undefined;
@@ -82,9 +83,7 @@ export async function toAcknowledgment(
 /** Returns the edits that remove the task's id from the `_meta` of its result. The state around it names the task. */
 function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
   const [meta] = result === undefined ? [] : valuesAt(bytes, result, ['_meta']);
-  return meta !== undefined && isObject(bytes, meta)
-    ? editMembers(bytes, meta, { removes: (name) => name === RELATED_TASK })
-    : [];
+  return meta === undefined ? [] : editMembers(bytes, meta, { removes: (name) => name === RELATED_TASK });
 }
 
 /** Error for a task whose id is not valid for the client, or that the present process of its server does not know. */

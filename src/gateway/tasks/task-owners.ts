@@ -1,5 +1,6 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import {
+  elementsOf,
   isString,
   readString,
   readText,
@@ -7,7 +8,6 @@ import {
   stringAt,
   toBytes,
   valuesAt,
-  visitElements,
 } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
@@ -411,9 +411,8 @@ export class ClientTasks {
   /** Removes the tasks that were created for other servers from a client's list. */
   #ownEntries(bytes: Uint8Array, list: Span | undefined, client: DownstreamClient, backend: Backend): Edit[] {
     if (list === undefined) return [];
-    const entries: Uint8Array[] = [];
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
-      entries.push(...renamedEntry(bytes.subarray(start, end), (id) => this.nameFor(client, backend, id)));
+    const entries = elementsOf(bytes, list).flatMap(({ start, end }) => {
+      return renamedEntry(bytes.subarray(start, end), (id) => this.nameFor(client, backend, id));
     });
     return [{ span: list, text: jsonArray(entries) }];
   }

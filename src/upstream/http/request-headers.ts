@@ -1,4 +1,4 @@
-import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../wire/json/json-text.js';
+import { isNumber, isString, readString, readText, type Span, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
 import { MIRRORED_NAMES, type MirroredParam } from '../../wire/mcp/mirrored-params.js';
 
@@ -16,17 +16,15 @@ export function metadataHeaders(
   isModern = false,
 ): Readonly<Record<string, string>> {
   const { method, bytes, tokens } = message;
-  const version = tokens.eraVersion;
-  const hasVersion = version !== undefined && isString(bytes, version);
-  if (!hasVersion && !isModern) return {};
+  const version = stringAt(bytes, tokens.eraVersion);
+  if (version === undefined && !isModern) return {};
   const headers: Record<string, string> = {
-    ...(hasVersion && { 'mcp-protocol-version': readString(bytes, version) }),
+    ...(version !== undefined && { 'mcp-protocol-version': version }),
     'mcp-method': encodeHeader(method),
   };
   const token = MIRRORED_NAMES.get(method);
-  const named = token === undefined ? undefined : tokens[token];
-  if (named === undefined || !isString(bytes, named)) return headers;
-  const name = readString(bytes, named);
+  const name = token && stringAt(bytes, tokens[token]);
+  if (name === undefined) return headers;
   headers['mcp-name'] = encodeHeader(name);
   if (token !== 'name' || message.params === undefined) return headers;
   for (const { header, path } of paramsOf(name)) {

@@ -253,11 +253,13 @@ export function membersOf(bytes: Uint8Array, object: Span | undefined): [name: s
   return members;
 }
 
-/** The elements of the array at the span; none if there is no array. */
-export function elementsOf(bytes: Uint8Array, array: Span | undefined): Span[] {
+/** The elements of the array at the span, at most `limit`; none if there is no array. */
+export function elementsOf(bytes: Uint8Array, array: Span | undefined, limit = Number.POSITIVE_INFINITY): Span[] {
   const elements: Span[] = [];
   if (array !== undefined)
-    visitElements(bytes, array.start, Number.POSITIVE_INFINITY, (element) => elements.push(element));
+    visitElements(bytes, array.start, Number.POSITIVE_INFINITY, (element) => {
+      if (elements.length < limit) elements.push(element);
+    });
   return elements;
 }
 

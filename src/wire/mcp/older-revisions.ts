@@ -1,15 +1,15 @@
 import { editMembers, REMOVED, rewriteObject } from '../json/edit-members.js';
 import {
+  elementsOf,
   isObject,
   isString,
-  OPEN_BRACKET,
+  membersOf,
   readString,
   readText,
   type Span,
   stringAt,
   toBytes,
   valuesAt,
-  visitElements,
   visitMembers,
 } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
@@ -37,7 +37,7 @@ export function withoutEraMembers({
   tokens,
 }: Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>): readonly Edit[] {
   const { requestMeta, inputResponses, requestState } = tokens;
-  const ofMeta = requestMeta !== undefined && isObject(bytes, requestMeta) ? without(OF_META, bytes, requestMeta) : [];
+  const ofMeta = requestMeta === undefined ? [] : without(OF_META, bytes, requestMeta);
   if (params === undefined || (inputResponses === undefined && requestState === undefined)) return ofMeta;
   return [...ofMeta, ...without(OF_PARAMS, bytes, params)];
 }
@@ -93,10 +93,8 @@ export function asOlderContent(
   if (result === undefined) return [];
   const blocks =
     kind === 'tool'
-      ? elementsAt(bytes, result, ['content'])
-      : elementsAt(bytes, result, ['messages']).flatMap((message) =>
-          isObject(bytes, message) ? valuesAt(bytes, message, ['content']) : [],
-        );
+      ? elementsAt(bytes, result, 'content')
+      : elementsAt(bytes, result, 'messages').flatMap((message) => valuesAt(bytes, message, ['content']));
   return blocks.flatMap((span, index) => {
     const text = isObject(bytes, span) ? asOlderBlock(bytes, span, revision, index) : undefined;
     return text === undefined ? [] : [{ span, text }];
@@ -137,16 +135,13 @@ export function asOlderInput({ method, bytes, params }: RelayedRequest, revision
   if (method !== METHODS.elicit || params === undefined || revision === undefined) return [];
   if (!isOlder(revision, TITLED_SINCE)) return [];
   const edits: Edit[] = [];
-  for (const properties of valuesAt(bytes, params, ['requestedSchema', 'properties'])) {
-    if (!isObject(bytes, properties)) continue;
+  for (const properties of valuesAt(bytes, params, ['requestedSchema', 'properties']))
     visitMembers(bytes, properties.start, Number.POSITIVE_INFINITY, (_, property) => {
-      if (!isObject(bytes, property)) return;
       visitMembers(bytes, property.start, Number.POSITIVE_INFINITY, (key, value) => {
         const text = readString(bytes, key) === 'oneOf' ? choices(JSON.parse(readText(bytes, value))) : undefined;
         if (text !== undefined) edits.push({ span: { start: key.start, end: value.end }, text: toBytes(text) });
       });
     });
-  }
   return edits;
 }
 
@@ -160,13 +155,8 @@ function isChoice(value: unknown): value is { readonly const: string; readonly t
   return isRecord(value) && typeof value.const === 'string' && typeof value.title === 'string';
 }
 
-function elementsAt(bytes: Uint8Array, span: Span, path: readonly string[]): Span[] {
-  const elements: Span[] = [];
-  for (const list of valuesAt(bytes, span, path)) {
-    if (bytes[list.start] !== OPEN_BRACKET) continue;
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (element) => elements.push(element));
-  }
-  return elements;
+function elementsAt(bytes: Uint8Array, object: Span, member: string): Span[] {
+  return valuesAt(bytes, object, [member]).flatMap((list) => elementsOf(bytes, list));
 }
 
 /*
@@ -238,21 +228,16 @@ const NAME_MAPS: ReadonlySet<string> = new Set([
  */
 function pointReferences(bytes: Uint8Array, root: Span, isRecursive: boolean, edits: Edit[]): void {
   const visit = (value: Span, kind: 'schema' | 'names'): void => {
-    if (bytes[value.start] === OPEN_BRACKET)
-      visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => visit(element, 'schema'));
-    if (!isObject(bytes, value)) return;
-    const members: { name: string; key: Span; inner: Span }[] = [];
-    visitMembers(bytes, value.start, Number.POSITIVE_INFINITY, (key, inner) => {
-      members.push({ name: readString(bytes, key), key, inner });
-    });
+    for (const element of elementsOf(bytes, value)) visit(element, 'schema');
+    const members = membersOf(bytes, value);
     if (kind === 'names') {
-      for (const { inner } of members) visit(inner, 'schema');
+      for (const [, inner] of members) visit(inner, 'schema');
       return;
     }
     // References below another `$id` are relative to that id.
-    if (members.some(({ name, inner }) => name === '$id' && stringAt(bytes, inner)?.startsWith('#') !== true)) return;
-    const hasRef = members.some(({ name }) => name === '$ref');
-    for (const { name, key, inner } of members) {
+    if (members.some(([name, inner]) => name === '$id' && stringAt(bytes, inner)?.startsWith('#') !== true)) return;
+    const hasRef = members.some(([name]) => name === '$ref');
+    for (const [name, inner, key] of members) {
       const reference = stringAt(bytes, inner);
       if (name === '$ref' || name === '$dynamicRef') {
         if (reference === '#' || reference?.startsWith('#/') === true)

@@ -1,16 +1,15 @@
 import { addFirst } from '../json/edit-members.js';
 import {
+  elementsOf,
   foldKey,
   isObject,
   isString,
-  OPEN_BRACKET,
   readString,
   readText,
   type Span,
   stringAt,
   toBytes,
   valuesAt,
-  visitElements,
   visitMembers,
 } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
@@ -40,20 +39,20 @@ export function signedQuestions(
 ): readonly Edit[] | RpcError {
   const { inputRequests, errorCode } = tokens;
   if (inputRequests !== undefined) return signedInputs(server, bytes, inputRequests);
-  const questions: Span[] = [];
-  if (error !== undefined && errorCode !== undefined && readText(bytes, errorCode) === VISIT_REQUIRED) {
-    for (const list of valuesAt(bytes, error, ['data', 'elicitations']))
-      if (bytes[list.start] === OPEN_BRACKET)
-        visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (element) => questions.push(element));
-  }
-  return allSigned(server, bytes, questions);
+  const wantsVisits = error !== undefined && errorCode !== undefined && readText(bytes, errorCode) === VISIT_REQUIRED;
+  const lists = wantsVisits ? valuesAt(bytes, error, ['data', 'elicitations']) : [];
+  return allSigned(
+    server,
+    bytes,
+    lists.flatMap((list) => elementsOf(bytes, list)),
+  );
 }
 
 /** The same for the questions in `inputRequests`, as results and states of tasks of revision 2026-07-28 have them. */
 export function signedInputs(server: string, bytes: Uint8Array, inputRequests: Span): readonly Edit[] | RpcError {
   const questions: Span[] = [];
   visitMembers(bytes, inputRequests.start, Number.POSITIVE_INFINITY, (_, input) => {
-    const [method] = isObject(bytes, input) ? valuesAt(bytes, input, ['method']) : [];
+    const [method] = valuesAt(bytes, input, ['method']);
     if (stringAt(bytes, method) === METHODS.elicit) questions.push(...valuesAt(bytes, input, ['params']));
   });
   return allSigned(server, bytes, questions);
@@ -70,7 +69,7 @@ function allSigned(server: string, bytes: Uint8Array, questions: readonly Span[]
 }
 
 /** Code of the error of revision 2025-11-25 for a request that needs the visit of pages first. */
-const VISIT_REQUIRED = '-32042';
+export const VISIT_REQUIRED = '-32042';
 
 const NO_EDITS: readonly Edit[] = [];
 

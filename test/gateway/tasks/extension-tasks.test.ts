@@ -161,7 +161,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     elicit('q');
     await get('done');
     await replied(child, 'tasks/get', taskOf('t', 'cancelled'));
-    expect(child.received.messages.find(({ id }) => id === 'q')?.error.code).toBe(-32603);
+    expect(child.received.messages.find(({ id }) => id === 'q')?.result).toEqual({ action: 'cancel' });
   });
 
   it('is canceled without an answer of its own', async () => {
