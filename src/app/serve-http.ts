@@ -69,7 +69,6 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
     const [publicHosts, publicOrigins] = publicUrl === undefined ? [[], []] : [[new URL(publicUrl).host], [publicUrl]];
     const transport = await openHttpTransport({
       core: createHttpClients({
-        scan: platform.scan,
         backpressure: platform.backpressure,
         messages: platform.messages,
         chooseEra: createEraChooser(platform, gateway, IDENTITY),

@@ -52,7 +52,7 @@ export class ServerProcesses {
   constructor(options: ServerProcessesOptions) {
     const { platform, logger, secrets, environment, runFolder, hasManyConnections, targets } = options;
     this.#logger = logger;
-    const { clock, scan } = platform;
+    const { clock } = platform;
     const { onInternalError } = platform.internalErrors;
     secrets.know([{ env: networkVariables(environment), args: [] }]);
     this.orphanGuard = new OrphanGuard({ clock, logger, runFolder });

@@ -253,23 +253,15 @@ export class ObservedCall implements CallTrail {
     this.attempts += 1;
     this.#isAttempted = true;
     let added: readonly Edit[] | undefined;
-    try {
-      for (const each of this.#observations) {
-        const own = each.sending?.(this, connection, edits);
-        if (own !== undefined) added = concatEdits(added, own);
-      }
-    } catch (error) {
-      this.#abandon(error);
-    }
+    this.#tell((each) => {
+      const own = each.sending?.(this, connection, edits);
+      if (own !== undefined) added = concatEdits(added, own);
+    });
     return added;
   }
 
   sent(message: SplicedMessage): void {
-    try {
-      for (const each of this.#observations) each.sent?.(this, message);
-    } catch (error) {
-      this.#abandon(error);
-    }
+    this.#tell((each) => each.sent?.(this, message));
   }
 
   attemptEnded(outcome: Outcome, sentAt?: number): void {
@@ -280,11 +272,7 @@ export class ObservedCall implements CallTrail {
     this.servedMs += ms;
     this.isSent ||= isAnswered || outcome.sent;
     this.#isAttempted = false;
-    try {
-      for (const each of this.#observations) each.attemptEnded?.(this, outcome, ms);
-    } catch (error) {
-      this.#abandon(error);
-    }
+    this.#tell((each) => each.attemptEnded?.(this, outcome, ms));
   }
 
   ended(end: CallEnd): void {
@@ -293,12 +281,16 @@ export class ObservedCall implements CallTrail {
     this.endedAt = this.#session.feed.clock.now();
     // An attempt that has not ended may have been sent.
     this.isSent ||= this.#isAttempted;
+    this.#tell((each) => each.ended?.(this, end));
+    this.#observations = NO_OBSERVATIONS;
+  }
+
+  #tell(tell: (observation: CallObservation) => void): void {
     try {
-      for (const each of this.#observations) each.ended?.(this, end);
+      for (const each of this.#observations) tell(each);
     } catch (error) {
       this.#abandon(error);
     }
-    this.#observations = NO_OBSERVATIONS;
   }
 
   #abandon(error: unknown): void {

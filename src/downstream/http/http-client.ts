@@ -12,7 +12,7 @@ import {
   requestMessage,
   whole,
 } from '../../wire/jsonrpc/message.js';
-import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import { type Envelope, type Rejection, type RequestEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { LISTS, METHODS } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { ClientOrigin, User } from '../port.js';
@@ -96,7 +96,6 @@ export interface HttpClientSession {
 }
 
 interface HttpClientsOptions extends HttpGateway {
-  readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;
   readonly messages: MessageFeed;
@@ -138,7 +137,7 @@ export function viewAt(endpoint: string | undefined): string | undefined {
 
 interface HttpClientOptions
   extends Caller,
-    Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure' | 'messages' | 'originOf'> {
+    Pick<HttpClientsOptions, 'chooseEra' | 'backpressure' | 'messages' | 'originOf'> {
   readonly server: string | undefined;
   readonly view: string | undefined;
   readonly onGone: () => void;
@@ -165,7 +164,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   readonly #options: HttpClientOptions;
   readonly #sessions: EraSessions;
   readonly #connection: FeedConnection;
-  readonly #unsolicited: UnsolicitedBuffer;
+  readonly #unsolicited = new UnsolicitedBuffer();
   /** While this client is connected, the servers never pause, because its streams are cut if it does not read. */
   readonly #backpressure: ClientBackpressure;
   #stream: MessageSink | undefined;
@@ -179,7 +178,6 @@ class HttpClient implements HttpClientSession, TransportSession {
     this.firstRequestId = options.isResumed ? randomInt(MIN_RESUMED_ID, MAX_RESUMED_ID) : undefined;
     this.user = options.user;
     this.origin = options.user && options.originOf?.(options.user);
-    this.#unsolicited = new UnsolicitedBuffer(options.scan);
     this.#backpressure = options.backpressure.client();
     this.#sessions = new EraSessions(options.chooseEra, this);
     const client = () => this.#sessions.profile?.clientInfo;
@@ -234,8 +232,7 @@ class HttpClient implements HttpClientSession, TransportSession {
 
   /** Takes a message in place of the client, which does not get the answer. */
   #receiveOwn(message: SplicedMessage, answered: (answer: Answer | undefined) => void = () => {}): void {
-    const scanned = this.#options.scan(splice(message));
-    this.receive(scanned, () => silentReply(answered));
+    this.receive(scanOwn(splice(message)), () => silentReply(answered));
   }
 
   passing(message: SplicedMessage): void {
@@ -318,7 +315,6 @@ const MAX_NOTIFICATIONS = 256;
  * number of the notifications that a client waits for. All other messages are dropped.
  */
 export class UnsolicitedBuffer {
-  readonly #scan: ScanEnvelope;
   /**
    * Buffered messages by key. The key of a server request is its id, so that a cancellation removes the request. The
    * key of a list change is its method, so that only the latest stays. The key of other notifications is their text.
@@ -326,13 +322,9 @@ export class UnsolicitedBuffer {
   readonly #messages = new Map<string, SplicedMessage>();
   #notifications = 0;
 
-  constructor(scan: ScanEnvelope) {
-    this.#scan = scan;
-  }
-
   add(message: SplicedMessage): void {
     const bytes = splice(message);
-    const scanned = this.#scan(bytes);
+    const scanned = scanOwn(bytes);
     // The era session limits the number of server requests that wait at once.
     if (scanned.kind === 'request') this.#messages.set(requestKey(readText(bytes, scanned.id)), whole(bytes));
     if (scanned.kind !== 'notification') return;

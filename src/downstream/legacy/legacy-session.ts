@@ -26,7 +26,7 @@ import {
   type ResponseEnvelope,
   rejectionReply,
 } from '../../wire/mcp/envelope.js';
-import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import { type ClientProfile, profileOf } from '../../wire/mcp/handshake.js';
 import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../wire/mcp/methods.js';
 import { cancellation } from '../../wire/mcp/relayed-request.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../wire/mcp/revisions.js';
@@ -407,29 +407,17 @@ function refusalWithoutSession(method: string): RpcError {
     : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
 }
 
-interface HandshakeProfile extends ClientProfile {
-  readonly protocolVersion: LegacyRevision;
-}
+type HandshakeProfile = ClientProfile & { readonly protocolVersion: LegacyRevision };
 
 function readHandshakeProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
-  const raw = {
+  return profileOf(negotiateRevision(stringAt(bytes, tokens.protocolVersion)), {
     capabilities: objectAt(bytes, tokens.capabilities),
     clientInfo: objectAt(bytes, tokens.clientInfo),
-  };
-  return {
-    protocolVersion: negotiateRevision(stringAt(bytes, tokens.protocolVersion)),
-    capabilities: parse(raw.capabilities),
-    clientInfo: parse(raw.clientInfo),
-    raw,
-  };
+  });
 }
 
 function objectAt(bytes: Uint8Array, span: Span | undefined): Uint8Array {
   return span !== undefined && isObject(bytes, span) ? bytes.slice(span.start, span.end) : EMPTY_OBJECT;
-}
-
-function parse(object: Uint8Array): Record<string, unknown> {
-  return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
 }
 
 /** A request of a client that speaks a revision with a handshake. */

@@ -3,7 +3,7 @@ import { isObject, readText, type Span, stringAt, toBytes, valuesAt } from '../.
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
-import type { ClientProfile } from '../../wire/mcp/handshake.js';
+import { type ClientProfile, profileOf } from '../../wire/mcp/handshake.js';
 import { isLogLevel, type ListKind, METHODS } from '../../wire/mcp/methods.js';
 import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_CODES, MODERN_REVISIONS } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -247,16 +247,10 @@ function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: Stating
  * the latest revision with a handshake, so that clients of both eras share the servers.
  */
 export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: StatingMessage): ClientProfile {
-  const raw = {
+  return profileOf(LATEST_LEGACY_REVISION, {
     capabilities: withoutRootChanges(bytesAt(bytes, eraCapabilities) ?? NO_MEMBERS),
     clientInfo: bytesAt(bytes, eraClientInfo) ?? UNNAMED,
-  };
-  return {
-    protocolVersion: LATEST_LEGACY_REVISION,
-    capabilities: parse(raw.capabilities),
-    clientInfo: parse(raw.clientInfo),
-    raw,
-  };
+  });
 }
 
 /** Removes `roots.listChanged`, because these clients have no such notification. */
@@ -286,8 +280,4 @@ function textAt(bytes: Uint8Array, span: Span | undefined): string {
 
 function bytesAt(bytes: Uint8Array, span: Span | undefined): Uint8Array | undefined {
   return span === undefined ? undefined : bytes.slice(span.start, span.end);
-}
-
-function parse(object: Uint8Array): Record<string, unknown> {
-  return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
 }

@@ -143,6 +143,17 @@ export interface ClientProfile {
   readonly principal?: string | undefined;
 }
 
+/** Makes the profile of a client of its identity and capabilities, as the client wrote them. */
+export function profileOf<Revision extends string>(
+  protocolVersion: Revision,
+  raw: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array },
+): ClientProfile & { readonly protocolVersion: Revision } {
+  const [clientInfo, capabilities] = [raw.clientInfo, raw.capabilities].map((object) => {
+    return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
+  });
+  return { protocolVersion, capabilities: capabilities ?? {}, clientInfo: clientInfo ?? {}, raw };
+}
+
 /**
  * Returns the same key for clients that a server cannot distinguish, whatever the order of their members.
  *
