@@ -10,14 +10,14 @@ import { COPY, endWine, inRepository, prepare, windowsNode, windowsPath, windows
 
 /** What differs between systems: files, paths, processes, commands, and the words about them. */
 const SHORT = [
-  'test/host',
+  ...['test/host', 'test/servers/process'],
   ...['cache-folder', 'gateway-file', 'user-files'].map((name) => `test/state/${name}.test.ts`),
   ...['lock-file', 'package-store'].map((name) => `test/servers/packages/${name}.test.ts`),
   'test/cli/browser.test.ts',
 ];
 /** HTTP, and the tests with processes whose subject is the system. */
 const WITH_PROCESSES = [
-  ...['end-group', 'family', 'guardian', 'process-lock', 'processes', 'run-file', 'secret-command', 'spawn-child'].map(
+  ...['end-group', 'guardian', 'process-lock', 'processes', 'run-file', 'secret-command', 'spawn-child'].map(
     (name) => `test/process/${name}.test.ts`,
   ),
   ...['e2e/relay', 'e2e/http', 'e2e/crash', 'e2e/killed', 'commands/cli', 'commands/edit-commands'].map(

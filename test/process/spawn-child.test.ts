@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { isMissing } from '../../src/servers/process/spawn-child.js';
 import { exitBy, IS_WINDOWS } from '../support/platform.js';
 import { fixture, until } from '../support/processes.js';
 import { observe, spawnFixture } from './spawned.js';
@@ -81,6 +82,31 @@ describe('a child that starts', () => {
     expect(live()).toEqual([]);
   });
 });
+
+describe('a command whose shell on Windows has ended with exit code 1', () => {
+  const cwd = folderWithTool();
+  const PATHEXT = '.EXE;.cmd';
+
+  it.each([
+    ['is there by its path', { command: './bin/tool', env: { PATHEXT } }, false],
+    ['is there by its whole name', { command: 'tool.cmd', env: { PATH: join(cwd, 'bin') } }, false],
+    ['is there on its own PATH, with an ending', { command: 'tool', env: { PATH: join(cwd, 'bin'), PATHEXT } }, false],
+    ['is missing elsewhere', { command: 'tool', env: { PATH: cwd, PATHEXT } }, true],
+    ['is missing with another ending', { command: 'tool', env: { PATH: join(cwd, 'bin'), PATHEXT: '.EXE' } }, true],
+    ['is never missing as a line of a shell', { command: 'tool | more', isShell: true }, false],
+  ])('%s', (_, request, expected) => {
+    expect(isMissing({ ...here, cwd, ...request })).toBe(expected);
+  });
+});
+
+/** A folder with a script of Windows. */
+function folderWithTool(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'trunkline-tool-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, 'bin'));
+  writeFileSync(join(folder, 'bin', 'tool.cmd'), '');
+  return folder;
+}
 
 describe('a child that cannot start', () => {
   it.each([

@@ -1,10 +1,12 @@
 // The built CLI over stdio, as a host starts it, and a client that sees every byte of stdout.
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { dataIn } from './platform.js';
 import { endRun, PATIENCE_MS, type ProcessEntry, processesWith } from './processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -76,7 +78,7 @@ export class GatewayProcess {
     const own = args.map((arg) => arg.replaceAll('RUN', this.folder));
     const [program = '', ...parameters] = [...via, process.execPath, CLI, '--config', this.file, ...own];
     this.#process = spawn(program, parameters, {
-      env: { ...process.env, XDG_DATA_HOME: join(this.folder, 'data'), ...env },
+      env: { ...process.env, ...dataIn(join(this.folder, 'data')), ...env },
       detached,
     });
     this.#process.stdout.on('data', (chunk: Buffer) => this.#read(chunk));

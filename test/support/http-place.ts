@@ -1,5 +1,6 @@
 // The built CLI over HTTP, in a folder of its own, with the official client, with a client that records every message, and
 // with raw requests.
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,6 +14,7 @@ import { expect } from 'vitest';
 import { dataFolder } from '../../src/state/user-files.js';
 import { HttpWire } from './differential/http-wire.js';
 import { CLI, LAB, type Message, STARTUP_WAIT } from './gateway-process.js';
+import { dataIn } from './platform.js';
 import { endRun, type ProcessEntry, processesWith, until } from './processes.js';
 
 /** Headers of a request; one that is `undefined` is left out. */
@@ -65,7 +67,7 @@ export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
   readonly environment = {
     ...process.env,
-    ...{ HOME: this.folder, XDG_DATA_HOME: this.file('data'), TRUNKLINE_HUB_DIR: this.file('h') },
+    ...{ HOME: this.folder, ...dataIn(this.file('data')), TRUNKLINE_HUB_DIR: this.file('h') },
   };
   readonly #clients: Client[] = [];
   readonly #running: Running[] = [];

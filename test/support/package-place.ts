@@ -1,11 +1,13 @@
 // A place for tests that install packages with the real npm: a registry on this machine, the store, npm's cache, and the
 // gateways that share them.
+
 import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
+import { dataIn } from './platform.js';
 import { processesOf } from './processes.js';
 import { Registry } from './registry.js';
 
@@ -40,7 +42,7 @@ export class PackagePlace {
 
   async start(servers: StartOptions['servers'], options: Partial<StartOptions> = {}): Promise<GatewayProcess> {
     const { env, ...rest } = options;
-    const ours = { XDG_DATA_HOME: this.folder, ...this.registry.environment(this.folder), ...env };
+    const ours = { ...dataIn(this.folder), ...this.registry.environment(this.folder), ...env };
     const gateway = await GatewayProcess.start({
       servers,
       env: ours,

@@ -11,6 +11,11 @@ export function shownMode(mode: number): number {
   return IS_WINDOWS ? 0o666 : mode;
 }
 
+/** The variables that let Trunkline keep its data in a folder. */
+export function dataIn(folder: string): Readonly<Record<string, string>> {
+  return { XDG_DATA_HOME: folder, LOCALAPPDATA: folder };
+}
+
 /** How a process ends that gets a signal. Windows has no signals, and ends the process with the exit code 1. */
 export function exitBy(signal: NodeJS.Signals): { code: number | null; signal: NodeJS.Signals | null } {
   return IS_WINDOWS ? { code: 1, signal: null } : { code: null, signal };

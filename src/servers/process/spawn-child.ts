@@ -1,13 +1,13 @@
 import type { ChildProcess } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { Server } from 'node:net';
+import { delimiter, resolve } from 'node:path';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { execa } from 'execa';
 import { errorCode } from '../../host/errors/error-text.js';
 import { HAS_GROUPS } from '../../host/process/processes.js';
-import { systemProgram } from '../../host/process/windows.js';
 import type { ChildExit } from '../../spec/launch.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 
@@ -65,9 +65,8 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
     const onMissing = () => onFailed(Object.assign(new Error('not found'), { code: 'ENOENT' }));
     // Not `close`, because a grandchild that keeps stdout open would delay it.
     subprocess?.on('exit', (code, signal) => {
-      if (code === NOT_FOUND_BY_CMD) onMissing();
-      else if (code !== 1 || process.platform !== 'win32') onEnded({ code, signal });
-      else void isMissing(request).then((missing) => (missing ? onMissing() : onEnded({ code, signal })));
+      if (code === NOT_FOUND_BY_CMD || (code === 1 && !HAS_GROUPS && isMissing(request))) onMissing();
+      else onEnded({ code, signal });
     });
     void failure?.then(onFailed);
   });
@@ -76,12 +75,13 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
 
 /**
  * Whether Windows does not find a command. cmd.exe can end with exit code 1 for such a command, as many programs do after a
- * failure, so this asks `where`, which ends with 1 only if it finds nothing. Never rejects.
+ * failure, so this looks where cmd.exe looks. At once, because the pipes of the process are closed by now.
  */
-async function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): Promise<boolean> {
+export function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): boolean {
   if (isShell) return false;
-  const { exitCode } = await execa(systemProgram('where'), [command], { cwd, env, extendEnv: false, reject: false });
-  return exitCode === 1;
+  const folders = /[\\/]/.test(command) ? ['.'] : ['.', ...(env.PATH ?? '').split(delimiter)];
+  const endings = ['', ...(env.PATHEXT ?? '.COM;.EXE;.BAT;.CMD').split(';')];
+  return folders.every((folder) => endings.every((ending) => !existsSync(resolve(cwd, folder, command + ending))));
 }
 
 interface Spawning {

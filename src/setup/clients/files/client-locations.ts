@@ -47,16 +47,8 @@ export function userFiles(client: Client, system: ClientSystem, which: 'written'
 /** Whether two paths lead to one file, through a link or because letters of another case are the same. */
 function isSameFile(one: string, other: string): boolean {
   if (one.toLowerCase() !== other.toLowerCase()) return false;
-  const identities = [one, other].map((path) => {
-    try {
-      const { dev, ino } = statSync(path, { bigint: true });
-      return `${dev} ${ino}`;
-    } catch {
-      // It does not exist, or cannot be reached.
-      return path;
-    }
-  });
-  return identities[0] === identities[1];
+  const identify = (path: string) => (existsSync(path) ? statSync(path, { bigint: true }).ino : path);
+  return one === other || identify(one) === identify(other);
 }
 
 export function locationIn(client: Client, scope: ClientLocation['scope'], file: string): ClientLocation {
