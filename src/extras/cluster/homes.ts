@@ -268,7 +268,9 @@ export class Homes {
   /** The less loaded of two random gateways. All gateways together would choose the least loaded one at the same time. */
   #lessLoaded(): string {
     const { members, self } = this.#options;
-    const [one, two = one] = shuffled(members.ready);
+    const { ready } = members;
+    const at = Math.floor(Math.random() * ready.length);
+    const [one, two] = [ready[at], ready[(at + 1 + Math.floor(Math.random() * (ready.length - 1))) % ready.length]];
     if (one === undefined || two === undefined) return self;
     const { name } = two.load < one.load ? two : one;
     members.proposed(name);
@@ -297,15 +299,6 @@ export class Homes {
     if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
     return home;
   }
-}
-
-function shuffled<T>(items: readonly T[]): T[] {
-  const [first = 0, step = 0] = [
-    Math.floor(Math.random() * items.length),
-    Math.floor(Math.random() * (items.length - 1)),
-  ];
-  const second = (first + 1 + step) % items.length;
-  return [items[first], items[second]].filter((item): item is T => item !== undefined);
 }
 
 type WithoutStore = () => string | Promise<string>;
