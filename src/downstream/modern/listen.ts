@@ -6,7 +6,7 @@ import { join, notificationMessage, RPC_CODES, RpcError, resultMessage, whole } 
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, METHODS } from '../../wire/mcp/methods.js';
 import { SUBSCRIPTION_ID } from '../../wire/mcp/older-revisions.js';
-import { ownEnvelope } from '../../wire/mcp/own-messages.js';
+import { ownEnvelope } from '../../wire/mcp/relayed-request.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { refusedTasks } from '../input-requests.js';
 import { ListChanges } from '../list-changes.js';

@@ -1,8 +1,7 @@
 import type { Exchange } from '../../downstream/port.js';
 import { stringAt, valuesAt } from '../../wire/json/json-text.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import { ownRequest } from '../../wire/mcp/own-messages.js';
-import type { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
+import { type EnvelopeRequest, ownRequest } from '../../wire/mcp/relayed-request.js';
 
 /** A login at a server that waits for the person. */
 export interface OfferedLogin {

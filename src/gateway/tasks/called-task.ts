@@ -17,7 +17,7 @@ import { declaresTasks, isTaskResult } from '../../wire/mcp/extensions.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { asOlderInput, withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
-import { readAsked, toolError } from '../../wire/mcp/own-messages.js';
+import { readAsked, toolError } from '../../wire/mcp/relayed-request.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import { signedQuestion } from '../../wire/mcp/signed-questions.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';

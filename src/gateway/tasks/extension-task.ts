@@ -8,8 +8,7 @@ import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../wire/jsonrpc/mess
 import { RELATED_TASK, type ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
-import { asResponse, ownResponse } from '../../wire/mcp/own-messages.js';
-import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { asResponse, ownResponse, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { TaskChannel } from './task-owners.js';

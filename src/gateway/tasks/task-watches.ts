@@ -7,7 +7,7 @@ import type { Edit } from '../../wire/json/splice.js';
 import { RpcError } from '../../wire/jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import { ownNotification, ownResponse } from '../../wire/mcp/own-messages.js';
+import { ownNotification, ownResponse } from '../../wire/mcp/relayed-request.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import { signedInputs } from '../../wire/mcp/signed-questions.js';
 import { isTerminal, replaceId } from '../../wire/mcp/task-id.js';

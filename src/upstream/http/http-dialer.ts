@@ -9,7 +9,7 @@ import { FloodBound, type FloodQueue } from '../../wire/io/streams/turn-reader.j
 import { LIST_KINDS, LISTS } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
-import { ownNotification } from '../../wire/mcp/own-messages.js';
+import { ownNotification } from '../../wire/mcp/relayed-request.js';
 import type { Cancel } from '../../wire/timing/clock.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';

@@ -2,7 +2,7 @@ import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../wire/mcp/handshake.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
-import { ownRequest } from '../../wire/mcp/own-messages.js';
+import { ownRequest } from '../../wire/mcp/relayed-request.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../wire/mcp/revisions.js';
 import { type Channel, type Dialect, failedDial, type OpenOptions } from '../dialect.js';
 import type { DialOutcome, SentRequest } from '../port.js';

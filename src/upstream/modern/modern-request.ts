@@ -5,8 +5,15 @@ import type { NotificationEnvelope, ResponseEnvelope } from '../../wire/mcp/enve
 import { METHODS } from '../../wire/mcp/methods.js';
 import { withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import type { CloseReason, EndedBecause, Outcome } from '../../wire/mcp/outcome.js';
-import { type AskedInput, ownResponse, readAsked, toolError } from '../../wire/mcp/own-messages.js';
-import type { InputRequest, RelayedRequest, WithdrawInput } from '../../wire/mcp/relayed-request.js';
+import {
+  type AskedInput,
+  type InputRequest,
+  ownResponse,
+  type RelayedRequest,
+  readAsked,
+  toolError,
+  type WithdrawInput,
+} from '../../wire/mcp/relayed-request.js';
 import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../wire/mcp/revisions.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';

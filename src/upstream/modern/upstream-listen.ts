@@ -8,7 +8,7 @@ import { type NotificationEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { LISTS, METHODS } from '../../wire/mcp/methods.js';
 import { hasOnly, SUBSCRIPTION_ID } from '../../wire/mcp/older-revisions.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
-import { ownNotification, ownRequest } from '../../wire/mcp/own-messages.js';
+import { ownNotification, ownRequest } from '../../wire/mcp/relayed-request.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';

@@ -1,8 +1,14 @@
-import type { Span } from '../json/json-text.js';
+import { isObject, type Span, stringAt, toBytes, valuesAt } from '../json/json-text.js';
 import type { Edit, NumberWriter, SplicedMessage, TokenText } from '../json/splice.js';
-import { notificationMessage, type RpcError } from '../jsonrpc/message.js';
-import type { NotificationEnvelope, ParamName, RequestEnvelope, ResponseEnvelope } from './envelope.js';
-import { METHODS } from './methods.js';
+import { join, notificationMessage, RpcError, requestMessage } from '../jsonrpc/message.js';
+import {
+  type NotificationEnvelope,
+  type ParamName,
+  type RequestEnvelope,
+  type ResponseEnvelope,
+  scanOwn,
+} from './envelope.js';
+import { INPUT_METHODS, METHODS } from './methods.js';
 
 /** The members of `params`. Absent ones are `undefined`. */
 export type ParamTokens = Pick<RequestEnvelope['tokens'], ParamName>;
@@ -88,3 +94,77 @@ export function cancellation(
 
 /** Withdraws an input request. `notification` is the server's own cancellation; absent if the server is gone. */
 export type WithdrawInput = (notification?: NotificationEnvelope, edits?: readonly Edit[]) => void;
+
+// Messages that the gateway makes itself, instead of relaying one of a server or a client. Their ids are placeholders.
+
+/** Makes a request, with `params` as in `requestMessage`. */
+export function ownRequest(method: string, params?: unknown): EnvelopeRequest {
+  return new EnvelopeRequest(ownEnvelope(method, params));
+}
+
+export function ownEnvelope(method: string, params?: unknown): RequestEnvelope {
+  const envelope = scanOwn(requestMessage(0, method, params).bytes);
+  if (envelope.kind !== 'request') throw new Error(`Not a request: ${method}`);
+  return envelope;
+}
+
+/** Makes a request of `params` that a server has written as JSON; `undefined` if no client could read it. */
+export function requestWith(method: string, params: Uint8Array | undefined): EnvelopeRequest | undefined {
+  const envelope = scanOwn(requestMessage(0, method, params).bytes);
+  return envelope.kind === 'request' ? new EnvelopeRequest(envelope) : undefined;
+}
+
+/** Makes a notification, or returns `undefined` if no client could read it. `params` are as in `requestMessage`. */
+export function ownNotification(method: string, params?: unknown): NotificationEnvelope | undefined {
+  const envelope = scanOwn(notificationMessage(method, params).bytes);
+  return envelope.kind === 'notification' ? envelope : undefined;
+}
+
+/** Makes a response with a result or an error, as JSON. */
+export function ownResponse(
+  content: Uint8Array | RpcError,
+  member: 'result' | 'error' = content instanceof RpcError ? 'error' : 'result',
+): ResponseEnvelope {
+  const value = content instanceof RpcError ? toBytes(JSON.stringify(content)) : content;
+  return asResponse(join([toBytes(`{"jsonrpc":"2.0","id":0,"${member}":`), value, toBytes('}')]));
+}
+
+export function asResponse(bytes: Uint8Array): ResponseEnvelope {
+  const envelope = scanOwn(bytes);
+  if (envelope.kind !== 'response') throw new Error('The message that was made is no response');
+  return envelope;
+}
+
+/** The result of a call whose tool has failed with this text. */
+export function toolError(text: string): Uint8Array {
+  return toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true }));
+}
+
+/** A request for input that a server has put into a result. */
+export interface AskedInput {
+  readonly method: string;
+  /** `undefined` if a result may not carry the request, or no client could read it. */
+  readonly request: EnvelopeRequest | undefined;
+  /** The page of an elicitation in mode `url`. */
+  readonly url?: string | undefined;
+  /** The id that the gateway gave to such an elicitation, because modern revisions have none. */
+  readonly elicitationId?: string | undefined;
+}
+
+/** Reads an entry of `inputRequests`. Copies it, because the memory of a response is soon used again. */
+export function readAsked(bytes: Uint8Array, entry: Span, mintId: () => string): AskedInput {
+  const textAt = (...path: readonly string[]) => stringAt(bytes, valuesAt(bytes, entry, path)[0]);
+  const method = textAt('method') ?? '';
+  const [params] = valuesAt(bytes, entry, ['params']);
+  const isSound = params === undefined || isObject(bytes, params);
+  if (!INPUT_METHODS.has(method) || !isSound) return { method, request: undefined };
+  const own = params && bytes.slice(params.start, params.end);
+  if (own === undefined || method !== METHODS.elicit || textAt('params', 'mode') !== 'url')
+    return { method, request: requestWith(method, own) };
+  const url = textAt('params', 'url');
+  if (valuesAt(bytes, entry, ['params', 'elicitationId']).length > 0)
+    return { method, request: requestWith(method, own), url };
+  const elicitationId = mintId();
+  const named = join([own.subarray(0, -1), toBytes(`,"elicitationId":${JSON.stringify(elicitationId)}}`)]);
+  return { method, request: requestWith(method, named), url, elicitationId };
+}
