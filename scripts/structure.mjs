@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 89_000,
+  sourceLines: 88_880,
   sourceFiles: 481,
   tinyFiles: 10,
   testLines: 91_600,
@@ -21,7 +21,7 @@ const BOUNDS = {
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 7,
-  callFiles: 46,
+  callFiles: 40,
   listFiles: 197,
 };
 
