@@ -31,6 +31,8 @@ interface FrontPlaceOptions {
   readonly fetchDocument?: FrontOptions['fetchDocument'];
   readonly takeOnce?: FrontOptions['takeOnce'];
   readonly limits?: Partial<HttpConfig>;
+  /** Whether the provider answers nothing from the beginning. */
+  readonly isAway?: boolean;
 }
 
 export class FrontPlace {
@@ -49,7 +51,11 @@ export class FrontPlace {
     const publicUrl = `http://127.0.0.1:${port}`;
     const resource = `${publicUrl}/mcp`;
     const callback = `${publicUrl}/authorize/callback`;
-    const provider = await startProvider({ resource, callback, clientId: CLIENT_ID, ...CHARACTERS[character] });
+    const before: Provider['before'] = (_, response) => {
+      if (options.isAway) response.writeHead(503).end();
+      return options.isAway === true;
+    };
+    const provider = await startProvider({ resource, callback, clientId: CLIENT_ID, before, ...CHARACTERS[character] });
     onTestFinished(async () => {
       await provider.close();
     });

@@ -253,6 +253,16 @@ describe('a login through the front', () => {
     expect((await browser.submit(await browser.open(url))).url).toContain(place.provider.issuer);
   });
 
+  it('ends with a reason for the person and the client if the provider was never reachable', async () => {
+    const place = await FrontPlace.open({ isAway: true });
+    const browser = new Browser('alice');
+    const page = await browser.submit(await browser.open((await place.begin()).url));
+    expect(page.text).toContain('The identity provider gives no tokens: the metadata of');
+    expect(page.text).toContain('error=temporarily_unavailable');
+    const metadata = await fetch(`${place.publicUrl}/.well-known/oauth-authorization-server`);
+    expect([metadata.status, metadata.headers.get('cache-control')]).toEqual([200, 'no-store']);
+  });
+
   it('works with another gateway that has the same key, at each step', async () => {
     const place = await FrontPlace.open();
     const other = await place.another();
