@@ -50,7 +50,7 @@ export interface WrittenServer extends Omit<ServerEntry, 'settings'> {
   readonly settings: ServerSettings;
   /** The reason why the server cannot run on any machine; set for remote servers below `mcpServers`. */
   readonly problem?: ServerProblem;
-  /** The position of the entry, then those of the values that are resolved later. */
+  /** The position of the entry, then those of its values. */
   readonly positions: readonly PathPosition[];
 }
 
@@ -168,7 +168,7 @@ function checkText(text: string, file: string): CheckedFile {
 
   const inert = inertKeys(source.value, root);
   const servers = entries.map(([key, own]) => {
-    const positions = positionsIn(own, { env: shared, ...(envFile !== undefined && { envFile }) }, [root, key], source);
+    const positions = positionsIn(own, { env: shared, envFile }, [root, key], source);
     const problem = inert.has(key) && { problem: locateFault(inertFault(), positions) };
     return { ...toWrittenServer(key, own, data), positions, ...problem };
   });
@@ -267,37 +267,23 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The position of the entry, then those of its values that are resolved later. Values from `defaults` come last. */
+/** The position of the entry, then those of all its values. Values from `defaults` come last. */
 function positionsIn(
   entry: ServerEntry,
-  shared: Required<Pick<ServerEntry, 'env'>> & Pick<ServerEntry, 'envFile'>,
+  { env, envFile }: { readonly env: object; readonly envFile: string | undefined },
   root: Path,
-  { positionOf, positionOfKey }: YamlSource,
+  { value, positionOf, positionOfKey }: YamlSource,
 ): readonly PathPosition[] {
-  const resolved: Path[] = [
-    ...(entry.args ?? []).map((_, index) => ['args', index]),
-    ...Object.keys(entry.env ?? {}).map((name) => ['env', name]),
-    ...(shared.envFile === undefined || entry.envFile !== undefined ? [['envFile']] : []),
-    ['cwd'],
-    ['sandbox'],
-    ['command'],
-    ['package'],
-    ['url'],
-    ...Object.keys(entry.headers ?? {}).map((name) => ['headers', name]),
-    ['headersCommand'],
-    ...Object.keys(entry.oauth ?? {}).map((name) => ['oauth', name]),
-    ['proxy'],
-    ['caFile'],
-    ...valuePaths(entry.tools),
-  ];
-  const inside = resolved.map((steps) => [...root, ...steps]);
-  const inherited = Object.keys(shared.env)
+  const [servers = '', key = ''] = root;
+  const entries = isRecord(value) ? value[String(servers)] : undefined;
+  const own = isRecord(entries) ? entries[String(key)] : undefined;
+  const inherited = Object.keys(env)
     .filter((name) => !Object.hasOwn(entry.env ?? {}, name))
     .map((name) => ['env', name]);
-  if (shared.envFile !== undefined && entry.envFile === undefined) inherited.push(['envFile']);
+  if (envFile !== undefined && entry.envFile === undefined) inherited.push(['envFile']);
   return [
     { path: root, ...positionOfKey(root) },
-    ...inside.map((path) => ({ path, ...positionOf(path) })),
+    ...pathsBelow(root, own).map((path) => ({ path, ...positionOf(path) })),
     ...inherited.map((steps) => {
       const inDefaults = ['defaults', ...steps];
       return { path: [...root, ...steps], inDefaults, ...positionOf(inDefaults) };
@@ -305,13 +291,12 @@ function positionsIn(
   ];
 }
 
-/** Paths of the values of parameters within an entry of a server. */
-function valuePaths({ params = {} }: NonNullable<ServerEntry['tools']> = {}): string[][] {
-  return Object.entries(params).flatMap(([tool, shapes]) =>
-    (['set', 'default'] as const).flatMap((key) =>
-      Object.keys(shapes[key] ?? {}).map((param) => ['tools', 'params', tool, key, param]),
-    ),
-  );
+function pathsBelow(path: Path, value: unknown): Path[] {
+  const steps = Array.isArray(value) ? [...value.entries()] : isRecord(value) ? Object.entries(value) : [];
+  return steps.flatMap(([step, each]: [PropertyKey, unknown]) => {
+    const below = [...path, step];
+    return [below, ...pathsBelow(below, each)];
+  });
 }
 
 /** Warnings about settings without effect, because another setting of the server at `path` overrules them. */

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { ToolShapes } from '../../spec/server-rules.js';
 import { printable, quotedPath } from '../../wire/json/printable.js';
 import type { WrittenServer } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
@@ -114,23 +113,54 @@ export function variableIn(name: string, variables: Variables): string | undefin
   return Object.hasOwn(variables, name) ? variables[name] : undefined;
 }
 
+/** The members of an entry in which texts may refer to variables, besides the values of parameters in `tools`. */
+const REFERRING = [
+  ...['args', 'env', 'command', 'package', 'cwd', 'url', 'headers', 'proxy', 'caFile', 'oauth'],
+] as readonly (keyof WrittenServer)[];
+
+/** The two keys of a tool in `params` below which values of its parameters stand. */
+const VALUE_KEYS = ['set', 'default'] as const;
+
+/**
+ * Copies an entry, and replaces each text that may refer to variables by the result of `map`. The path leads from the entry to the
+ * text, or to the parameter that has the text in its value.
+ */
+export function mapTexts<Entry extends Partial<WrittenServer>>(
+  entry: Entry,
+  map: (text: string, path: readonly PropertyKey[]) => string,
+): Entry {
+  const { tools } = entry;
+  const members = REFERRING.filter((name) => entry[name] !== undefined).map((name) => {
+    return [name, mapIn(entry[name], [name], map)];
+  });
+  const params = Object.entries(tools?.params ?? {}).map(([tool, shapes]) => {
+    const values = VALUE_KEYS.filter((key) => shapes[key] !== undefined).map((key) => {
+      const of = Object.entries(shapes[key] ?? {}).map(([param, value]) => {
+        return [param, mapIn(value, [], (text) => map(text, ['tools', 'params', tool, key, param]))];
+      });
+      return [key, Object.fromEntries(of)];
+    });
+    return [tool, { ...shapes, ...Object.fromEntries(values) }];
+  });
+  const shaped = tools?.params && { tools: { ...tools, params: Object.fromEntries(params) } };
+  return { ...entry, ...Object.fromEntries(members), ...shaped };
+}
+
+function mapIn(value: unknown, path: readonly PropertyKey[], map: Parameters<typeof mapTexts>[1]): unknown {
+  if (typeof value === 'string') return map(value, path);
+  if (Array.isArray(value)) return value.map((each, at) => mapIn(each, [...path, at], map));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, mapIn(each, [...path, name], map)]));
+}
+
 /** All texts of an entry that may contain references. */
-export function textsOf({
-  args = [],
-  command = '',
-  package: used = '',
-  cwd = '',
-  env = {},
-  url = '',
-  headers = {},
-  proxy = '',
-  caFile = '',
-  oauth = {},
-  tools,
-}: WrittenServer): string[] {
-  const ofRemote = [url, ...Object.values(headers), proxy, caFile, ...texts(oauth)];
-  const ofProgram = [command, used, cwd, ...args];
-  return [...ofProgram, ...Object.values(env), ...ofRemote, ...textsIn(tools)];
+export function textsOf(entry: Partial<WrittenServer>): string[] {
+  const found: string[] = [];
+  mapTexts(entry, (text) => {
+    found.push(text);
+    return text;
+  });
+  return found;
 }
 
 /**
@@ -143,7 +173,7 @@ export function secretValuesOf(
   secrets: ReadonlyMap<string, Secret> = new Map(),
 ): Record<string, string> {
   const ofUser = namesIn(textsOf(entry)).filter((name) => userVariable(name) !== undefined);
-  const ofParams = [...ofUser, ...namesIn(textsIn(entry.tools))].map(
+  const ofParams = [...ofUser, ...namesIn(textsOf(entry.tools === undefined ? {} : { tools: entry.tools }))].map(
     (name) => [name, variableIn(name, environment)] as const,
   );
   const stored = secretNamesIn(textsOf(entry)).map((name) => {
@@ -165,21 +195,6 @@ export function secretReader(secrets: ReadonlyMap<string, Secret> = new Map()): 
     if ('fault' in secret) throw new ServerFault(secret.fault, secret.hint);
     return secret.value;
   };
-}
-
-/** The two keys of a tool in `params` below which values of its parameters stand. */
-export const VALUE_KEYS = ['set', 'default'] as const;
-
-/** All texts in the values of parameters. */
-function textsIn({ params = {} }: ToolShapes = {}): string[] {
-  return Object.values(params).flatMap((shapes) =>
-    VALUE_KEYS.flatMap((key) => Object.values(shapes[key] ?? {})).flatMap(texts),
-  );
-}
-
-function texts(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(texts) : [];
 }
 
 /** A path whose leading `~` is replaced by the home folder. */

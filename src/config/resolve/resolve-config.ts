@@ -2,10 +2,9 @@ import { availableParallelism, homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
-import type { ParamShapes, ToolShapes } from '../../spec/server-rules.js';
 import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
-import { faultsAt, formatProblem, locateFault, type Path, ServerFault } from '../file/config-error.js';
+import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { currentFolder } from '../file/find-config.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
@@ -24,11 +23,11 @@ import {
   commandLine,
   expandHome,
   expand as expandIn,
+  mapTexts,
   type Secret,
   secretReader,
   secretValuesOf,
   userVariable,
-  VALUE_KEYS,
   type Variables,
 } from './references.js';
 
@@ -161,12 +160,12 @@ function resolveCluster(
 }
 
 /** Resolves one server of the file. The result has a `problem` and no `spec` if the server cannot run. */
-function resolveServer(server: WrittenServer, surroundings: Surroundings): ServerConfig {
-  const { key, settings, prefix = key, methods = [], tools: { allow, deny = [] } = {} } = server;
+function resolveServer(written: WrittenServer, surroundings: Surroundings): ServerConfig {
+  const { key, settings, prefix = key, methods = [], tools: { allow, deny = [] } = {} } = written;
   const { origin, home, envFiles } = surroundings;
-  const { variables, references, fault } = envFiles.variablesOf(server, origin.environment, home);
-  const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets), origin);
-  const secrets = secretValuesOf(server, references, surroundings.secrets);
+  const { variables, references, fault } = envFiles.variablesOf(written, origin.environment, home);
+  const readSecret = secretReader(surroundings.secrets);
+  const secrets = secretValuesOf(written, references, surroundings.secrets);
   const run = (): Resolved => {
     if (settings.placement === 'one' && variables.some((name) => userVariable(name) !== undefined))
       throw new ServerFault(
@@ -174,17 +173,21 @@ function resolveServer(server: WrittenServer, surroundings: Surroundings): Serve
         `remove \`placement\`, or every \${user:NAME}`,
       );
     if (fault !== undefined) throw fault;
+    const entry = mapTexts(written, (text, path) => {
+      const expand = () => expandIn(text, references, readSecret, origin);
+      return faultsAt(path, written.url === undefined ? () => refuseNul(expand()) : expand);
+    });
     const resolved =
-      server.url === undefined
-        ? childAndPackage(server, expand, surroundings)
-        : { spec: remoteSpec(server, expand, surroundings) };
-    const shapes = resolveShapes(server.tools, expand);
-    return { ...resolved, ...(shapes && { shapes }) };
+      entry.url === undefined
+        ? childAndPackage(entry, written, surroundings)
+        : { spec: remoteSpec(entry, entry.url, written, surroundings) };
+    const { allow: _, deny: __, ...shapes } = entry.tools ?? {};
+    return { ...resolved, ...(Object.keys(shapes).length > 0 && { shapes }) };
   };
   return {
     ...settings,
     ...{ key, prefix, methods, tools: { ...(allow && { allow }), deny }, variables, references },
-    ...withProblem(server, run),
+    ...withProblem(written, run),
     ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder: origin.folder }),
   };
@@ -212,34 +215,22 @@ function withProblem({ problem, positions }: WrittenServer, resolveIt: () => Res
   }
 }
 
-type Expand = (text: string) => string;
-
-function childAndPackage(server: WrittenServer, expandAny: Expand, surroundings: Surroundings): Resolved {
-  const expand = (text: string) => refuseNul(expandAny(text));
+function childAndPackage(entry: WrittenServer, written: WrittenServer, surroundings: Surroundings): Resolved {
   const { env, sharedVariables, file, home } = surroundings;
-  const { key, settings } = server;
-  const args = (server.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
-  const variables = expandedMap(['env'], server.env, expand);
+  const { key, settings, env: variables = {} } = entry;
   const forNpm = Object.fromEntries(Object.entries(variables).filter(([name]) => sharedVariables.includes(name)));
-  const { package: used, ...toRun } = program(server, args, forNpm, expand, surroundings);
+  const { package: used, ...toRun } = program(entry, written, forNpm, surroundings);
   const spec = {
-    ...commonSpec(server),
+    ...commonSpec(entry),
     ...toRun,
-    cwd: faultsAt(['cwd'], () => workingFolder(server, expand, surroundings)),
+    cwd: faultsAt(['cwd'], () => workingFolder(entry, written.cwd, surroundings)),
     env: variables,
     leaveRunning: settings.leaveRunning,
     ...(settings.placement === 'one' && { soleKey: key }),
-    ...sandboxOf(server, surroundings),
+    ...sandboxOf(entry, surroundings),
   };
   const nesting = checkNesting(spec, { file, home, env, packageName: used?.request.name });
   return { spec: { ...spec, env: { ...spec.env, ...nesting } }, ...(used && { package: used }) };
-}
-
-/** A map with expanded values. `path` is its place in the entry, for faults. */
-function expandedMap(path: Path, map: Readonly<Record<string, string>> = {}, expand: Expand): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(map).map(([name, value]) => [name, faultsAt([...path, name], () => expand(value))]),
-  );
 }
 
 /** The openings of a confined server. None for a server that runs unconfined. */
@@ -276,31 +267,28 @@ function refuseNul(value: string): string {
   );
 }
 
-function remoteSpec(server: WrittenServer, expand: Expand, surroundings: Surroundings): RemoteSpec {
+function remoteSpec(entry: WrittenServer, url: string, written: WrittenServer, surroundings: Surroundings): RemoteSpec {
   const { folder, home } = surroundings;
-  const { key, url = '', transport, type, headersCommand, env, oauth = {}, proxy, caFile, insecure } = server;
-  const headers = Object.entries(server.headers ?? {}).map(
-    ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
+  const { transport, type, headersCommand, env = {}, proxy, caFile, insecure } = entry;
+  const headers = Object.entries(entry.headers ?? {}).map(
+    ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(value))] as const,
   );
   const isLogin = headersCommand === undefined && !headers.some(([name]) => name === 'authorization');
   return {
     kind: 'remote',
-    ...commonSpec(server),
-    url: faultsAt(['url'], () => remoteUrl(expand(url), insecure)),
+    ...commonSpec(entry),
+    url: faultsAt(['url'], () => remoteUrl(url, insecure)),
     ...(insecure === true && { isInsecure: true }),
     transport: transport ?? (type === 'sse' ? 'sse' : type === undefined ? 'auto' : 'http'),
     headers: Object.fromEntries(headers),
     ...(headersCommand !== undefined && {
-      headersCommand: {
-        line: faultsAt(['headersCommand'], () => commandLine(headersCommand)),
-        env: expandedMap(['env'], env, expand),
-      },
+      headersCommand: { line: faultsAt(['headersCommand'], () => commandLine(headersCommand)), env },
     }),
-    ...(proxy !== undefined && { proxy: faultsAt(['proxy'], () => proxyUrl(expand(proxy))) }),
+    ...(proxy !== undefined && { proxy: faultsAt(['proxy'], () => proxyUrl(proxy)) }),
     ...(caFile !== undefined && {
-      ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(expand(caFile), home)))),
+      ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(caFile, home)))),
     }),
-    ...(isLogin && { login: loginSettings(key, oauth, expand, surroundings) }),
+    ...(isLogin && { login: loginSettings(entry, written, surroundings) }),
   };
 }
 
@@ -308,32 +296,16 @@ function remoteSpec(server: WrittenServer, expand: Expand, surroundings: Surroun
 const SECRET_KEYS: ReadonlySet<string> = new Set(['clientSecret', 'privateKeyFile']);
 
 function loginSettings(
-  server: string,
-  oauth: NonNullable<WrittenServer['oauth']>,
-  expand: Expand,
+  { key, oauth = {} }: WrittenServer,
+  { oauth: written = {} }: WrittenServer,
   { file, folder, home }: Surroundings,
 ): LoginSettings {
-  const {
-    privateKeyFile,
-    scopes,
-    resource,
-    callbackPort,
-    authorizationParams,
-    tokenParams,
-    headers,
-    metadata,
-    redirectUri,
-    grant = 'authorization_code',
-    ...texts
-  } = oauth;
-  const confidential = Object.entries(oauth)
+  const { privateKeyFile, redirectUri, grant = 'authorization_code', ...others } = oauth;
+  const confidential = Object.entries(written)
     .filter(([name, value]) => SECRET_KEYS.has(name) || JSON.stringify(value).includes('${secret:'))
     .map(([name]) => name);
-  const maps = Object.entries({ authorizationParams, tokenParams, headers }).flatMap(([name, map]) =>
-    map === undefined ? [] : [[name, expandedMap(['oauth', name], map, expand)] as const],
-  );
   const keyOf = (path: string) => {
-    const text = readTextFile(resolve(folder, expandHome(expand(path), home)));
+    const text = readTextFile(resolve(folder, expandHome(path, home)));
     if (text !== undefined) return text;
     throw new ServerFault(
       'the file of `privateKeyFile` cannot be read',
@@ -341,18 +313,11 @@ function loginSettings(
     );
   };
   return {
-    ...{ server, configFile: file, grant },
+    ...{ server: key, configFile: file, grant },
     ...(confidential.length > 0 && { confidential }),
-    ...expandedMap(['oauth'], texts, expand),
-    ...(scopes && { scopes: faultsAt(['oauth', 'scopes'], () => scopes.map(expand)) }),
-    ...(resource !== undefined && {
-      resource: resource === false ? false : faultsAt(['oauth', 'resource'], () => expand(resource)),
-    }),
-    ...(callbackPort !== undefined && { callbackPort }),
-    ...Object.fromEntries(maps),
-    ...(metadata && { metadata }),
+    ...others,
     ...(redirectUri !== undefined && {
-      redirectUri: faultsAt(['oauth', 'redirectUri'], () => redirectUriOf(expand(redirectUri))),
+      redirectUri: faultsAt(['oauth', 'redirectUri'], () => redirectUriOf(redirectUri)),
     }),
     ...(privateKeyFile !== undefined && {
       privateKey: faultsAt(['oauth', 'privateKeyFile'], () => keyOf(privateKeyFile)),
@@ -418,23 +383,19 @@ interface Program {
 
 /** The program of a server. `forNpm` are the variables for the installation of its package. */
 function program(
-  { package: shown, bin, command = '', settings }: WrittenServer,
-  args: readonly string[],
+  { args = [], package: spec, bin, command = '', settings }: WrittenServer,
+  { package: shown, command: writtenCommand = '' }: WrittenServer,
   forNpm: Readonly<Record<string, string>>,
-  expand: Expand,
   { folder, home, nodePath, ownFolder, store }: Surroundings,
 ): Program {
-  if (shown === undefined) {
-    return {
-      command: faultsAt(['command'], () => commandPath(expand(command), folder, home)),
-      label: firstWord(command),
-      args,
-    };
+  if (spec === undefined || shown === undefined) {
+    const path = faultsAt(['command'], () => commandPath(command, folder, home));
+    return { command: path, label: firstWord(writtenCommand), args };
   }
   return faultsAt(['package'], () => {
     const { installScripts, foreignDependencies, sandbox, installTimeoutMs: budgetMs } = settings;
     const request = {
-      ...{ shown, ...parsePackage(expand(shown), shown), bin, installScripts, foreignDependencies },
+      ...{ shown, ...parsePackage(spec, shown), bin, installScripts, foreignDependencies },
       ...{ isConfined: sandbox !== false, env: forNpm, budgetMs },
     };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
@@ -461,13 +422,14 @@ function commandPath(command: string, folder: string, home: string): string {
   return /^\.\.?[\\/]/.test(expanded) ? resolve(folder, expanded) : expanded;
 }
 
+/** The folder in which a server runs. `shown` is its `cwd` as the file has it. */
 function workingFolder(
   { cwd, settings: { sharing } }: WrittenServer,
-  expand: Expand,
+  shown: string | undefined,
   { folder, home, origin }: Surroundings,
 ): string {
   const isOfClient = sharing === 'folder' && cwd === undefined;
-  const path = isOfClient ? origin.folder : resolve(folder, expandHome(expand(cwd ?? '.'), home));
+  const path = isOfClient ? origin.folder : resolve(folder, expandHome(cwd ?? '.', home));
   if (statOf(path)?.isDirectory() === true) return path;
   if (isOfClient) {
     throw new ServerFault(
@@ -476,43 +438,9 @@ function workingFolder(
     );
   }
   throw new ServerFault(
-    `the folder ${cwd ?? '.'} does not exist; expected a folder to run the server in`,
+    `the folder ${shown ?? '.'} does not exist; expected a folder to run the server in`,
     `create the folder, or correct \`cwd\`, which is relative to ${folder}`,
   );
-}
-
-/** The shapes of a server's tools with expanded values. `undefined` if the entry has no shapes. */
-function resolveShapes(
-  { rename, describe, params, pin, keywords }: ToolShapes = {},
-  expand: (text: string) => string,
-): ToolShapes | undefined {
-  if ([rename, describe, params, pin, keywords].every((each) => each === undefined)) return undefined;
-  const resolved = Object.entries(params ?? {}).map(([tool, shapes]): [string, ParamShapes] => {
-    const values = VALUE_KEYS.flatMap((key) => {
-      const of = shapes[key];
-      if (of === undefined) return [];
-      const entries = Object.entries(of).map(([param, value]) => [
-        param,
-        faultsAt(['tools', 'params', tool, key, param], () => mapTexts(value, expand)),
-      ]);
-      return [[key, Object.fromEntries(entries)]];
-    });
-    return [tool, { ...shapes, ...Object.fromEntries(values) }];
-  });
-  return {
-    ...(rename && { rename }),
-    ...(describe && { describe }),
-    ...(pin && { pin }),
-    ...(keywords && { keywords }),
-    ...(params && { params: Object.fromEntries(resolved) }),
-  };
-}
-
-function mapTexts(value: unknown, map: (text: string) => string): unknown {
-  if (typeof value === 'string') return map(value);
-  if (Array.isArray(value)) return value.map((each) => mapTexts(each, map));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, mapTexts(each, map)]));
 }
 
 /** A configuration without servers, in place of a file that cannot be used. `file` is undefined if no file was found. */
