@@ -2,6 +2,7 @@ import type { Backend } from '../gateway/registry/backend.js';
 import type { Code } from '../host/errors/codes.js';
 import { ERROR_SIGNS } from '../host/errors/error-text.js';
 import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
+import { sentence } from '../wire/json/printable.js';
 import type { ServerFacts, StatusFacts } from './status-facts.js';
 
 /** Sentences of the status about one server. Each is empty if there is nothing to say. */
@@ -183,14 +184,14 @@ function assessUsers({ backend, instances }: ServerFacts): Assessment {
   };
 }
 
-/** The code at the end of a failure because of which a server could not be confined. */
-const CONFINEMENT = /^(?<reason>.*) \((?<code>TL-SANDBOX-[A-Z]+)\)$/s;
+/** The failure of a server that could not be confined: the reason, the remedy, and the code. */
+export const CONFINEMENT = /^(?<reason>.*?)(?:; (?<remedy>.*))? \((?<code>TL-SANDBOX-[A-Z]+)\)$/s;
 
 /** The problem of a server that was not started, because it could not be confined. */
 function findConfinementFault(failure = ''): Pick<Assessment, 'problem' | 'code'> | undefined {
-  const { reason, code } = CONFINEMENT.exec(failure)?.groups ?? {};
+  const { reason, remedy, code } = CONFINEMENT.exec(failure)?.groups ?? {};
   if (reason === undefined || code === undefined) return undefined;
-  return { problem: `It does not run: ${reason}.`, code: code as Code };
+  return { problem: `It does not run: ${[reason, remedy ?? []].flat().join('; ')}.`, code: code as Code };
 }
 
 /** A file that a failed program could not use, in the words of Node, Python and the C library. */
@@ -226,10 +227,6 @@ export function cureOfRemote(failure: string): string {
   return ERROR_SIGNS.certificate.text.test(failure)
     ? 'behind a private certificate authority, set its `caFile` to the file with the certificates'
     : 'check the network, `url` and `proxy`';
-}
-
-function sentence(clause: string): string {
-  return `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`;
 }
 
 function adviseOnNetwork({ backend, lifecycle, logLines, sandboxRemarks, isRemote = false }: ServerFacts): string {

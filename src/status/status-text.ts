@@ -1,7 +1,8 @@
 import { HELD_MS } from '../host/observe/events/events.js';
-import { describeBytes } from '../wire/json/printable.js';
+import { describeBytes, plural } from '../wire/json/printable.js';
 import { isModernRevision } from '../wire/mcp/revisions.js';
 import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
+import { describeSaving, INSECURE, isExit, isTimeout, remarksOnLists, remarkText, type Sharer } from './verdict.js';
 
 /** Shortest delay of the event loop that the text mentions, in milliseconds. */
 const NOTABLE_DELAY_MS = 20;
@@ -206,19 +207,6 @@ export function describeSharing({ mode, rule }: { readonly mode: string; readonl
   return `${mode} (${rule})`;
 }
 
-type Sharer = Pick<ServerReport, 'server' | 'sharing' | 'instances'>;
-
-/**
- * The number of processes of a server that runs one for each session because nothing is known about it, and what a single
- * one would save. `undefined` if there is nothing to save.
- */
-export function describeSaving({ sharing, instances }: Sharer): string | undefined {
-  const sizes = instances.flatMap(({ pid, memoryBytes }) => (pid === null ? [] : [memoryBytes ?? 0]));
-  if (sharing?.rule !== 'unknown' || sharing.mode !== 'isolated' || sizes.length < 2) return undefined;
-  const saved = sizes.reduce((sum, size) => sum + size, 0) - Math.max(...sizes);
-  return `${sizes.length} processes; one would save ${saved > 0 ? `about ${describeBytes(saved)}` : 'memory'}`;
-}
-
 /** Advice on the servers that may run fewer processes. Empty if there are none. */
 export function adviseOnSharing(servers: readonly Sharer[]): string[] {
   const all = servers.flatMap((server) => {
@@ -237,12 +225,12 @@ function renderProblem(server: ServerReport): string[] {
   return block(server, [
     ...failureRows(server),
     !isDown(server) && restartRow(server),
-    ...gapRows(server, BRIEF_NAMES),
+    ...remarksOnLists(server).map((each) => remarkText(each, BRIEF_NAMES)),
     ...callRows(server),
     unfinishedRow(server),
     pausedRow(server),
     sessionRow(server),
-    insecureRow(server),
+    server.insecure && row('insecure', INSECURE),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
@@ -257,8 +245,8 @@ function renderRemarks(server: ServerReport): string[] {
     unfinishedRow(server),
     pausedRow(server),
     sessionRow(server),
-    insecureRow(server),
-    hiddenTextRow(server, BRIEF_NAMES),
+    server.insecure && row('insecure', INSECURE),
+    ...remarksOnLists(server).flatMap((each) => (each.code === null ? [] : [remarkText(each, BRIEF_NAMES)])),
     ...(server.sandbox?.remarks ?? []).map((remark) => row('sandbox', remark)),
   ];
   return rows.some(isText) ? block(server, rows) : [];
@@ -271,9 +259,8 @@ function renderServer(server: ServerReport): string[] {
     ...failureRows(server),
     server.fromLastRun && row('lists', 'those of the last run, until the server sends its own'),
     server.toolTokens > 0 && row('list of its tools', `about ${plural(server.toolTokens, 'token')}`),
-    ...gapRows(server, Number.POSITIVE_INFINITY),
-    hiddenTextRow(server, Number.POSITIVE_INFINITY),
-    names('denied by configuration', server.tools.denied, Number.POSITIVE_INFINITY),
+    ...remarksOnLists(server).map((each) => remarkText(each)),
+    server.tools.denied.length > 0 && row('denied by configuration', server.tools.denied.join(', ')),
     approval?.firstUse === true &&
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
     server.packageVersion !== null && row('version', server.packageVersion),
@@ -293,7 +280,7 @@ function renderServer(server: ServerReport): string[] {
     droppedRow(server),
     pausedRow(server),
     sessionRow(server),
-    insecureRow(server),
+    server.insecure && row('insecure', INSECURE),
     server.droppedLogBytes > 0 &&
       row('output dropped from the log', `${server.droppedLogBytes} bytes (too much at once)`),
     ...outputRows(server),
@@ -310,10 +297,6 @@ function describeOffer({ tools, prompts, resources, resourceTemplates }: ServerR
     count(resourceTemplates.exposed.length, 'resource template'),
   ].filter(isText);
   return offer.length === 0 ? 'no tools' : offer.join(', ');
-}
-
-export function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 export function duration(seconds: number): string {
@@ -375,60 +358,13 @@ function wereApproved(count: number): string {
   return `${plural(count, 'tool')} ${count === 1 ? 'was' : 'were'}`;
 }
 
-/** Whether the failure is the exit of the process, which may be noticed before or after the failure of the handshake. */
-function isExit(failure: string): boolean {
-  return failure === 'exited' || failure.endsWith(': exited');
-}
-
 function describeFailure({ lastExit }: ServerReport, failure: string): string {
   if (isExit(failure)) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
-  return failure === 'start-timeout' || failure.endsWith(': timeout')
-    ? 'it was not ready in time (setting `startTimeout`)'
-    : failure;
+  return isTimeout(failure) ? 'it was not ready in time (setting `startTimeout`)' : failure;
 }
 
 function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
   return `${signal === null ? `exit code ${code}` : `signal ${signal}`}, ${duration(secondsAgo)} ago`;
-}
-
-/** Announcements without a change after which the status tells of them. */
-const MANY_UNCHANGED = 5;
-
-/** Entries that are missing from the lists, and lists that are incomplete. */
-function gapRows(server: ServerReport, max: number): Row[] {
-  return listsOf(server)
-    .flatMap(({ quarantined, repaired, truncated, unchanged = 0, failure }) => [
-      failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
-      names('not listed', quarantined.map(remarkOn), max),
-      names('listed without a malformed part', repaired.map(remarkOn), max),
-      truncated !== null && row('list cut short', truncated),
-      unchanged >= MANY_UNCHANGED &&
-        row('list announced as changed', `${unchanged} times without a change, so it is read seldom`),
-    ])
-    .concat(names('results repaired', (server.repairedResults ?? []).map(remarkOn), max))
-    .concat(names('`tools` of the configuration', server.unshaped, max));
-}
-
-function remarkOn({ name, reason }: ListReport['quarantined'][number]): string {
-  return `${name} (${reason})`;
-}
-
-function hiddenTextRow(server: ServerReport, max: number): Row {
-  return names(
-    'invisible characters in the description',
-    listsOf(server).flatMap(({ hiding }) => hiding),
-    max,
-  );
-}
-
-function names(label: string, all: readonly string[], max: number): Row {
-  if (all.length === 0) return undefined;
-  const more = all.length > max ? `, and ${all.length - max} more` : '';
-  return row(label, `${all.slice(0, max).join(', ')}${more}`);
-}
-
-function listsOf({ tools, prompts, resources, resourceTemplates }: ServerReport): ListReport[] {
-  return [tools, prompts, resources, resourceTemplates];
 }
 
 function outputRows(server: ServerReport): Row[] {
@@ -520,13 +456,6 @@ function repairedRow({ dropped: { repaired = 0 } }: ServerReport): Row {
 function droppedRow({ dropped: { evicted, repaired, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
-}
-
-function insecureRow({ insecure }: ServerReport): Row {
-  return (
-    insecure &&
-    row('insecure', 'messages and credentials cross the network in plain text, as `insecure: true` in its entry allows')
-  );
 }
 
 /** A session may be lost at any time, but not often. */

@@ -1,3 +1,4 @@
+import { plural } from '../wire/json/printable.js';
 import type { ToolRow } from './tool-report.js';
 
 /** Advice on the tools that cost a model more than they are worth. */
@@ -47,7 +48,9 @@ function adviseOnUnused(shown: readonly ToolRow[], use: ToolUse): ToolAdvice[] {
   });
   const found = unused.filter(({ idle }) => idle.length > 0).sort((one, other) => other.tokens - one.tokens);
   return found.map(({ server, idle, isAll, tokens }) => {
-    const what = isAll ? `no tool of ${server} was` : `${count(idle.length, 'tool')} of ${server} ${were(idle.length)}`;
+    const what = isAll
+      ? `no tool of ${server} was`
+      : `${plural(idle.length, 'tool')} of ${server} ${were(idle.length)}`;
     const text = `In ${UNUSED_DAYS} days, ${what} ${isAll ? '' : 'not '}called: about ${tokens} tokens.`;
     return { kind: 'unused', text, server, yaml: isAll ? 'disabled: true' : `tools: { deny: ${listOf(idle)} }` };
   });
@@ -113,10 +116,6 @@ function namesOf(tools: readonly ToolRow[]): string {
   const names = tools.slice(0, MAX_NAMED).map(({ original }) => original);
   const rest = tools.length - names.length;
   return rest > 0 ? `${names.join(', ')} and ${rest} more` : names.join(', ');
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 function were(number: number): string {

@@ -148,7 +148,9 @@ describe('trunkline approve', () => {
     expect((await place.run(['tools'])).stdout).toContain('f__edit');
     tools.offer(EDIT, CHANGE, SEND);
     const { stdout } = await place.run(['check']);
-    expect(stdout).toContain('  quarantined send: new, not approved yet\n  1 of its tools waits for approval.');
+    expect(stdout).toContain(
+      '  not listed: send (new, not approved yet)\n  wait for approval with `trunkline approve f`: send',
+    );
     expect((await place.run(['call', 'f__send'])).stderr).toContain('trunkline approve f --config ');
     expect(await place.run(['approve', 'f', 'send', '--yes'])).toMatchObject({ code: 0, stderr: '' });
     expect((await place.run(['call', 'f__send', '{"nonce":"x"}'])).stdout).toBe('x\n');

@@ -79,7 +79,7 @@ describe('check', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^SERVER +STATE +VERSION +PROTOCOL +READY AFTER +TOOLS +QUARANTINED +DENIED\n/);
     expect(stdout).toMatch(/\ngood +ready +- +2025-06-18 +\d+ ms +5 +1 +1\n/);
-    expect(stdout).toContain('quarantined odd: inputSchema');
+    expect(stdout).toContain('not listed: odd (inputSchema');
   });
 
   describe('of servers that do not start, or not well', () => {
@@ -102,7 +102,7 @@ describe('check', () => {
         'has a whole line as its command',
         { command: 'node server.mjs' },
         'failed',
-        'put the rest of the line into `args`',
+        'put the rest of a command line into `args`',
       ],
       [
         'exits at once, after colors and a bell',
@@ -115,16 +115,16 @@ describe('check', () => {
         { fixture: 'no-key' },
         'failed',
         'it ended with exit code 1 before it was ready\n  | Error: ACME_KEY is not set\n' +
-          '  its output above says why; often an argument, a variable in `env` or a file is missing',
+          '  Its output says why; often an argument, a variable in `env` or a file is missing',
       ],
-      ['cannot list its tools', OFFLINE, 'ready', 'calls by name still reach it'],
+      ['cannot list its tools', OFFLINE, 'ready', 'Calls of its tools by name are sent to it'],
       ['speaks an unknown revision', { fixture: 'old' }, 'failed', '"1999-01-01", which is unknown here'],
       ['never answers', { fixture: 'never-answers', startTimeout: '1s' }, 'failed', 'raise `startTimeout`'],
       [
         'does not trust the certificate of its registry',
         { fixture: 'no-certificate', startTimeout: '1s' },
         'failed',
-        'a certificate error (UNABLE_TO_VERIFY_LEAF_SIGNATURE): behind a private certificate authority, set `NODE_EXTRA_CA_CERTS`',
+        'Its output shows a certificate error (UNABLE_TO_VERIFY_LEAF_SIGNATURE): behind a private certificate authority, set `NODE_EXTRA_CA_CERTS`',
       ],
       ['never ends', { fixture: 'ignores-the-end', startTimeout: '1s' }, 'failed', 'it was not ready within 1 s'],
     ] as const;
@@ -152,7 +152,7 @@ describe('check', () => {
     it('exits with 1, and shows those that start as ready, even after a banner', () => {
       expect(checked).toMatchObject({ code: 1, stderr: '' });
       expect(checked.stdout).toMatch(/\ngood +ready .*\nloud +ready /);
-      expect(checked.stdout).toContain('skipped 1 line of its stdout');
+      expect(checked.stdout).toContain('1 line on stdout is no MCP message and was skipped');
     });
 
     it.each(FAULTS.map(([what, , state, message], index) => [what, `bad${index}`, state, message] as const))(

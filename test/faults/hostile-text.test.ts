@@ -15,9 +15,9 @@ describe('a server whose every word is hostile', () => {
   it('F56: has tools with hidden characters in their names quarantined, and tools with hidden characters in descriptions reported', async () => {
     const { stdout, stderr, code } = await place.run(['check', '-vv']);
     expect([code, unsafe(stdout), unsafe(stderr)]).toEqual([0, [], []]);
-    expect(stdout.match(/quarantined .*: its name hides characters/g)).toHaveLength(5);
-    expect(stdout).toContain('quarantined \\u{1b}[31mred: its name hides characters');
-    expect(stdout).toContain('contain invisible characters, which a model reads: f__described');
+    expect(stdout.match(/\(its name hides characters/g)).toHaveLength(5);
+    expect(stdout).toContain('\\u{1b}[31mred (its name hides characters');
+    expect(stdout).toContain('invisible characters in the description: f__described');
     expect(stderr).toContain('\\u202egnp');
   });
 

@@ -476,7 +476,7 @@ const SERVER_CODES = {
   ),
   'TL-SERVER-SPAWN': fail(
     'The process of the server could not be started.',
-    'Correct `command`, or make the program executable.',
+    'Install the program, or set `command` to its full path, and put the rest of a command line into `args`. If the file is there, make it executable, or run it with its interpreter as `command`.',
   ),
   'TL-SERVER-EXITED': fail(
     'The server ended before it was ready.',
@@ -488,7 +488,7 @@ const SERVER_CODES = {
   ),
   'TL-SERVER-HANDSHAKE': fail(
     'The server answered the handshake with something that is not MCP.',
-    'Install a newer version of the server.',
+    'Install a newer version of the server. If its output does not show the cause, `trunkline check SERVER -vv` logs all of it.',
   ),
   'TL-SERVER-LISTS': fail(
     'The server runs, but does not list its tools.',

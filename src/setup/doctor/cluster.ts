@@ -1,6 +1,7 @@
 import type { Asked } from '../../extras/cluster/ask-gateway.js';
 import type { ClusterView } from '../../extras/cluster/members.js';
-import { type Finding, finding, someOf } from './finding.js';
+import { someOf } from '../../wire/json/printable.js';
+import { type Finding, finding } from './finding.js';
 
 /** The settings of the cluster cannot be used, so no gateway was asked. */
 interface Misconfigured {

@@ -5,8 +5,8 @@ import { type ConfigError, type ConfigErrorCode, formatProblem } from '../../con
 import { candidateFiles } from '../../config/file/find-config.js';
 import { type Config, isPerUser } from '../../config/resolve/config.js';
 import type { Code } from '../../host/errors/codes.js';
-import { plural } from '../../status/status-text.js';
-import { type Finding, finding, sentence } from './finding.js';
+import { plural, sentence } from '../../wire/json/printable.js';
+import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
 
 const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {

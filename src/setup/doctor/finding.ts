@@ -37,18 +37,6 @@ export function finding(
 /** Older events belong to another problem. */
 export const RECENT_MS = 24 * 60 * 60 * 1_000;
 
-/** Makes a sentence of a hint, which has neither a capital letter nor a period. */
-export function sentence(phrase: string): string {
-  const text = `${phrase[0]?.toUpperCase() ?? ''}${phrase.slice(1)}`;
-  return text === '' || /[.!?]$/.test(text) ? text : `${text}.`;
-}
-
-/** `files`, or `files and 2 more`. */
-export function someOf(names: readonly string[], max = 5): string {
-  const shown = names.slice(0, max).join(', ');
-  return names.length > max ? `${shown} and ${names.length - max} more` : shown;
-}
-
 /** Applies the repairs of the findings. A repaired finding gets the level `ok`; the finding after it describes the repair. */
 export async function repair(findings: readonly Finding[]): Promise<readonly Finding[]> {
   const result: Finding[] = [];

@@ -5,8 +5,8 @@ import { MAX_LOG_FILES } from '../../host/observe/log-file.js';
 import { toText } from '../../host/observe/log-line.js';
 import type { ClientDescription, HubDescription } from '../../hub/control.js';
 import { hubFiles, hubNumbers, latestHub } from '../../hub/hub-folder.js';
-import { plural } from '../../status/status-text.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { plural } from '../../wire/json/printable.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 
 /** The hub of a configuration, and whether it answers. */

@@ -7,8 +7,8 @@ import { findNpm } from '../../servers/packages/npm-client.js';
 import type { Availability } from '../../servers/sandbox/availability.js';
 import { proxyRemark } from '../../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
-import { plural } from '../../status/status-text.js';
-import { type Finding, finding, sentence, someOf } from './finding.js';
+import { plural, sentence, someOf } from '../../wire/json/printable.js';
+import { type Finding, finding } from './finding.js';
 
 /** The facts about the machine, the user and this process that checks depend on. Tests pass the facts of other machines. */
 export interface Machine {

@@ -2,7 +2,8 @@ import type { ServerConfig } from '../../config/resolve/config.js';
 import { type LockedPackage, LockFile, LockFileError } from '../../servers/packages/lock-file.js';
 import { lockKey, openStore, type PackagePaths } from '../../servers/packages/package-store.js';
 import { isRecord } from '../../wire/json/json-value.js';
-import { type Finding, finding, someOf } from './finding.js';
+import { someOf } from '../../wire/json/printable.js';
+import { type Finding, finding } from './finding.js';
 
 export interface PackageTools {
   readonly paths: PackagePaths;

@@ -1,11 +1,12 @@
 import type { Code } from '../../host/errors/codes.js';
-import { ERROR_SIGNS } from '../../host/errors/error-text.js';
 import { LIMITED_CLIENTS, type ListDecision, MAX_LIST_TOKENS } from '../../spec/list-modes.js';
-import type { ListReport, ServerReport } from '../../status/status.js';
-import { describeEra, describeSaving, describeSharing, plural } from '../../status/status-text.js';
+import type { ServerReport } from '../../status/status.js';
+import { describeEra, describeSharing } from '../../status/status-text.js';
 import { type ToolAdvice, UNUSED_DAYS } from '../../status/tool-advice.js';
+import { type Fault, faultOf, outputOf, remarksOn, remedyOf } from '../../status/verdict.js';
+import { plural, someOf } from '../../wire/json/printable.js';
 import { estimateTokens } from '../../wire/mcp/entry-check.js';
-import { type Finding, finding, sentence, someOf } from './finding.js';
+import { type Finding, finding } from './finding.js';
 
 /** A server that the doctor has started, or one of the running hub. */
 export interface ObservedServer {
@@ -18,8 +19,8 @@ export interface ObservedServer {
   readonly leftProcesses?: number | undefined;
   /** The outcome of a `ping`; absent if none was sent. */
   readonly ping?: 'answered' | 'refused' | 'silent' | undefined;
-  /** Cause and advice, if the start failed. */
-  readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
+  /** The reason why the start failed, or why the tools are not listed. */
+  readonly fault?: Fault | undefined;
 }
 
 const MAX_LINES = 20;
@@ -34,7 +35,7 @@ const PENDING: Readonly<Partial<Record<ServerReport['state'], Code>>> = {
 /** Reports whether a server starts, its mistakes, and the entries that are not listed. */
 export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
-  const remarks = [...remarksOn(observed.report), ...remarksOnPing(observed), ...remarksOnEnd(observed)];
+  const remarks = [...remarksAsFindings(observed.report), ...remarksOnPing(observed), ...remarksOnEnd(observed)];
   if (failure !== undefined) return [failure, ...remarks];
   const { server, state, tools, protocolVersion, era, advice } = observed.report;
   const pending = PENDING[state];
@@ -46,96 +47,33 @@ export function checkServer(observed: ObservedServer): Finding[] {
   const text = [`server \`${server}\`: ${start}`, ...phases, plural(tools.exposed.length, 'tool')].join(', ');
   const { sharing } = observed.report;
   const shared = sharing === null ? [] : [`sharing: ${describeSharing(sharing)}, because ${sharing.because}`];
-  const lists = [tools, observed.report.prompts, observed.report.resources, observed.report.resourceTemplates];
-  const isEmpty = lists.every(({ exposed, quarantined, denied, failure }) => {
-    return exposed.length + quarantined.length + denied.length === 0 && failure === null;
-  });
-  const offers = isEmpty ? [finding('TL-SERVER-EMPTY', `server \`${server}\` offers nothing`)] : [];
-  return [finding('TL-SERVER-OK', text, shared), ...offers, ...remarks];
+  return [finding('TL-SERVER-OK', text, shared), ...remarks];
 }
 
-function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
-  const { server, problem, advice, code, cause, log, lastFailure } = report;
+function failureOf({ report, fault }: ObservedServer): Finding | undefined {
+  const { server, problem, advice, code } = report;
   // A report with a code and without a problem leads to a remark below.
-  if (diagnosis === undefined && problem === '') return undefined;
-  if (report.state === 'misconfigured') return undefined;
+  if ((fault === undefined && problem === '') || report.state === 'misconfigured') return undefined;
   // The program is not at fault, so its output does not count.
   if (code === 'TL-VAR-USER') return finding(code, `server \`${server}\`: ${problem}`, [], { remedy: advice });
-  const output = (cause.length > 0 ? cause : log).filter((line) => line !== lastFailure).slice(-MAX_LINES);
-  const { phase, code: usual } = phaseOf(report);
-  const reason = diagnosis?.reason ?? problem;
-  const remedy = diagnosis === undefined ? advice : sentence(diagnosis.hint);
-  const isFirst = code === null || diagnosis !== undefined;
-  // The signs are those of programs.
-  const known =
-    usual === 'TL-SERVER-SPAWN' || report.remote
-      ? undefined
-      : causeIn([lastFailure ?? '', ...output, report.tools.failure ?? '']);
-  const chosen = known ?? (isFirst ? usual : (code as Code));
-  const evidence = [`phase: ${phase}`, ...output];
-  // The table knows more about a known cause than the diagnosis of the failure does.
-  const mending = known === undefined ? { remedy } : {};
-  return finding(chosen, `server \`${server}\`: ${reason}`, evidence, mending);
+  const { phase, isInOutput, ...found } = fault ?? faultOf(report);
+  const output = outputOf(report).filter((line) => line !== report.lastFailure);
+  const evidence = [`phase: ${phase}`, ...output.slice(-MAX_LINES)];
+  if (fault !== undefined) return finding(found.code, `server \`${server}\`: ${fault.reason}`, evidence, fault);
+  // A running hub tells what it does next, unless the output shows a cause that the user can mend.
+  const chosen = isInOutput ? found : { code: code ?? found.code, remedy: advice };
+  return finding(chosen.code as Code, `server \`${server}\`: ${problem}`, evidence, { remedy: chosen.remedy });
 }
 
-/** The phase in which a start failed: installed → spawned, or connected → handshake → lists. */
-function phaseOf({ remote, state, lastFailure, tools, code }: ServerReport): { phase: string; code: Code } {
-  const failure = lastFailure ?? '';
-  if (code?.startsWith('TL-SANDBOX-')) return { phase: 'confinement', code };
-  if (state === 'ready' && tools.failure !== null) return { phase: 'lists', code: 'TL-SERVER-LISTS' };
-  if (failure.includes('could not be installed')) return { phase: 'installation', code: 'TL-SERVER-NOT-INSTALLED' };
-  if (state === 'offline') return { phase: 'connection', code: 'TL-SERVER-UNREACHABLE' };
-  if (state === 'blocked') return { phase: 'connection', code: 'TL-SERVER-LOGIN' };
-  if (/\((?:EMFILE|ENFILE|EAGAIN|ENOMEM)\)/.test(failure)) return { phase: 'spawn', code: 'TL-SERVER-RESOURCES' };
-  if (!remote && /\(E[A-Z]+\)/.test(failure)) return { phase: 'spawn', code: 'TL-SERVER-SPAWN' };
-  if (failure === 'start-timeout' || failure.endsWith(': timeout'))
-    return { phase: 'handshake', code: 'TL-SERVER-SILENT' };
-  if (failure === 'exited' || failure.endsWith(': exited')) return { phase: 'handshake', code: 'TL-SERVER-EXITED' };
-  return { phase: 'handshake', code: 'TL-SERVER-HANDSHAKE' };
-}
+const MAX_EVIDENCE = 3;
 
-function remarksOn(report: ServerReport): Finding[] {
-  const { server, dropped, tools, prompts, resources, resourceTemplates, approval, advice } = report;
-  const found: Finding[] = [];
-  const of = `server \`${server}\``;
-  // A server that has ended has no counters any more; its log remains.
-  const stray = report.log.filter((line) => line.startsWith('stdout ('));
-  const junk = Math.max(dropped.junk ?? 0, stray.length);
-  if (junk > 0) {
-    const evidence = stray.slice(0, 3);
-    const text = `${of} wrote ${plural(junk, 'line')} to stdout that ${junk === 1 ? 'is' : 'are'} no MCP message`;
-    found.push(finding('TL-SERVER-STDOUT', text, evidence));
-  }
-  const quarantined = [tools, prompts, resources, resourceTemplates].flatMap((list) => list.quarantined);
-  if (quarantined.length > 0) {
-    const evidence = quarantined.slice(0, 3).map(({ name, reason }) => `${name}: ${reason}`);
-    found.push(finding('TL-SERVER-QUARANTINED', `entries of ${of} are not listed: ${quarantined.length}`, evidence));
-  }
-  // The list of tools has a finding of its own.
-  const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
-  if (failures.length > 0) {
-    const text = `${of} announces lists that it does not give: ${failures.length}`;
-    found.push(finding('TL-SERVER-LIST-MISSING', text, failures));
-  }
-  if (tools.hiding.length > 0)
-    found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
-  const [cut] = [tools, prompts, resources].flatMap(({ truncated }: ListReport) => truncated ?? []);
-  if (cut !== undefined) found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
-  const refused = (report.sandbox?.remarks ?? []).filter((remark) => remark.startsWith('The sandbox refused'));
-  if (refused.length > 0)
-    found.push(
-      finding('TL-SANDBOX-REFUSED', `the sandbox refused ${of} connections or files: ${refused.length}`, refused),
-    );
-  if (report.insecure)
-    found.push(finding('TL-SERVER-INSECURE', `messages and credentials of ${of} cross the network in plain text`));
-  const saving = describeSaving(report);
-  if (saving !== undefined)
-    found.push(finding('TL-SERVER-SHARING', `${of} runs a process for each session: ${saving}`));
-  const waiting = /(\d+) of its tools waits? for approval/.exec(advice)?.[1];
-  const remedy = `trunkline approve ${server}`;
-  if (approval !== null && waiting !== undefined)
-    found.push(finding('TL-SERVER-APPROVAL', `tools of ${of} wait for approval: ${waiting}`, [], { remedy }));
-  return found;
+/** The remarks on a server that are findings. */
+function remarksAsFindings(report: ServerReport): Finding[] {
+  return remarksOn(report).flatMap(({ code, label, items }) => {
+    if (code === null) return [];
+    const text = `server \`${report.server}\`: ${label}${items.length === 0 ? '' : `: ${items.length}`}`;
+    return [finding(code, text, items.slice(0, MAX_EVIDENCE), { remedy: remedyOf(code, report.server) })];
+  });
 }
 
 function remarksOnPing({ report: { server }, ping }: ObservedServer): Finding[] {
@@ -154,43 +92,6 @@ function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: Observ
     found.push(finding('TL-SERVER-LEFTOVERS', text));
   }
   return found;
-}
-
-/** Causes of failures that the output of a server shows. The first sign that matches wins, so the narrow ones come first. */
-const SIGNS: readonly (readonly [sign: RegExp, code: Code])[] = [
-  [/\bEADDRINUSE\b|address already in use/i, 'TL-SERVER-PORT'],
-  [
-    /\b(?:ENOSPC|EMFILE|ENFILE)\b|no space left on device|too many open files|cannot allocate memory/i,
-    'TL-SERVER-RESOURCES',
-  ],
-  [ERROR_SIGNS.certificate.text, 'TL-SERVER-CERTIFICATE'],
-  [
-    /GLIBC\w*_\d|node-gyp|\bgyp ERR|NODE_MODULE_VERSION|\.node'?: (?:invalid ELF|cannot open)|bindings file|dlopen/i,
-    'TL-SERVER-NATIVE',
-  ],
-  [
-    /\bERR_REQUIRE_ESM\b|Unexpected token '[?|&]{2}=?'|Unexpected token '\?\.'|is not supported by this version of Node|EBADENGINE|requires (?:a )?Node(?:\.js)? (?:version )?(?:>=|v?\d)/i,
-    'TL-SERVER-OLD-RUNTIME',
-  ],
-  [
-    /\b(?:Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND|ModuleNotFoundError|ImportError|No module named)\b/,
-    'TL-SERVER-MODULE',
-  ],
-  [
-    /\b(?:401|403) |unauthori[sz]ed|invalid[ _-](?:api[ _-]?key|token)|bad credentials|authentication (?:failed|required)|(?:api[ _-]?key|token|credentials?|password|secret)\b.{0,40}\b(?:is |are |not |must )?(?:required|missing|not (?:set|provided|found)|be (?:set|provided)|invalid)|(?:missing|required|provide|set)\b.{0,40}\b\w*(?:api[ _-]?key|_key|token|credentials?|password|secret)\b/i,
-    'TL-SERVER-UNAUTHORIZED',
-  ],
-  [ERROR_SIGNS.network.text, 'TL-SERVER-NETWORK'],
-  [
-    /\b(?:ENOENT|EACCES|EPERM|ENOTDIR|EROFS)\b|no such file or directory|permission denied|operation not permitted/i,
-    'TL-SERVER-FILE',
-  ],
-];
-
-/** The code for the cause in these lines; `undefined` if they show no known cause. */
-function causeIn(lines: readonly string[]): Code | undefined {
-  const text = lines.join('\n');
-  return SIGNS.find(([sign]) => sign.test(text))?.[1];
 }
 
 /** A tool as clients see it. */

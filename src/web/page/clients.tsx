@@ -1,4 +1,5 @@
-import { duration, plural } from '../../status/status-text.js';
+import { duration } from '../../status/status-text.js';
+import { plural } from '../../wire/json/printable.js';
 import { Help } from './help.js';
 import { ServerLink } from './servers.js';
 import { description, hub, report } from './state.js';

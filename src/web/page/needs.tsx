@@ -1,4 +1,4 @@
-import { plural } from '../../status/status-text.js';
+import { plural } from '../../wire/json/printable.js';
 import type { Need } from '../server/contract.js';
 import { logIn, restart, review } from './changes.js';
 import { ServerLink } from './servers.js';

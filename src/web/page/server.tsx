@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ServerReport } from '../../status/status.js';
-import { duration, plural } from '../../status/status-text.js';
-import { describeBytes } from '../../wire/json/printable.js';
+import { duration } from '../../status/status-text.js';
+import { describeBytes, plural } from '../../wire/json/printable.js';
 import { outcomeText, useCalls } from './calls.js';
 import { enable, restart, review } from './changes.js';
 import { Help } from './help.js';

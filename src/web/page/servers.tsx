@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals';
 import type { ServerReport } from '../../status/status.js';
-import { plural, STATE_WORDS } from '../../status/status-text.js';
-import { describeBytes } from '../../wire/json/printable.js';
+import { STATE_WORDS } from '../../status/status-text.js';
+import { describeBytes, plural } from '../../wire/json/printable.js';
 import type { ConfiguredServer } from '../server/contract.js';
 import { enable, restart } from './changes.js';
 import { Help } from './help.js';

@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { plural } from '../../status/status-text.js';
+import { plural } from '../../wire/json/printable.js';
 import type { AdvisedView, ToolLists, ToolRow } from '../server/contract.js';
 import { changeConfig, review, showDefinition } from './changes.js';
 import { queried } from './route.js';

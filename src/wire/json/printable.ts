@@ -17,6 +17,26 @@ export function quotedPath(path: string, platform: string): string {
   return platform === 'win32' ? `"${path.replaceAll('"', '\\"')}"` : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
+/** `1 tool`, `2 tools`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Makes a sentence of a hint, which has neither a capital letter nor a period. */
+export function sentence(phrase: string): string {
+  return phrase === '' || /[.!?]$/.test(phrase) ? capitalized(phrase) : `${capitalized(phrase)}.`;
+}
+
+/** `files`, or `files and 2 more`. */
+export function someOf(names: readonly string[], max = 5): string {
+  const shown = names.slice(0, max).join(', ');
+  return names.length > max ? `${shown} and ${names.length - max} more` : shown;
+}
+
 /** Controls, line breaks included, fillers, and variation selectors. */
 const UNSAFE = String.raw`[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]`;
 

@@ -13,6 +13,7 @@ import { checkPackages, checkTwins } from '../../../src/setup/doctor/packages.js
 import { checkEnvFiles, checkLiterals, checkVariables } from '../../../src/setup/doctor/secrets.js';
 import { checkServer, type ObservedServer } from '../../../src/setup/doctor/servers.js';
 import type { ServerReport } from '../../../src/status/status.js';
+import { faultOf } from '../../../src/status/verdict.js';
 import { loadAnyConfig } from '../../support/load-config.js';
 import { ClientHome } from '../clients/files/client-home.js';
 
@@ -213,5 +214,5 @@ export function failed(
   rest: Partial<ObservedServer> = {},
 ): Finding[] {
   const report = reportOf({ state: 'parked', lastFailure, cause: [...lines], log: [...lines], protocolVersion: null });
-  return checkServer({ report, diagnosis: { reason: `it failed: ${lastFailure}`, hint: 'see its output' }, ...rest });
+  return checkServer({ report, fault: faultOf(report), ...rest });
 }

@@ -140,7 +140,7 @@ describe('the doctor names', () => {
     const start = await startAsClient(command("console.log('Welcome')"), { PATH: '' }, home.folder);
     return checkClientStart(start, ['Cursor'], 1);
   });
-  reports('TL-SERVER-EXITED', /server `s`: it failed: exited/, () => failed('exited', ['bye']));
+  reports('TL-SERVER-EXITED', /server `s`: it ended without an exit code before/, () => failed('exited', ['bye']));
   reports('TL-SERVER-SILENT', /server `s`/, () => failed('initialize: timeout'));
   reports('TL-SERVER-UNAUTHORIZED', /server `s`/, () =>
     failed('exited', ['Error: the environment variable BRAVE_API_KEY is required']),

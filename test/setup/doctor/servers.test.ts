@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Code } from '../../../src/host/errors/codes.js';
+import { CODES, type Code } from '../../../src/host/errors/codes.js';
 import type { Finding } from '../../../src/setup/doctor/finding.js';
 import { checkServer } from '../../../src/setup/doctor/servers.js';
+import { WITHHELD_BECAUSE } from '../../../src/spec/approvals.js';
 import type { ServerReport } from '../../../src/status/status.js';
+import { faultOf } from '../../../src/status/verdict.js';
 import { failed, NOTHING, reportOf } from './doctor-home.js';
 
 function seen(members: Partial<ServerReport>): readonly Finding[] {
@@ -63,13 +65,13 @@ describe('a server that', () => {
   ] as const) {
     reports(what, code, () => {
       const report = reportOf({ remote: true, state, problem: 'x', lastFailure: refused });
-      return checkServer({ report, diagnosis: { reason: refused, hint: 'look' } });
+      return checkServer({ report, fault: faultOf(report) });
     });
   }
   reports('answers nonsense', 'TL-SERVER-HANDSHAKE', () => failed('initialize: the answer is no object'));
   reports('does not list its tools', 'TL-SERVER-LISTS', () => {
     const report = reportOf({ tools: { ...NOTHING, failure: 'tools/list: it said no' } });
-    return checkServer({ report, diagnosis: { reason: 'its tools cannot be listed', hint: 'look' } });
+    return checkServer({ report, fault: faultOf(report) });
   });
   reports('lacks a module', 'TL-SERVER-MODULE', () => failed('exited', ["Error: Cannot find module 'x'"]));
   reports('lacks a Python module', 'TL-SERVER-MODULE', () =>
@@ -112,13 +114,13 @@ describe('a server that', () => {
   reports('waits for approval', 'TL-SERVER-APPROVAL', () =>
     seen({
       approval: { approved: 0, firstUse: false, fault: null },
-      advice: '2 of its tools wait for approval. Run it.',
+      tools: { ...NOTHING, quarantined: [{ name: 'read', reason: WITHHELD_BECAUSE.new }] },
     }),
   );
 
   it('fails is reported with the phase and its output, and a hint', () => {
     expect(failed('exited', ['boom'])).toMatchObject([
-      { evidence: ['phase: handshake', 'boom'], remedy: 'See its output.' },
+      { evidence: ['phase: handshake', 'boom'], remedy: CODES['TL-SERVER-EXITED'].remedy },
     ]);
   });
 

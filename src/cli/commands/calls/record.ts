@@ -4,7 +4,7 @@ import { NOTATIONS } from '../../../config/schema/settings.js';
 import { type Recording, readRecording } from '../../../extras/record/recording-file.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { RecordCounts } from '../../../hub/server/hub-commands.js';
-import { plural } from '../../../status/status-text.js';
+import { plural } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';

@@ -11,14 +11,13 @@ import type { User } from '../../../downstream/port.js';
 import { largeResults } from '../../../extras/large-results/index.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import type { Logger } from '../../../host/observe/logger.js';
-import { someOf } from '../../../setup/doctor/finding.js';
-import type { ChildSpec, RemoteSpec } from '../../../spec/server-spec.js';
 import type { ChildSnapshot } from '../../../spec/server-state.js';
 import { type CatalogueStore, openCatalogues } from '../../../state/catalogue-cache.js';
 import { readSealSecret } from '../../../state/seal.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
 import { reportStatus, type ServerReport } from '../../../status/status.js';
-import { cureOfRemote, findNetworkTrouble } from '../../../status/status-advice.js';
+import { type Fault, faultOf } from '../../../status/verdict.js';
+import { sentence, someOf } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
@@ -311,29 +310,12 @@ export class FirstStarts {
   }
 }
 
-export interface Diagnosis {
-  /** Cause of the failure, in one line. */
-  readonly reason: string;
-  /** Advice for the user; may have several lines. */
-  readonly hint: string;
-  /** Network problem in the output. The words are the same for all servers, so that they can be grouped. */
-  readonly trouble?: string;
-}
-
-/** The lines of the server's output that name the cause of a failure, or else the last lines. */
-export function outputOf({ cause, log, lastFailure }: ServerReport): readonly string[] {
-  // A server that could not be confined has no output, and its log has the reason only.
-  if (lastFailure?.includes('(TL-SANDBOX-') === true) return [];
-  return cause.length > 0 ? cause : log;
-}
-
-/** A server that was started once, with the reasons why it does not work. */
+/** A server that was started once. */
 export interface TriedServer {
   readonly server: ServerConfig;
   readonly report: ServerReport;
-  readonly diagnosis: Diagnosis | undefined;
-  /** Reason why the server does not list its tools, although it is ready. */
-  readonly unlisted: Diagnosis | undefined;
+  /** The reason why it did not start or, if it is ready, why it does not list its tools. */
+  readonly fault: Fault | undefined;
 }
 
 /** Examines the servers of a gateway that has started each of them once. */
@@ -341,93 +323,18 @@ export function examine({ config, composition }: Pick<Once, 'config' | 'composit
   const status = composition.status();
   return config.servers.flatMap((server) => {
     const { servers } = reportStatus(status, server.key);
-    return servers.map((report): TriedServer => {
-      return { server, report, diagnosis: diagnose(config.file, server, report), unlisted: diagnoseTools(report) };
-    });
+    return servers.map((report) => ({ server, report, fault: faultIn(config.file, server, report) }));
   });
 }
 
-/** Explains why a server did not start. Returns `undefined` if it is ready. */
-function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
-  const { spec, problem } = server;
+function faultIn(file: string, { spec, problem }: ServerConfig, report: ServerReport): Fault | undefined {
   if (problem !== undefined) {
     const { hint, ...fault } = problem;
-    return { reason: formatProblem(file, fault), hint };
+    const code = 'TL-SERVER-MISCONFIGURED' as const;
+    return { ...MISCONFIGURED, code, reason: formatProblem(file, fault), remedy: sentence(hint) };
   }
-  if (report.state === 'ready' || spec === undefined) return undefined;
-  const failure = report.lastFailure ?? 'unknown';
-  if (spec.kind === 'remote') return { reason: describeRemote(failure, spec), hint: hintOfRemote(failure, report) };
-  const trouble = findNetworkTrouble(report.log);
-  const diagnosis = diagnoseFailure(failure, spec, report);
-  if (trouble === undefined) return diagnosis;
-  const { problem: shown, cure } = trouble;
-  return { ...diagnosis, hint: `its output shows ${shown}: ${cure}`, trouble: shown };
+  const isSound = report.state === 'ready' && report.tools.failure === null;
+  return isSound || spec === undefined ? undefined : faultOf(report, spec.timeouts.startMs);
 }
 
-function isTimeout(failure: string): boolean {
-  return failure === 'start-timeout' || failure.endsWith(': timeout');
-}
-
-function describeRemote(failure: string, { timeouts }: RemoteSpec): string {
-  return isTimeout(failure) ? `it was not ready within ${timeouts.startMs / 1000} s` : failure;
-}
-
-function hintOfRemote(failure: string, { state, server }: ServerReport): string {
-  if (state === 'offline') return /\bHTTP \d/.test(failure) ? 'try again later, or check `url`' : cureOfRemote(failure);
-  if (state === 'blocked') return `log in with \`trunkline login ${server}\`, or correct the credentials of its entry`;
-  return isTimeout(failure)
-    ? 'check `url`; if it needs more time, raise `startTimeout`'
-    : `${/\bHTTP \d{3}[^:]*: /.test(failure) ? 'if its reason does not help, ' : ''}check \`url\` and \`transport\``;
-}
-
-function diagnoseFailure(failure: string, spec: ChildSpec, report: ServerReport): Diagnosis {
-  // The end of the process and the failure of the handshake can be noticed in either order.
-  if (failure === 'exited' || failure.endsWith(': exited')) {
-    const source = outputOf(report).length > 0 ? 'its output above says why' : 'it printed nothing';
-    const hint = `${source}; often an argument, a variable in \`env\` or a file is missing`;
-    return { reason: `it ended ${describeEnd(report)} before it was ready`, hint };
-  }
-  if (isTimeout(failure)) {
-    return {
-      reason: `it was not ready within ${spec.timeouts.startMs / 1000} s`,
-      hint: 'check that it is an MCP server for stdio; if it needs more time, raise `startTimeout`',
-    };
-  }
-  if (failure.includes('(ENOENT)')) {
-    const isLine = /\s/.test(spec.command);
-    const hint = isLine
-      ? '`command` must be the program alone; put the rest of the line into `args`'
-      : 'install it, or set `command` to its full path';
-    return { reason: failure, hint };
-  }
-  const [, reason, remedy] = CONFINEMENT.exec(failure) ?? [];
-  if (reason !== undefined) return { reason, hint: remedy ?? FALLBACK };
-  return { reason: failure, hint: HINTS.find(([sign]) => failure.includes(sign))?.[1] ?? FALLBACK };
-}
-
-/** Explains why a server that is ready does not list its tools. Returns `undefined` if it does. */
-function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | undefined {
-  if (state !== 'ready' || tools.failure === null) return undefined;
-  const cause = 'look at the log of the server; often the network or a service that it needs is missing';
-  const effect =
-    approval === null ? 'calls by name still reach it' : 'its tools need approval, so none can be called until then';
-  return { reason: `it runs, but its tools cannot be listed: ${tools.failure}`, hint: `${cause}; ${effect}` };
-}
-
-/** Matches the failure of a server that could not be confined: the reason, and the remedy. */
-const CONFINEMENT = /^(.*?); (.*) \(TL-SANDBOX-[A-Z]+\)$/s;
-
-const COULD_NOT_INSTALL = 'could not be installed: ';
-
-const HINTS: readonly (readonly [sign: string, hint: string])[] = [
-  ['(EACCES)', 'make the program executable, or run it with its interpreter as `command`'],
-  [COULD_NOT_INSTALL, 'the lines above are the output of npm; `trunkline install` tries again'],
-  ['protocol version', 'install a newer version of this server'],
-];
-
-const FALLBACK = 'its output above may show the cause; `-vv` logs all of it';
-
-function describeEnd({ lastExit }: ServerReport): string {
-  if (lastExit === null) return 'without an exit code';
-  return lastExit.signal === null ? `with exit code ${lastExit.code}` : `by signal ${lastExit.signal}`;
-}
+const MISCONFIGURED = { phase: 'configuration', isInOutput: false, trouble: undefined };

@@ -2,11 +2,10 @@ import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GatewayProcess } from '../../../app/gateway-process.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../status/status.js';
-import { plural } from '../../../status/status-text.js';
 import { adviseOnTools, type ToolAdvice } from '../../../status/tool-advice.js';
 import { reportView, type ToolRow, type ViewTools } from '../../../status/tool-report.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../wire/json/json-text.js';
-import { printable } from '../../../wire/json/printable.js';
+import { plural, printable } from '../../../wire/json/printable.js';
 import { LISTS } from '../../../wire/mcp/methods.js';
 import type { Invocation } from '../../command.js';
 import type { LocalClient } from '../../local-client.js';
@@ -152,12 +151,14 @@ export async function listAllTools(client: LocalClient): Promise<string> {
 
 /** Reports on stderr the servers that did not start, or only the one with this key. Returns whether there is one. */
 export function reportFailures(once: Once, key?: string): boolean {
-  const isWanted = ({ server }: TriedServer) => key === undefined || server.key === key;
-  const failed = examine(once).filter((tried) => tried.diagnosis && isWanted(tried));
-  for (const { server, report, diagnosis } of failed) {
+  const isWanted = ({ server, report }: TriedServer) => {
+    return (key === undefined || server.key === key) && report.state !== 'ready';
+  };
+  const failed = examine(once).filter((tried) => tried.fault && isWanted(tried));
+  for (const { server, report, fault } of failed) {
     if (report.state === 'per user') tell(`trunkline: server \`${server.key}\`: ${report.advice}`);
     else {
-      tell(`trunkline: server \`${server.key}\` failed: ${diagnosis?.reason}`);
+      tell(`trunkline: server \`${server.key}\` failed: ${fault?.reason}`);
       tell(`  run \`trunkline check ${server.key}\` for details`);
     }
   }
@@ -166,8 +167,8 @@ export function reportFailures(once: Once, key?: string): boolean {
 
 /** Reports on stderr the servers that are ready but do not list their tools. Returns whether there is one. */
 export function reportUnlisted(once: Once): boolean {
-  const unlisted = examine(once).filter((each) => each.unlisted);
-  for (const { server, unlisted: why } of unlisted) tell(`trunkline: server \`${server.key}\`: ${why?.reason}`);
+  const unlisted = examine(once).filter(({ fault, report }) => fault && report.state === 'ready');
+  for (const { server, fault } of unlisted) tell(`trunkline: server \`${server.key}\`: ${fault?.reason}`);
   return unlisted.length > 0;
 }
 

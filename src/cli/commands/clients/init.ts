@@ -8,8 +8,8 @@ import { isInstalled, thisSystem } from '../../../setup/clients/files/client-loc
 import { CLIENTS, type Client } from '../../../setup/clients/files/client-table.js';
 import type { PlannedServer } from '../../../setup/clients/import/plan.js';
 import { withChangeLock } from '../../../state/change-lock.js';
-import { plural } from '../../../status/status-text.js';
 import { isRecord } from '../../../wire/json/json-value.js';
+import { plural } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';

@@ -23,7 +23,7 @@ import {
 import type { PlannedServer } from '../../../setup/clients/import/plan.js';
 import { runOf } from '../../../setup/clients/import/run.js';
 import { packageFolders, serverFilesFolder } from '../../../state/user-files.js';
-import { plural } from '../../../status/status-text.js';
+import { plural } from '../../../wire/json/printable.js';
 import { tell, withoutHome } from '../../output.js';
 import { describeCarried } from '../packages/package-remarks.js';
 

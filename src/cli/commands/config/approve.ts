@@ -61,8 +61,7 @@ export async function approve({ settings, words, options, isJson }: Invocation<{
 /** Adds the reason why a server has no tools to review, if it did not start or does not list its tools. */
 function withStartProblem(reviewed: ReviewedServer, once: Once): ReviewedServer {
   const tried = examine(once).find(({ server }) => server.key === reviewed.server);
-  const why = tried?.diagnosis ?? tried?.unlisted;
-  return { ...reviewed, problem: reviewed.problem ?? why?.reason ?? null };
+  return { ...reviewed, problem: reviewed.problem ?? tried?.fault?.reason ?? null };
 }
 
 function chooseApproved(config: Config, name: string | undefined): readonly ServerConfig[] {

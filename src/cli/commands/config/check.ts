@@ -3,19 +3,11 @@ import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { programOf } from '../../../spec/server-spec.js';
 import type { ServerReport } from '../../../status/status.js';
 import { canBeOfSandbox } from '../../../status/status-advice.js';
-import { plural } from '../../../status/status-text.js';
+import { outputOf, remarksOn, remarkText } from '../../../status/verdict.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
-import {
-  chooseServers,
-  type Diagnosis,
-  examine,
-  outputOf,
-  type RunOnceOptions,
-  runOnce,
-  type TriedServer,
-} from '../calls/run-once.js';
+import { chooseServers, examine, type RunOnceOptions, runOnce, type TriedServer } from '../calls/run-once.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
@@ -53,8 +45,7 @@ export async function tryServers(
     async (once) => {
       const results = examine(once).map((tried): Result => {
         const packageRemarks = [...remarksOnServer(tried.server, once.config.file), ...remarksOnSandbox(tried)];
-        const isOfUsers = tried.report.state === 'per user';
-        return { ...tried, packageRemarks, isOfUsers, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
+        return { ...tried, packageRemarks, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
       });
       const look = lookOf(process.stdout);
       const rows = results.map((result) => toRow(result, look));
@@ -64,13 +55,11 @@ export async function tryServers(
           `All servers of ${once.config.file} are disabled: ${once.config.disabled.join(', ')}. \`trunkline enable NAME\` enables one.`,
         );
       else await say([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
-      for (const { server, report, diagnosis, unlisted, isOfUsers } of results) {
-        if (isOfUsers) continue;
+      for (const { server, report, fault } of results) {
+        if (report.state === 'per user') continue;
         const waitsForLogin =
           report.state === 'blocked' && server.spec?.kind === 'remote' && server.spec.login !== undefined;
-        const isSound = diagnosis === undefined && unlisted === undefined;
-        (isSound ? sound : waitsForLogin ? open : broken).push(server.key);
-        const fault = diagnosis ?? unlisted;
+        (fault === undefined ? sound : waitsForLogin ? open : broken).push(server.key);
         if (fault !== undefined) reasons.set(server.key, [fault.reason, fault.trouble ?? []].flat().join('; '));
       }
       return broken.length + open.length === 0 ? EXIT.ok : EXIT.failed;
@@ -84,53 +73,50 @@ export interface Result extends TriedServer {
   /** Reasons why the package of the server may not work. */
   readonly packageRemarks: readonly string[];
   readonly readyAfterMs: number | undefined;
-  /** Whether only users can have the server, and it was tried without one. */
-  readonly isOfUsers?: boolean;
 }
 
 const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
 
 /** Entry of one server in the output of `--json`. Unknown values are null. */
-function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs, isOfUsers }: Result) {
+function toFacts({ report, fault, packageRemarks, readyAfterMs }: Result) {
   const { server, packageVersion, protocolVersion, tools } = report;
-  const fault = diagnosis ?? unlisted;
+  const isReady = report.state === 'ready';
   const isListed = fault === undefined;
   return {
     server,
-    state: stateOf(report, diagnosis, isOfUsers),
+    state: stateOf(report),
     packageVersion,
-    protocolVersion: diagnosis === undefined ? protocolVersion : null,
-    readyAfterMs: diagnosis === undefined && readyAfterMs !== undefined ? Math.round(readyAfterMs) : null,
+    protocolVersion: isReady ? protocolVersion : null,
+    readyAfterMs: isReady && readyAfterMs !== undefined ? Math.round(readyAfterMs) : null,
     tools: isListed ? tools.exposed : null,
     quarantined: isListed ? tools.quarantined : null,
     denied: isListed ? tools.denied : null,
     problem: fault?.reason ?? null,
-    advice: fault?.hint ?? null,
+    code: fault?.code ?? null,
+    advice: fault?.remedy ?? null,
     output: fault === undefined ? [] : outputOf(report),
-    remarks: [...packageRemarks, ...(fault === undefined ? remarksOnLists(report) : [])],
+    remarks: [...packageRemarks, ...(isListed ? remarksOn(report).map((each) => remarkText(each)) : [])],
   };
 }
 
 /** Remarks on a confined server: what was refused to it and, if it fails, where to see what is open. */
-function remarksOnSandbox({ server, report, diagnosis }: TriedServer): readonly string[] {
+function remarksOnSandbox({ server, report }: TriedServer): readonly string[] {
   if (programOf(server)?.sandbox === undefined || !canBeOfSandbox(report.lastFailure ?? '')) return [];
   const look = `it is confined: \`trunkline sandbox ${server.key}\` shows what is open, with \`--try\` what it needs`;
-  return [...(report.sandbox?.remarks ?? []), ...(diagnosis === undefined ? [] : [look])];
+  return [...(report.sandbox?.remarks ?? []), ...(report.state === 'ready' ? [] : [look])];
 }
 
-function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined, isOfUsers = false) {
-  if (isOfUsers) return 'per user';
-  if (diagnosis === undefined) return 'ready';
-  return state === 'misconfigured' ? state : 'failed';
+function stateOf({ state }: ServerReport): string {
+  return ['per user', 'ready', 'misconfigured'].includes(state) ? state : 'failed';
 }
 
 /** Makes the row of one server. Marks the version if it is from `node_modules` and not from the lock file. */
-function toRow({ server: config, report, diagnosis, readyAfterMs, isOfUsers }: Result, look: Look): Cell[] {
+function toRow({ server: config, report, readyAfterMs }: Result, look: Look): Cell[] {
   const { server, packageVersion, protocolVersion, tools } = report;
   const isNear = config.package?.found?.location === 'near';
   const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
-  const state = stateCell(stateOf(report, diagnosis, isOfUsers), look);
-  if (diagnosis !== undefined) return [server, state, version, '-', '-', '-', '-', '-'];
+  const state = stateCell(stateOf(report), look);
+  if (report.state !== 'ready') return [server, state, version, '-', '-', '-', '-', '-'];
   // If a list fails, its entries are from an earlier run.
   const isKnown = tools.failure === null;
   const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
@@ -139,14 +125,12 @@ function toRow({ server: config, report, diagnosis, readyAfterMs, isOfUsers }: R
 
 /** The lines below the table. Servers that fail for the same reason share one paragraph, with the output of the first. */
 export function remarksBelow(results: readonly Result[]): string[] {
-  const groups = new Map<string, Result[]>();
-  for (const result of results) groups.set(causeOf(result), [...(groups.get(causeOf(result)) ?? []), result]);
-  return [...groups.values()].flatMap(toRemarks);
+  const causes = new Set(results.map(causeOf));
+  return [...causes].flatMap((cause) => toRemarks(results.filter((each) => causeOf(each) === cause)));
 }
 
 /** Returns the same text for servers that fail for the same reason, and another one for each server that works. */
-function causeOf({ report, diagnosis, unlisted }: Result): string {
-  const fault = diagnosis ?? unlisted;
+function causeOf({ report, fault }: Result): string {
   if (fault === undefined) return `works: ${report.server}`;
   return fault.trouble ?? JSON.stringify([fault, outputOf(report)]);
 }
@@ -154,11 +138,10 @@ function causeOf({ report, diagnosis, unlisted }: Result): string {
 function toRemarks(group: readonly Result[]): string[] {
   const [first] = group;
   if (first === undefined) return [];
-  const { report, diagnosis, unlisted, server, isOfUsers } = first;
+  const { report, fault, server } = first;
   const names = group.map((each) => each.report.server).join(', ');
   const onPackages = group.flatMap((each) => each.packageRemarks.map((remark) => `  ${remark}`));
-  const fault = diagnosis ?? unlisted;
-  if (isOfUsers)
+  if (report.state === 'per user')
     return [
       '',
       `${names}: ${server.problem?.message}`,
@@ -166,27 +149,9 @@ function toRemarks(group: readonly Result[]): string[] {
     ];
   if (fault !== undefined) {
     const output = outputOf(report).filter((line) => line !== fault.reason);
-    return ['', `${names}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackages];
+    const lines = [...output.map((line) => `  | ${line}`), ...fault.remedy.split('\n').map((line) => `  ${line}`)];
+    return ['', `${names}: ${fault.reason}`, ...lines, ...onPackages];
   }
-  const remarks = [...remarksOnLists(report).map((remark) => `  ${remark}`), ...onPackages];
+  const remarks = [...remarksOn(report).map((each) => `  ${remarkText(each)}`), ...onPackages];
   return remarks.length === 0 ? [] : ['', `${names}:`, ...remarks];
-}
-
-/** Remarks on the lists and the output of a server that works. */
-function remarksOnLists(report: ServerReport): string[] {
-  const { tools, prompts, resources, resourceTemplates, dropped } = report;
-  const junk = dropped.junk ?? 0;
-  const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
-  const remarks = failures.map((failure) => `a list of it cannot be read: ${failure}`);
-  remarks.push(...tools.quarantined.map(({ name, reason }) => `quarantined ${name}: ${reason}`));
-  remarks.push(...tools.repaired.map(({ name, reason }) => `listed ${name} without a malformed part: ${reason}`));
-  if (report.approval !== null && report.advice !== '') remarks.push(report.advice);
-  if (tools.truncated !== null) remarks.push(`its list of tools is incomplete: ${tools.truncated}`);
-  remarks.push(...report.unshaped.map((warning) => `\`tools\` of the configuration: ${warning}`));
-  const hiding = tools.hiding.join(', ');
-  if (hiding !== '')
-    remarks.push(`the descriptions of these tools contain invisible characters, which a model reads: ${hiding}`);
-  const skipped = `skipped ${plural(junk, 'line')} of its stdout`;
-  if (junk > 0) remarks.push(`${skipped}, which must have MCP messages only; it should log to stderr`);
-  return remarks;
 }

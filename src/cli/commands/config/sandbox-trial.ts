@@ -18,10 +18,11 @@ import type { Trial } from '../../../servers/sandbox/confined-launch.js';
 import { isWithin, type Opening, type Policy } from '../../../servers/sandbox/policy.js';
 import { proxyRemark, quoted } from '../../../servers/sandbox/refusals.js';
 import { type ChildSpec, programOf } from '../../../spec/server-spec.js';
+import { outputOf } from '../../../status/verdict.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { tryTool } from '../calls/call.js';
-import { chooseServers, examine, type Once, outputOf, runOnce } from '../calls/run-once.js';
+import { chooseServers, examine, type Once, runOnce } from '../calls/run-once.js';
 
 /** Most entries and bytes of a folder that are copied for a trial. A larger one is opened for reading instead. */
 const MAX_ENTRIES = 20_000;
@@ -83,8 +84,8 @@ interface Proposal {
 /** Whether the server started and, if a tool was named, the tool succeeded. */
 async function use(once: Once, { key, tool, args }: Tried): Promise<boolean> {
   const [tried] = examine(once);
-  if (tried?.diagnosis !== undefined) {
-    tell(`It did not start: ${tried.diagnosis.reason}`);
+  if (tried?.fault !== undefined && tried.report.state !== 'ready') {
+    tell(`It did not start: ${tried.fault.reason}`);
     for (const line of outputOf(tried.report)) tell(`  | ${line}`);
     return false;
   }

@@ -381,9 +381,9 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       const pings = await Promise.all(tried.map(({ report }) => ping(composition, report)));
       // A server that lists nothing has another finding.
       const list = await listAllTools(client).catch(() => undefined);
-      const all = tried.map(({ report, diagnosis, unlisted }, at): ObservedServer => {
+      const all = tried.map(({ report, fault }, at): ObservedServer => {
         const readyAfterMs = starts.readyAfterMs(report.server);
-        return { report, diagnosis: diagnosis ?? unlisted, ping: pings[at], readyAfterMs };
+        return { report, fault, ping: pings[at], readyAfterMs };
       });
       const reports = tried.map(({ report }) => report);
       observed = { servers: all, tools: toolsIn(list, reports), rows: reportAll(composition).tools };

@@ -14,9 +14,8 @@ import type { FoundServers } from '../../../setup/clients/files/found-server.js'
 import { findRegistrations } from '../../../setup/doctor/clients.js';
 import { type Finding, repair } from '../../../setup/doctor/finding.js';
 import type { Machine } from '../../../setup/doctor/machine.js';
-import { plural } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
-import { printable } from '../../../wire/json/printable.js';
+import { plural, printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { answer, folded, withoutHome } from '../../output.js';
 import { type Look, lookOf, paint, table } from '../../terminal.js';

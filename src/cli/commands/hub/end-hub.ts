@@ -7,14 +7,13 @@ import { hubStarter } from '../../../hub/attach/attach.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import { allHubFolders, claimSuccessor, hubNumbers } from '../../../hub/hub-folder.js';
 import { userHubsFolder } from '../../../state/user-files.js';
-import { plural } from '../../../status/status-text.js';
+import { capitalized, plural } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
 import { drainOne } from '../serve/drain.js';
 import { connectToHub, describeHub, findGateway, type HubSite, REFUSED, silentText, withHub } from './hub-access.js';
 import {
-  capitalized,
   configurationText,
   findRunning,
   howToEnd,

@@ -12,10 +12,10 @@ import { type HubFolderOptions, hubLog, hubNumbers, inspectHubFolder } from '../
 import { FrameReader } from '../../../hub/wire.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ProcessReport, StatusReport } from '../../../status/status.js';
-import { describeSharing, duration, plural } from '../../../status/status-text.js';
+import { describeSharing, duration } from '../../../status/status-text.js';
 import type { ViewTools } from '../../../status/tool-report.js';
 import { VERSION } from '../../../version.js';
-import { describeBytes, printable } from '../../../wire/json/printable.js';
+import { capitalized, describeBytes, plural, printable } from '../../../wire/json/printable.js';
 import { RPC_CODES, RpcError } from '../../../wire/jsonrpc/message.js';
 import { createScan } from '../../../wire/mcp/envelope.js';
 import { type ClientConnection, LocalClient, type ToldProfile } from '../../local-client.js';
@@ -23,7 +23,6 @@ import { note, tell } from '../../output.js';
 import { type Cell, type Look, PLAIN, stateCell, table } from '../../terminal.js';
 import {
   type Choice,
-  capitalized,
   choiceText,
   chooseGateway,
   configurationOf,

@@ -8,13 +8,13 @@ import { toText } from '../../../host/observe/log-line.js';
 import { callLogFile } from '../../../state/user-files.js';
 import type { StatusReport } from '../../../status/status.js';
 import { isRecord, parseJson } from '../../../wire/json/json-value.js';
-import { printable } from '../../../wire/json/printable.js';
+import { capitalized, printable } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, note, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
 import { type ConnectedGateway, describeHub, findGateway, findHubSite, isHubOn } from './hub-access.js';
-import { type Choice, capitalized, choiceText, connectTo, nameOf } from './running.js';
+import { type Choice, choiceText, connectTo, nameOf } from './running.js';
 
 /** `trunkline logs`: prints the last output of a server, and the log of the gateway. The log of a hub stays after its end. */
 export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {

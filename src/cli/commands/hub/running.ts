@@ -13,8 +13,8 @@ import { allHubFolders, gatewayFolders, hubFiles, hubNumbers, latestHub } from '
 import { isOurselves, programName } from '../../../setup/clients/files/own-entry.js';
 import { findGateways } from '../../../state/gateway-file.js';
 import { userHubsFolder } from '../../../state/user-files.js';
-import { plural } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
+import { capitalized, plural } from '../../../wire/json/printable.js';
 import { readServing } from '../serve/serve-options.js';
 
 /** A gateway of this user that runs on this machine: a hub, or a process that serves HTTP or one client on stdin. */
@@ -292,10 +292,6 @@ export function filesOf({ folder, name }: RunningGateway): ReturnType<typeof hub
 export function howToEnd({ kind, pid, url }: Pick<RunningGateway, 'kind' | 'pid' | 'url'>): string {
   if (kind === 'hub') return `\`trunkline stop${pid === undefined ? '' : ` --gateway ${pid}`}\` ends it`;
   return kind === 'http' ? `\`trunkline drain ${url}\` ends it after its calls` : 'it ends with its client';
-}
-
-export function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Advice for a gateway whose configuration file is gone; `undefined` if the file is there. */

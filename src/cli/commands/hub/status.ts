@@ -6,13 +6,12 @@ import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import type { StatusReport } from '../../../status/status.js';
 import { duration } from '../../../status/status-text.js';
 import { VERSION } from '../../../version.js';
-import { printableLines } from '../../../wire/json/printable.js';
+import { capitalized, printableLines } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { answer, endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { type Cell, type Look, lookOf, table } from '../../terminal.js';
 import { describeHub, describeHubs, hubText, processText, withGateway, withHub } from './hub-access.js';
 import {
-  capitalized,
   configurationText,
   findOwnProcesses,
   goneText,

@@ -5,8 +5,8 @@ import { errorMessage } from '../../../host/errors/error-text.js';
 import { END_SIGNALS, EXIT } from '../../../host/errors/usage-error.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
-import { duration, plural } from '../../../status/status-text.js';
-import { describeBytes, printable } from '../../../wire/json/printable.js';
+import { duration } from '../../../status/status-text.js';
+import { describeBytes, plural, printable } from '../../../wire/json/printable.js';
 import { type Cell, type Look, lookOf, paint, stateCell, table } from '../../terminal.js';
 
 export interface WatchTerminalOptions {

@@ -12,9 +12,9 @@ import {
 } from '../../../servers/packages/package-needs.js';
 import { installedTree, lockKey } from '../../../servers/packages/package-store.js';
 import { carryOver } from '../../../servers/packages/written-files.js';
-import { someOf } from '../../../setup/doctor/finding.js';
 import type { PackageRequest } from '../../../spec/server-spec.js';
 import { packageFolders } from '../../../state/user-files.js';
+import { someOf } from '../../../wire/json/printable.js';
 import { withoutHome } from '../../output.js';
 import type { PackageWork } from './package-work.js';
 

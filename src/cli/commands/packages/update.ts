@@ -8,13 +8,14 @@ import { type LockedPackage, LockFile } from '../../../servers/packages/lock-fil
 import { InstallFault, type Obtained } from '../../../servers/packages/package-installer.js';
 import { lockKey, openStore, storedTree } from '../../../servers/packages/package-store.js';
 import type { StopLadder } from '../../../spec/launch.js';
+import { type Fault, outputOf } from '../../../status/verdict.js';
 import { printable } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
 import { forStream, note, printJson, say, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
-import { composeOnce, type Diagnosis, examine, FirstStarts, outputOf, triedOnce } from '../calls/run-once.js';
+import { composeOnce, examine, FirstStarts, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { reportInstallFault } from './install.js';
 import { describeCarried, lookUpNewest, remarksOn } from './package-remarks.js';
@@ -152,9 +153,9 @@ async function compareVersions(
   const { key } = server;
   const after = await probeTools(runFrom(server, newFolder), work);
   if ('fault' in after) {
-    const { reason, hint } = after.fault;
+    const { reason, remedy } = after.fault;
     const output = after.output.map((line) => `  | ${line}`);
-    return { refused: [`trunkline: the new version of ${key} cannot be used: ${reason}`, ...output, `  ${hint}`] };
+    return { refused: [`trunkline: the new version of ${key} cannot be used: ${reason}`, ...output, `  ${remedy}`] };
   }
   if (oldFolder === undefined || server.package.found === undefined) return { report: [], changes: null };
   const before = await probeTools(runFrom(server, oldFolder), work);
@@ -197,7 +198,7 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
 async function probeTools(
   server: ServerConfig,
   { config, log, ending, stoppers }: PackageWork,
-): Promise<{ tools: Tools } | { fault: Diagnosis; output: readonly string[] }> {
+): Promise<{ tools: Tools } | { fault: Fault; output: readonly string[] }> {
   const { key } = server;
   const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
   const starts = new FirstStarts([key]);
@@ -211,8 +212,7 @@ async function probeTools(
     await starts.settled;
     ending.throwIfAborted();
     const [tried] = examine({ config: { ...config, servers: [whole] }, composition });
-    const fault = tried?.diagnosis ?? tried?.unlisted;
-    if (tried !== undefined && fault !== undefined) return { fault, output: outputOf(tried.report) };
+    if (tried?.fault !== undefined) return { fault: tried.fault, output: outputOf(tried.report) };
     const { tools } = JSON.parse(await listAllTools(client)) as { tools: { name: string }[] };
     const own = tools.filter(({ name }) => !name.startsWith(OWN_PREFIX));
     return { tools: new Map(own.map((tool) => [tool.name, { ...tool }])) };

@@ -12,7 +12,7 @@ import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { missingFolders, realPath, replaceFileSync } from '../../../host/files/whole-file.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { newToken } from '../../../state/token-file.js';
-import { plural } from '../../../status/status-text.js';
+import { plural } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { answer, note, printJson } from '../../output.js';
 import { lookOf, table } from '../../terminal.js';

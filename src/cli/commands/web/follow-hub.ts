@@ -10,17 +10,10 @@ import type { HubControl, NoControl } from '../../../hub/attach/control-client.j
 import type { PageEvent } from '../../../hub/control.js';
 import { VERSION } from '../../../version.js';
 import type { ConfiguredServer, Frame, HubState } from '../../../web/server/contract.js';
+import { capitalized } from '../../../wire/json/printable.js';
 import { serversIn } from '../config/list.js';
 import { findGateway, howToStart, isHubOn, REFUSED, silentText } from '../hub/hub-access.js';
-import {
-  capitalized,
-  configurationOf,
-  connectTo,
-  filesOf,
-  isEarlierHub,
-  nameOf,
-  type RunningGateway,
-} from '../hub/running.js';
+import { configurationOf, connectTo, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
 import { needsOf } from './needs.js';
 
 /** Time between two looks for a hub, for its successor, and at the configuration file without a hub. */

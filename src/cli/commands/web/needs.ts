@@ -1,10 +1,11 @@
 import type { HubDescription } from '../../../hub/control.js';
 import { WITHHELD_BECAUSE } from '../../../spec/approvals.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
-import { isNear, plural } from '../../../status/status-text.js';
+import { isNear } from '../../../status/status-text.js';
+import { offersNothing, waitingIn } from '../../../status/verdict.js';
 import { VERSION } from '../../../version.js';
 import type { Need } from '../../../web/server/contract.js';
-import { describeBytes, quotedPath } from '../../../wire/json/printable.js';
+import { describeBytes, plural, quotedPath } from '../../../wire/json/printable.js';
 
 /** Takes a need. `words` are the arguments of the command that does it. */
 type Add = (
@@ -76,39 +77,38 @@ function addProblem({ server, state, problem, advice, code, cause, log, lastFail
 
 /** A server that lost its lists in a restart answers, so its state is good, but it is of no use. */
 function addEmptyLists(report: ServerReport, add: Add): void {
-  const { server, state, problem, log, tools, prompts, resources, resourceTemplates } = report;
-  const isEmpty = [tools, prompts, resources, resourceTemplates].every(
-    ({ exposed, denied, quarantined }) => exposed.length + denied.length + quarantined.length === 0,
-  );
-  if (state !== 'ready' || problem !== '' || !isEmpty) return;
+  const { server, state, problem, log } = report;
+  if (state !== 'ready' || problem !== '' || !offersNothing(report)) return;
   const detail = 'Its output or its documentation may say what it needs. A restart reads its lists again.';
   const remedy = { words: `restart ${server}`, action: 'restart' } as const;
   const title = `${server} runs, but it has no tools, prompts or resources.`;
   add(`empty:${server}`, 'warn', title, { detail, cause: log, ...remedy });
 }
 
-function addApproval({ server, approval, tools }: ServerReport, add: Add): void {
+function addApproval(report: ServerReport, add: Add): void {
+  const { server, approval } = report;
   const about = { code: 'TL-SERVER-APPROVAL', words: `approve ${server}` };
   const id = `approval:${server}`;
   if (approval !== null && approval.fault !== null) {
     add(id, 'fail', `The approved tools of ${server} cannot be used.`, { ...about, detail: approval.fault });
     return;
   }
-  const changed = tools.quarantined.filter(({ reason }) => reason === WITHHELD_BECAUSE.changed);
-  const waiting = [...changed, ...tools.quarantined.filter(({ reason }) => reason === WITHHELD_BECAUSE.new)];
-  if (approval === null || waiting.length === 0) return;
+  const waiting = waitingIn(report);
+  if (waiting.length === 0) return;
+  const changed = waiting.filter(({ reason }) => reason === WITHHELD_BECAUSE.changed).length;
   const [verb, object] = waiting.length === 1 ? ['waits', 'it'] : ['wait', 'them'];
-  const counts = [
-    [changed.length, 'changed'],
-    [waiting.length - changed.length, 'new'],
-  ] as const;
-  const kinds = counts.flatMap(([count, kind]) => (count > 0 ? [`${count} ${kind}`] : [])).join(', ');
-  add(id, 'warn', `${server}: ${plural(waiting.length, 'tool')} ${verb} for approval (${kinds}).`, {
-    ...about,
-    detail: `Clients do not see ${object} until you approve.`,
-    cause: waiting.map(({ name, reason }) => `${name}: ${reason}`),
-    action: 'review',
-  });
+  const kinds = [changed > 0 && `${changed} changed`, waiting.length > changed && `${waiting.length - changed} new`];
+  add(
+    id,
+    'warn',
+    `${server}: ${plural(waiting.length, 'tool')} ${verb} for approval (${kinds.filter(Boolean).join(', ')}).`,
+    {
+      ...about,
+      detail: `Clients do not see ${object} until you approve.`,
+      cause: waiting.map(({ name, reason }) => `${name}: ${reason}`),
+      action: 'review',
+    },
+  );
 }
 
 /** The usage of the instance that is nearest to its limit. */

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { Diagnosis } from '../../../../src/cli/commands/calls/run-once.js';
 import { type Result, remarksBelow } from '../../../../src/cli/commands/config/check.js';
+import type { Fault } from '../../../../src/status/verdict.js';
 
 /** A server that failed, with one line of output. */
-function failed(server: string, diagnosis: Diagnosis, line: string): Result {
+function failed(server: string, fault: Partial<Fault>, line: string): Result {
   const report = { server, cause: [line], log: [] };
-  return { report, diagnosis, packageRemarks: [] } as unknown as Result;
+  return { report, fault, packageRemarks: [] } as unknown as Result;
 }
 
-const OFFLINE: Diagnosis = { reason: 'it ended', hint: 'check the network', trouble: 'no network' };
+const OFFLINE = { reason: 'it ended', remedy: 'check the network', trouble: 'no network' };
 
 describe('the lines below the table of `check`', () => {
   it('name all servers that fail for the same reason once, with the output of the first', () => {
@@ -22,7 +22,7 @@ describe('the lines below the table of `check`', () => {
   });
 
   it('keep servers apart that fail for different reasons, or without a known trouble with different output', () => {
-    const other: Diagnosis = { reason: 'it ended', hint: 'look at its output' };
+    const other = { reason: 'it ended', remedy: 'look at its output' };
     const lines = remarksBelow([failed('one', OFFLINE, 'x'), failed('two', other, 'a'), failed('three', other, 'b')]);
     expect(lines.filter((line) => line.includes(': '))).toEqual(['one: it ended', 'two: it ended', 'three: it ended']);
   });
