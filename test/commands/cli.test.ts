@@ -89,7 +89,7 @@ describe('check', () => {
         // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
         { command: 'node', args: ['${NOBODY_SETS_THIS}'] },
         'misconfigured',
-        'set NOBODY_SETS_THIS',
+        'Set NOBODY_SETS_THIS',
       ],
       [
         'is a package that is not to be had',

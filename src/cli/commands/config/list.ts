@@ -14,7 +14,7 @@ import type { Invocation } from '../../command.js';
 import { note, printJson, say } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
 import { openQuietLog } from '../calls/run-once.js';
-import { connectToGateway, describeHub } from '../hub/hub-access.js';
+import { openGateway } from '../hub/hub-access.js';
 import { nameOf, type RunningGateway } from '../hub/running.js';
 
 /** A server of the configuration, as `--json` prints it. */
@@ -62,12 +62,11 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
 async function askGateway(
   settings: Invocation['settings'],
 ): Promise<{ gateway?: RunningGateway; report?: StatusReport }> {
-  const reached = await connectToGateway(settings, true);
-  if (typeof reached === 'string') return {};
-  const { gateway, control } = reached;
+  const open = await openGateway(settings, { says: 'if alike' });
+  if ('because' in open) return {};
+  const { gateway, control, hasStarted, report } = open;
   try {
-    if (!(await describeHub(control)).hasStarted) return { gateway };
-    return { gateway, report: (await control.request('report')) as StatusReport };
+    return hasStarted ? { gateway, report: await report() } : { gateway };
   } catch {
     // It has ended meanwhile.
     return {};

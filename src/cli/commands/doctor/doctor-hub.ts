@@ -7,7 +7,7 @@ import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import type { ToolRow } from '../../../status/tool-report.js';
 import { listAllTools } from '../calls/tools.js';
-import { connectToGateway, connectToHub, describeHub, openHubClient } from '../hub/hub-access.js';
+import { connectToHub, describeHub, openGateway, openHubClient } from '../hub/hub-access.js';
 import { notedPid } from '../hub/running.js';
 
 /**
@@ -69,13 +69,12 @@ export async function openDoctorHub(configFile: string, named?: string): Promise
 
 /** The reports of the named gateway, or of one that is no hub and serves the configuration. */
 async function reportOfAnother(settings: GlobalOptions): ReturnType<DoctorHub['servers']> {
-  const reached = await connectToGateway(settings);
-  if (typeof reached === 'string') return undefined;
-  const { control, gateway } = reached;
+  const open = await openGateway(settings);
+  if ('because' in open) return undefined;
+  const { control, gateway, hasStarted, report } = open;
   try {
-    const { hasStarted } = await describeHub(control);
     if ((gateway.kind === 'hub' && settings.gateway === undefined) || !hasStarted) return undefined;
-    return ((await control.request('report', { withUsage: true })) as StatusReport).servers;
+    return (await report({ withUsage: true })).servers;
   } finally {
     control.close();
   }

@@ -12,7 +12,16 @@ import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
 import { drainOne } from '../serve/drain.js';
-import { connectToHub, describeHub, findGateway, type HubSite, REFUSED, silentText, withHub } from './hub-access.js';
+import {
+  connectToHub,
+  describeHub,
+  findGateway,
+  type HubSite,
+  type OpenGateway,
+  REFUSED,
+  silentText,
+  withGateway,
+} from './hub-access.js';
 import {
   configurationText,
   findRunning,
@@ -140,7 +149,7 @@ async function killSilent(folder: string, number: number): Promise<StoppedHub> {
 
 /** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
 export async function restartHub({ settings, isJson }: Invocation): Promise<number> {
-  return await withHub(settings, async ({ gateway, control }) => {
+  const replace = async ({ gateway, control }: OpenGateway): Promise<number> => {
     const { clients, pid, configFile } = await describeHub(control);
     if (clients.length === 0) {
       await control.request('stop');
@@ -164,7 +173,8 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
     if (isJson) await printJson({ result: 'replaced', pid, next: { pid: nextPid, version, number }, moving });
     else note(`A new hub (pid ${nextPid}, version ${version}) serves from now on. ${old}`);
     return EXIT.ok;
-  });
+  };
+  return await withGateway(settings, replace, 'hub');
 }
 
 /** Starts the successor, unless another process has just done so. */

@@ -8,7 +8,7 @@ import { folderOfHub, helloOf, isHubWanted } from '../../../hub/attach/attach.js
 import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
 import { attachTo, type HubConnection, whyRefused } from '../../../hub/attach/find-hub.js';
 import type { ClientDescription, GatewayKind, HubDescription } from '../../../hub/control.js';
-import { type HubFolderOptions, hubLog, hubNumbers, inspectHubFolder } from '../../../hub/hub-folder.js';
+import { hubLog, hubNumbers, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { FrameReader } from '../../../hub/wire.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ProcessReport, StatusReport } from '../../../status/status.js';
@@ -27,7 +27,6 @@ import {
   chooseGateway,
   configurationOf,
   configurationText,
-  connectTo,
   findRunning,
   howToEnd,
   listText,
@@ -35,100 +34,115 @@ import {
   type RunningGateway,
 } from './running.js';
 
-/** A running gateway, for a command. */
-export interface ConnectedGateway {
+/** A running gateway to which a command is connected. */
+export interface OpenGateway {
   readonly gateway: RunningGateway;
   readonly control: HubControl;
+  /** Whether it has started its servers. A hub waits for its first client. */
+  readonly hasStarted: boolean;
+  /** Asks for the report about all servers, or about one with more log lines. */
+  report(params?: { readonly server?: string; readonly withUsage?: boolean }): Promise<StatusReport>;
 }
 
-type Work = (reached: ConnectedGateway) => Promise<number>;
+/** The reason why a command has no gateway, as sentences, and its exit code. */
+interface NoGateway {
+  readonly kind: NoControl;
+  readonly because: string;
+  readonly code: number;
+}
+
+/**
+ * Finds the gateway that a command is about, and connects to it. `says` is when the command says which gateway that is: if the
+ * configuration has several, or if there are several at all. With `only`, a gateway without a hub does not count, because it cannot do
+ * what the command wants.
+ */
+export async function openGateway(
+  settings: GlobalOptions,
+  { says, only }: { readonly says?: 'if alike' | 'if several'; readonly only?: 'hub' } = {},
+): Promise<OpenGateway | NoGateway> {
+  const { choice, configuration } = await findGateway(settings);
+  const { chosen } = choice;
+  if (chosen === undefined) return absence(choice, configuration);
+  if (only === 'hub' && chosen.kind !== 'hub') {
+    const which = `${capitalized(nameOf(chosen))} serves ${configurationText(chosen)}, without a hub.`;
+    const because = `${which} \`trunkline status\` shows it, and ${howToEnd(chosen)}.`;
+    return { kind: 'not running', because, code: EXIT.noHub };
+  }
+  const text =
+    says === undefined || (says === 'if alike' && choice.alike.length === 0) ? undefined : choiceText(choice);
+  if (text !== undefined) note(text);
+  return await connectTo(chosen);
+}
+
+/** Connects to a gateway that was found. */
+export async function connectTo(gateway: RunningGateway): Promise<OpenGateway | NoGateway> {
+  const { folder, name, answer, pid, kind } = gateway;
+  const control = typeof answer === 'string' ? answer : await openControl(folder, VERSION, name);
+  if (typeof control === 'string') {
+    const because = control === 'refused' ? REFUSED : silentText(pid, kind);
+    return { kind: control, because, code: EXIT.failed };
+  }
+  return {
+    gateway,
+    control,
+    hasStarted: typeof answer !== 'string' && answer.hasStarted,
+    report: async (params = {}) => (await control.request('report', { ...params })) as StatusReport,
+  };
+}
 
 /**
  * Runs a command on the gateway that it is about, and returns the exit code. Says which gateway that is if several run. Prints
  * a message if none runs or if it cannot be reached.
  */
-export async function withGateway(settings: GlobalOptions, work: Work): Promise<number> {
-  const { choice, configuration } = await findGateway(settings);
-  if (choice.chosen === undefined) return tellNone(choice, configuration);
-  const text = choiceText(choice);
-  if (text !== undefined) note(text);
-  return await workOn(choice.chosen, work);
-}
-
-/** Runs a command on the hub of the configuration. Another gateway does not count, because it cannot do what the command wants. */
-export async function withHub(settings: GlobalOptions, work: Work): Promise<number> {
-  const { choice, configuration } = await findGateway(settings);
-  const { chosen } = choice;
-  if (chosen === undefined) return tellNone(choice, configuration);
-  if (chosen.kind === 'hub') return await workOn(chosen, work);
-  const only = `${nameOf(chosen)} serves ${configurationText(chosen)}, without a hub.`;
-  tell(`${capitalized(only)} \`trunkline status\` shows it, and ${howToEnd(chosen)}.`);
-  return EXIT.noHub;
-}
-
-/** Finds the gateway that a command is about. */
-export async function findGateway(settings: GlobalOptions) {
-  const configuration = configurationOf(settings);
-  const { file } = configuration;
-  const folder = file === undefined ? undefined : inspectHubFolder(placeOf(file)).folder;
-  const running = await findRunning({ file, folder });
-  return { configuration, running, choice: chooseGateway(running, { named: settings.gateway, file, folder }) };
-}
-
-/** Connects to the gateway that a command is about. With `saysWhich`, says which one it is if several serve the configuration. */
-export async function connectToGateway(
+export async function withGateway(
   settings: GlobalOptions,
-  saysWhich = false,
-): Promise<ConnectedGateway | NoControl> {
-  const chosen = await chosenGateway(settings, saysWhich);
-  if (chosen === undefined) return 'not running';
-  const control = await connectTo(chosen);
-  return typeof control === 'string' ? control : { gateway: chosen, control };
-}
-
-async function chosenGateway(settings: GlobalOptions, saysWhich: boolean): Promise<RunningGateway | undefined> {
-  const { choice } = await findGateway(settings);
-  if (saysWhich && choice.alike.length > 0) note(choiceText(choice) ?? '');
-  return choice.chosen;
-}
-
-async function workOn(gateway: RunningGateway, work: Work): Promise<number> {
-  const control = await connectTo(gateway);
-  if (typeof control === 'string') {
-    const { pid } = gateway;
-    tell(control === 'refused' ? REFUSED : silentText(pid, gateway.kind));
-    return EXIT.failed;
+  work: (open: OpenGateway) => Promise<number>,
+  only?: 'hub',
+): Promise<number> {
+  const open = await openGateway(settings, only === undefined ? { says: 'if several' } : { only });
+  if ('because' in open) {
+    tell(open.because);
+    return open.code;
   }
   try {
-    return await work({ gateway, control });
+    return await work(open);
   } catch (error) {
     // The gateway refuses the command in a sentence, or has ended.
     if (!(error instanceof Error)) throw error;
     tell(`trunkline: ${error.message}`);
     return EXIT.failed;
   } finally {
-    control.close();
+    open.control.close();
   }
 }
 
-/** Says that no gateway of the configuration runs, and which others run. Returns the exit code. */
-function tellNone(
+/** Finds the gateway that a command is about. */
+export async function findGateway(settings: GlobalOptions) {
+  const configuration = configurationOf(settings);
+  const { file } = configuration;
+  const place = { dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
+  const folder = file === undefined ? undefined : inspectHubFolder({ configFile: file, ...place }).folder;
+  const running = await findRunning({ file, folder });
+  return { configuration, running, choice: chooseGateway(running, { named: settings.gateway, file, folder }) };
+}
+
+/** Says that no gateway of the configuration runs, and which others run. */
+function absence(
   { others }: Choice,
-  { file, fault }: { readonly file: string | undefined; readonly fault?: ConfigError },
-): number {
-  tell(fault?.report ?? noGatewayText(file ?? '', isHubOn(file ?? '')));
-  if (others.length > 0) tell(`Gateways of other configurations run. To name one, add:\n${listText(others)}`);
-  return fault === undefined ? EXIT.noHub : EXIT.usage;
+  { file = '', fault }: { readonly file: string | undefined; readonly fault?: ConfigError },
+): NoGateway {
+  const none = fault?.report ?? noGatewayText(file, isHubOn(file));
+  const more = others.length > 0 && `Gateways of other configurations run. To name one, add:\n${listText(others)}`;
+  const because = [none, more].filter(Boolean).join('\n');
+  return { kind: 'not running', because, code: fault === undefined ? EXIT.noHub : EXIT.usage };
 }
 
 /** Says that the page of `trunkline web` is without a gateway, if it is. */
 export async function tellWithoutGateway(settings: GlobalOptions): Promise<void> {
   const { choice, configuration } = await findGateway(settings);
-  const { file = '', fault } = configuration;
   if (choice.chosen !== undefined) return;
-  tell(
-    `${fault?.report ?? noGatewayText(file, isHubOn(file))}\nThe page shows a gateway as soon as one runs, without a reload.`,
-  );
+  const { because } = absence({ ...choice, others: [] }, configuration);
+  tell(`${because}\nThe page shows a gateway as soon as one runs, without a reload.`);
 }
 
 /** Whether the hub is on. True if the file cannot be read, because the client's hub then reports the fault. */
@@ -141,7 +155,7 @@ export function isHubOn(configFile: string): boolean {
 }
 
 /** Describes a gateway and, if it is a hub, the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
-export async function describeHubs({ gateway, control }: ConnectedGateway, withUsage: boolean): Promise<HubFacts> {
+export async function describeHubs({ gateway, control }: OpenGateway, withUsage: boolean): Promise<HubFacts> {
   const { kind, folder, name } = gateway;
   const earlier = kind === 'hub' ? hubNumbers(folder).filter((number) => number !== name) : [];
   const [hub, ...draining] = await Promise.all([
@@ -166,7 +180,7 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
 
 /** Connects a command to the running gateway, if there is one. Says which one it is if several run. Reports a refusal on stderr. */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
-  const opened = await openHubClient(settings, true);
+  const opened = await openHubClient(settings, 'if alike');
   if (typeof opened !== 'string') return opened;
   tell(`trunkline: the running gateway cannot be used, because ${opened}; this command starts servers of its own`);
   return undefined;
@@ -293,27 +307,26 @@ export interface HubClientForCommand {
  */
 export async function openHubClient(
   options: GlobalOptions,
-  saysWhich = false,
+  says?: 'if alike',
 ): Promise<HubClientForCommand | string | undefined> {
-  const chosen = await chosenGateway(options, saysWhich);
-  if (chosen === undefined || (chosen.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off')) return undefined;
-  const { folder, name, configFile = '' } = chosen;
-  const control = await connectTo(chosen);
-  if (control === 'not running') return undefined;
-  if (control === 'silent') return 'it does not answer';
-  if (control === 'refused') return 'it does not take commands of this version';
+  const open = await openGateway(options, says === undefined ? {} : { says });
+  if ('because' in open) return REFUSALS[open.kind];
+  const { control, gateway, report } = open;
+  if (gateway.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off') {
+    control.close();
+    return undefined;
+  }
   try {
-    const hello = helloOf(configFile, 0, options.view ?? '');
+    const hello = helloOf(gateway.configFile ?? '', 0, options.view ?? '');
     // Servers are shared by clients with equal profiles. A profile of its own would start processes for this command.
     const [profile] = (await control.request('profiles')) as readonly ToldProfile[];
-    const attempt = await attachTo(folder, name, hello);
+    const attempt = await attachTo(gateway.folder, gateway.name, hello);
     if (attempt.kind !== 'attached') {
       control.close();
       return whyRefused(attempt.kind === 'refused' ? attempt.because : 'ending');
     }
     const { connection } = attempt;
     const client = await LocalClient.connect(createScan(isUtf8), (...on) => overFrames(connection, ...on), profile);
-    const report = async () => (await control.request('report')) as StatusReport;
     const views = async () => ((await control.request('tools')) as { readonly views: readonly ViewTools[] }).views;
     const close = () => {
       client.close();
@@ -326,6 +339,12 @@ export async function openHubClient(
     return error.message;
   }
 }
+
+const REFUSALS = {
+  'not running': undefined,
+  silent: 'it does not answer',
+  refused: 'it does not take commands of this version',
+} as const;
 
 const NEWLINE = 0x0a;
 const LOST = 'The gateway ended before it answered. Whether the call took effect is unknown: check before repeating it';
@@ -385,10 +404,6 @@ export function findHubSite(options: GlobalOptions): HubSite {
     const hint = 'name a folder that only you can enter in the variable TRUNKLINE_HUB_DIR';
     throw new UsageError(`no hub can run: ${errorMessage(cause)}`, hint, { cause });
   }
-}
-
-function placeOf(configFile: string): HubFolderOptions {
-  return { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
 }
 
 /** Connects to the hub with this number, or to the latest hub. Starts none. */

@@ -6,23 +6,22 @@ import { logLines } from '../../../host/files/log-lines.js';
 import { MAX_LOG_FILES } from '../../../host/observe/log-file.js';
 import { toText } from '../../../host/observe/log-line.js';
 import { callLogFile } from '../../../state/user-files.js';
-import type { StatusReport } from '../../../status/status.js';
 import { isRecord, parseJson } from '../../../wire/json/json-value.js';
 import { capitalized, printable } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, note, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
-import { type ConnectedGateway, describeHub, findGateway, findHubSite, isHubOn } from './hub-access.js';
-import { type Choice, choiceText, connectTo, nameOf } from './running.js';
+import { describeHub, findHubSite, isHubOn, type OpenGateway, openGateway } from './hub-access.js';
+import { nameOf } from './running.js';
 
 /** `trunkline logs`: prints the last output of a server, and the log of the gateway. The log of a hub stays after its end. */
 export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {
   const [server] = words;
   const isFollowed = options.follow === true;
-  const { choice } = await findGateway(settings);
-  const reached = choice.chosen === undefined ? undefined : await connectForLogs(choice);
-  // Without a gateway, the log of the last hub tells what happened.
+  const open = await openGateway(settings, { says: 'if several' });
+  // Without a gateway that answers, the log of the last hub tells what happened.
+  const reached = 'because' in open ? undefined : open;
   const site = reached === undefined ? findHubSite(settings) : undefined;
   try {
     const known = reached && (await askGateway(reached, server));
@@ -57,20 +56,6 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
   }
 }
 
-/**
- * Connects to the chosen gateway, and prints what `choiceText` says about the choice. Returns `undefined` if the gateway does
- * not answer. The caller then prints the log file of the hub, which can be read all the same.
- */
-async function connectForLogs(choice: Choice): Promise<ConnectedGateway | undefined> {
-  const { chosen: gateway } = choice;
-  const text = choiceText(choice);
-  if (text !== undefined) note(text);
-  const control = gateway && (await connectTo(gateway));
-  return gateway === undefined || control === undefined || typeof control === 'string'
-    ? undefined
-    : { gateway, control };
-}
-
 function noLogText(file: string, configFile: string): string {
   const start = isHubOn(configFile) ? 'A client starts the hub.' : 'The setting `gateway: { hub: auto }` turns it on.';
   return `There is no log at ${file} yet: no hub of ${configFile} has written anything. ${start}`;
@@ -78,7 +63,7 @@ function noLogText(file: string, configFile: string): string {
 
 /** Prints the latest records of a gateway that logs to stderr. */
 async function printRecent(
-  { control, gateway }: ConnectedGateway,
+  { control, gateway }: OpenGateway,
   { server, follow }: { readonly server: string | undefined; readonly follow: boolean },
   show: (line: string) => Promise<boolean>,
 ): Promise<number> {
@@ -109,10 +94,10 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
 }
 
 /** Asks the running gateway for its log file, and for the last output of the named server. */
-async function askGateway({ control }: ConnectedGateway, server: string | undefined) {
+async function askGateway({ control, report: ask }: OpenGateway, server: string | undefined) {
   const { logFile, configFile, hasStarted } = await describeHub(control);
   if (server === undefined || !hasStarted) return { logFile, configFile, output: [] };
-  const { servers } = (await control.request('report')) as StatusReport;
+  const { servers } = await ask();
   const report = servers.find((each) => each.server === server);
   if (report !== undefined) return { logFile, configFile, output: [...report.cause, ...report.log] };
   const keys = servers.map((each) => each.server);

@@ -278,11 +278,6 @@ export function choiceText({ chosen, alike, others }: Choice): string | undefine
   return `${shown} \`trunkline ps --all\` lists ${plural(others.length, 'gateway')} of other configurations.`;
 }
 
-/** Connects to the gateway, unless it is known to take no commands. */
-export async function connectTo({ folder, name, answer }: RunningGateway): Promise<HubControl | NoControl> {
-  return typeof answer === 'string' ? answer : await openControl(folder, VERSION, name);
-}
-
 /** The files of the gateway, for example to see whether it has ended on purpose. */
 export function filesOf({ folder, name }: RunningGateway): ReturnType<typeof hubFiles> {
   return hubFiles(folder, name);

@@ -10,7 +10,7 @@ import { capitalized, printableLines } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { answer, endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { type Cell, type Look, lookOf, table } from '../../terminal.js';
-import { describeHub, describeHubs, hubText, processText, withGateway, withHub } from './hub-access.js';
+import { describeHubs, hubText, type OpenGateway, processText, withGateway } from './hub-access.js';
 import {
   configurationText,
   findOwnProcesses,
@@ -30,8 +30,7 @@ export async function status({
 }: Invocation<{ watch: true }>): Promise<number> {
   if (server !== undefined && options.watch)
     throw new UsageError('`--watch` shows all servers', 'leave out the server, or `--watch`');
-  return await withGateway(settings, async ({ control, gateway }) => {
-    const { hasStarted } = await describeHub(control);
+  return await withGateway(settings, async ({ control, gateway, hasStarted }) => {
     if (!hasStarted) {
       tell(waitingText(gateway));
       return EXIT.ok;
@@ -44,8 +43,7 @@ export async function status({
 
 /** `trunkline metrics`: the metrics of the running gateway, as Prometheus reads them. */
 export async function metrics({ settings }: Invocation): Promise<number> {
-  return await withGateway(settings, async ({ control, gateway }) => {
-    const { hasStarted } = await describeHub(control);
+  return await withGateway(settings, async ({ control, gateway, hasStarted }) => {
     if (hasStarted) await print(((await control.request('metrics')) as string).trimEnd());
     else tell(waitingText(gateway));
     return EXIT.ok;
@@ -110,8 +108,8 @@ export function withoutTimes(text: string): string {
 /** `trunkline ps`: a gateway with its clients and the processes of its servers; with `--all` every process of this user. */
 export async function ps({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
   if (options.all) return await listAll(isJson);
-  return await withGateway(settings, async (reached) => {
-    const facts = await describeHubs(reached, true);
+  return await withGateway(settings, async (open) => {
+    const facts = await describeHubs(open, true);
     return await answer(isJson, facts, () => processText(facts, lookOf(process.stdout)));
   });
 }
@@ -182,20 +180,21 @@ export function allText(found: OwnProcesses, look: Look): string {
 
 /** `trunkline hub status`: the hub, and the earlier ones that still drain. */
 export async function hubStatus({ settings, isJson }: Invocation): Promise<number> {
-  return await withHub(settings, async (reached) => {
-    const facts = await describeHubs(reached, false);
+  const show = async (open: OpenGateway) => {
+    const facts = await describeHubs(open, false);
     return await answer(isJson, facts, () => hubText(facts, VERSION));
-  });
+  };
+  return await withGateway(settings, show, 'hub');
 }
 
 /** `trunkline restart SERVER`: restarts a server of the running gateway. */
 export async function restartServer({ settings, words: [server = ''], isJson }: Invocation): Promise<number> {
-  return await withGateway(settings, async ({ control, gateway }) => {
+  return await withGateway(settings, async ({ control, gateway, report }) => {
     await control.request('restart', { server });
     const text = `Server "${server}" is being restarted. Its calls in flight fail.`;
     if (isJson) await printJson({ server, restarting: true });
     else note(`${text} \`trunkline status\` shows when it is ready.`);
-    const { servers } = (await control.request('report', { server })) as StatusReport;
+    const { servers } = await report({ server });
     const used = servers[0]?.packageVersion ?? undefined;
     const installed = await installedVersion({ ...settings, config: gateway.configFile }, server);
     if (used !== undefined && installed !== undefined && used !== installed)

@@ -6,14 +6,14 @@ import { errorMessage } from '../../../host/errors/error-text.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import { stateOf } from '../../../host/files/whole-file.js';
 import { systemClock } from '../../../host/observe/system-clock.js';
-import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
+import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { PageEvent } from '../../../hub/control.js';
 import { VERSION } from '../../../version.js';
 import type { ConfiguredServer, Frame, HubState } from '../../../web/server/contract.js';
 import { capitalized } from '../../../wire/json/printable.js';
 import { serversIn } from '../config/list.js';
-import { findGateway, howToStart, isHubOn, REFUSED, silentText } from '../hub/hub-access.js';
-import { configurationOf, connectTo, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
+import { connectTo, findGateway, howToStart, isHubOn } from '../hub/hub-access.js';
+import { configurationOf, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
 import { needsOf } from './needs.js';
 
 /** Time between two looks for a hub, for its successor, and at the configuration file without a hub. */
@@ -104,11 +104,13 @@ export class HubFollower {
     const { chosen } = choice;
     if (chosen === undefined && configuration.fault !== undefined) throw configuration.fault;
     this.#show((gateway === undefined ? configuration.file : undefined) ?? chosen?.configFile ?? null);
-    const control = chosen === undefined ? 'not running' : await connectTo(chosen);
-    if (chosen !== undefined && typeof control !== 'string') this.#follow(control, chosen);
+    const open = chosen && (await connectTo(chosen));
+    if (open !== undefined && !('because' in open)) this.#follow(open.control, open.gateway);
     // While its successor starts, the hub before is still followed.
-    else if (this.#control === undefined && typeof control === 'string')
-      await this.#describeAbsence(control, chosen?.configFile ?? configuration.file ?? '', chosen);
+    else if (this.#control === undefined) {
+      const because = open === undefined || open.kind === 'not running' ? undefined : open.because;
+      await this.#describeAbsence(chosen?.configFile ?? configuration.file ?? '', because);
+    }
   }
 
   #follow(control: HubControl, gateway: RunningGateway): void {
@@ -144,7 +146,7 @@ export class HubFollower {
       ? `${name} has ended.`
       : `${name} was killed or has crashed${gateway.kind === 'hub' ? '; `trunkline logs` shows its last messages' : ''}.`;
     // Told even if the next hub runs already, because calls may have failed.
-    await this.#describeAbsence('not running', gateway.configFile ?? '');
+    await this.#describeAbsence(gateway.configFile ?? '');
     this.#wake();
   }
 
@@ -175,7 +177,8 @@ export class HubFollower {
     return this.#configured;
   }
 
-  async #describeAbsence(reason: NoControl, configFile: string, silent?: RunningGateway): Promise<void> {
+  /** `unreached` is set if a gateway runs and cannot be reached. */
+  async #describeAbsence(configFile: string, unreached?: string): Promise<void> {
     const configured = this.#configurationIn(configFile);
     configured.fault ??= readConfig(this.#settings).then(() => null, errorMessage);
     const { servers } = configured;
@@ -183,10 +186,8 @@ export class HubFollower {
     // A hub may have been found meanwhile.
     if (this.#control !== undefined) return;
     const remedy = howToStart(process.env.TRUNKLINE_HUB !== 'off' && isHubOn(configFile));
-    if (reason === 'silent')
-      this.#tellAbsent({ servers, fault, because: silentText(silent?.pid, silent?.kind), remedy: '' });
-    else if (reason === 'refused') this.#tellAbsent({ servers, fault, because: REFUSED, remedy: '' });
-    else this.#tellAbsent({ servers, fault, because: ['No hub runs.', this.#ended].filter(Boolean).join(' '), remedy });
+    const because = ['No hub runs.', this.#ended].filter(Boolean).join(' ');
+    this.#tellAbsent({ servers, fault, because: unreached ?? because, remedy: unreached === undefined ? remedy : '' });
   }
 
   #tellAbsent(absence: Omit<NoHub, 'kind'>): void {

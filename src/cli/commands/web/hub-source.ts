@@ -17,7 +17,7 @@ import { PageRefusal, type PageSource } from '../../../web/server/page-source.js
 import { printable } from '../../../wire/json/printable.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
-import { connectToGateway, REFUSED, silentText } from '../hub/hub-access.js';
+import { openGateway } from '../hub/hub-access.js';
 import { ConfigChanges, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
@@ -114,10 +114,9 @@ function refusalOf(error: unknown): PageRefusal | undefined {
 
 /** Gives the running gateway a command. */
 async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
-  const reached = await connectToGateway(settings);
-  if (reached === 'not running') throw new PageRefusal(503, 'No gateway runs.');
-  if (typeof reached === 'string') throw new PageRefusal(503, reached === 'silent' ? silentText(undefined) : REFUSED);
-  const { control } = reached;
+  const open = await openGateway(settings);
+  if ('because' in open) throw new PageRefusal(503, open.because);
+  const { control } = open;
   try {
     return await control.request(command, { ...params });
   } catch (error) {

@@ -9,7 +9,7 @@ import type { RecordCounts } from '../../../hub/server/hub-commands.js';
 import { recordingFolder } from '../../../state/user-files.js';
 import type { RecordingState } from '../../../web/server/contract.js';
 import { PageRefusal } from '../../../web/server/page-source.js';
-import { connectToGateway } from '../hub/hub-access.js';
+import { openGateway } from '../hub/hub-access.js';
 
 /** Names of the recordings that a page can start and download. */
 const NAME = /^trunkline-\d{8}-\d{6}\.jsonl$/;
@@ -44,9 +44,9 @@ export class PageRecordings {
 
   async start(): Promise<RecordingState> {
     if (this.#running !== undefined) throw new PageRefusal(409, 'A recording runs already.');
-    const reached = await connectToGateway(this.#settings);
-    if (typeof reached === 'string') throw new PageRefusal(503, 'No gateway runs, so nothing can be recorded.');
-    const { control } = reached;
+    const open = await openGateway(this.#settings);
+    if ('because' in open) throw new PageRefusal(503, `Nothing can be recorded. ${open.because}`);
+    const { control } = open;
     const since = Date.now();
     const [day, time] = new Date(since)
       .toISOString()
