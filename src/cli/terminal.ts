@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import { printable } from '../wire/json/printable.js';
-import { isQuietWanted, terminalWidth } from './output.js';
+import { folded, isQuietWanted, terminalWidth } from './output.js';
 
 /** How text is to look on a stream. */
 export interface Look {
@@ -87,9 +87,9 @@ const NO_VALUE: ReadonlySet<string> = new Set(['', '-', '0']);
 
 /**
  * Aligns columns, two spaces apart. On a terminal, the text of the widest columns wraps at spaces so that each row fits. No word is
- * cut, because a person types names, packages and versions, or consents to them. A word that is wider than its column takes the
- * rest of the line, and the cells after it begin below. The columns from `cutFrom` on are cut instead of wrapped. A table that is too wide
- * loses the columns in which no row has a value, because they only push the others apart.
+ * cut, because a person types names, packages and versions, or consents to them: where the words of a row do not fit beside each other,
+ * each row becomes a list of its values. The columns from `cutFrom` on are cut instead of wrapped. A table that is too wide loses the
+ * columns in which no row has a value, because they only push the others apart.
  */
 export function table(
   rows: readonly (readonly Cell[])[],
@@ -98,26 +98,37 @@ export function table(
 ): string {
   const texts = rows.map((row) => row.map((cell) => toText(cell, look)));
   const columns = texts[0]?.map((_, column) => texts.map((row) => row[column] ?? '')) ?? [];
-  const longest = (cells: readonly string[]) => widthOf(cells.flatMap((text) => text.split(' ')));
   const natural = columns.map(widthOf);
-  const isWide = natural.reduce((sum, width) => sum + width + GAP, -GAP) > (look.width ?? Number.POSITIVE_INFINITY);
-  const isUseful = columns.map(([, ...cells]) => cells.length === 0 || cells.some((text) => !NO_VALUE.has(text)));
-  if (isWide && isUseful.includes(false) && cutFrom > columns.length)
-    return table(
-      rows.map((row) => row.filter((_, at) => isUseful[at])),
-      look,
-    );
+  const excessOf = (widths: readonly number[]) => {
+    return widths.reduce((sum, width) => sum + width + GAP, -GAP) - (look.width ?? Number.POSITIVE_INFINITY);
+  };
+  const isWide = excessOf(natural) > 0 && rows.length > 1;
+  const isUseful = columns.map(([, ...cells]) => cells.some((text) => !NO_VALUE.has(text)));
+  if (isWide && isUseful.includes(false) && cutFrom > columns.length) {
+    const kept = rows.map((row) => row.filter((_, at) => isUseful[at]));
+    return table(kept, look);
+  }
   const least = columns.map((column, at) => {
-    const short = Math.min(natural[at] ?? 0, SHORT_WIDTH);
-    return at >= cutFrom ? MIN_WIDTH : Math.max(short, longest(column));
+    const longest = widthOf(column.flatMap((text) => text.split(' ')));
+    return at >= cutFrom ? MIN_WIDTH : Math.max(Math.min(natural[at] ?? 0, SHORT_WIDTH), longest);
   });
-  const floor = columns.map((column) => Math.max(MIN_WIDTH, longest(column.slice(0, 1))));
-  const words = columns.map((column) => column.map((text) => longest([text])));
-  const given = cutFrom === 0 ? least : exceeded(least, { words, floor, available: look.width });
-  const widths = narrowed(natural, given, look.width);
+  if (isWide && cutFrom > 0 && excessOf(least) > 0) return lists(texts, look);
+  const widths = isWide ? narrowed(natural, least, excessOf(natural)) : natural;
   return rows
     .flatMap((row, at) => rowLines(row, texts[at] ?? [], { look, widths, cutFrom, isHead: at === 0 }))
     .join('\n');
+}
+
+/** The values of each row below each other, with the names of their columns. */
+function lists([head = [], ...rows]: readonly (readonly string[])[], look: Look): string {
+  const listOf = (row: readonly string[]) => {
+    const lines = head.flatMap((name, at) => {
+      const text = row[at] ?? '';
+      return NO_VALUE.has(text) ? [] : [folded(`${paint(look, 'bold', `${name}:`)} ${text}`, look.width)];
+    });
+    return lines.join('\n');
+  };
+  return rows.map(listOf).join('\n\n');
 }
 
 interface RowPlan {
@@ -132,33 +143,19 @@ function rowLines(
   texts: readonly string[],
   { look, widths, cutFrom, isHead }: RowPlan,
 ): readonly string[] {
-  const lines: { text: string; width: number }[] = [];
-  const available = look.width ?? Number.POSITIVE_INFINITY;
-  let start = 0;
-  let top = 0;
-  for (const [column, cell] of row.entries()) {
-    const [text = '', width = 0] = [texts[column], widths[column]];
-    let shown = column < cutFrom ? wrapped(text, width) : [stringWidth(text) > width ? cliTruncate(text, width) : text];
-    let indent = start;
-    const isWider = widthOf(shown) > width;
-    if (isWider) {
-      shown = wrapped(text, available - start);
-      indent = Math.max(0, Math.min(start, available - widthOf(shown)));
-      if (indent < start) top = lines.length;
-    }
-    for (const [at, part] of shown.entries()) {
-      const line = lines[top + at] ?? { text: '', width: 0 };
-      const padding = part === '' ? '' : ' '.repeat(indent - line.width);
+  const cells = texts.map((text, column) => {
+    const width = widths[column] ?? 0;
+    return column < cutFrom ? wrapped(text, width) : [stringWidth(text) > width ? cliTruncate(text, width) : text];
+  });
+  const height = Math.max(...cells.map(({ length }) => length));
+  return Array.from({ length: height }, (_, line) => {
+    const parts = row.map((cell, column) => {
+      const part = cells[column]?.[line] ?? '';
       const format: Format | undefined = typeof cell === 'string' ? (isHead ? 'bold' : undefined) : cell.format;
-      lines[top + at] = {
-        text: line.text + padding + paint(look, format, part),
-        width: line.width + padding.length + stringWidth(part),
-      };
-    }
-    if (isWider) top += shown.length;
-    start += width + GAP;
-  }
-  return lines.map(({ text }) => text);
+      return paint(look, format, part) + ' '.repeat((widths[column] ?? 0) - stringWidth(part) + GAP);
+    });
+    return parts.join('').trimEnd();
+  });
 }
 
 function widthOf(texts: readonly string[]): number {
@@ -183,45 +180,16 @@ function toText(cell: Cell, { width }: Look): string {
   return width === undefined ? text : printable(text);
 }
 
-/** Narrows the widest columns, which are those of descriptions, until the row fits or none can be narrower. */
-function narrowed(
-  widths: readonly number[],
-  least: readonly number[],
-  available: number | undefined,
-): readonly number[] {
-  if (available === undefined) return widths;
+/** Narrows the widest columns, which are those of descriptions, by so many columns, or until none can be narrower. */
+function narrowed(widths: readonly number[], least: readonly number[], excess: number): readonly number[] {
   const narrow = [...widths];
-  let excess = narrow.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - available;
-  for (; excess > 0; excess -= 1) {
+  for (let left = excess; left > 0; left -= 1) {
     const widest = Math.max(...narrow.filter((width, column) => width > (least[column] ?? 0)));
     const at = narrow.findLastIndex((width, column) => width === widest && width > (least[column] ?? 0));
     if (at === -1) break;
     narrow[at] = widest - 1;
   }
   return narrow;
-}
-
-interface Exceeding {
-  /** The widths of the longest words of each column, by row. */
-  readonly words: readonly (readonly number[])[];
-  readonly floor: readonly number[];
-  readonly available: number | undefined;
-}
-
-/** Lowers the least widths until the row fits, first of the columns with the longest words, which then are wider than their column. */
-function exceeded(widths: readonly number[], { words, floor, available }: Exceeding): readonly number[] {
-  const narrow = [...widths];
-  for (;;) {
-    const excess = narrow.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - (available ?? Infinity);
-    // A step leads to the next shorter word.
-    const steps = narrow.map((width, at) => {
-      return width - Math.max(floor[at] ?? 0, ...(words[at] ?? []).filter((each) => each < width));
-    });
-    const step = Math.max(...steps);
-    if (excess <= 0 || step <= 0) return narrow;
-    const at = steps.lastIndexOf(step);
-    narrow[at] = (narrow[at] ?? 0) - step;
-  }
 }
 
 /** A line on a terminal that is overwritten with each update and cleared at the end. Does nothing without a terminal. */
