@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { CheckedFile } from '../config/file/check-file.js';
+import { ConfigError } from '../config/file/config-error.js';
 import { ConfigLocation, checksumOf, readConfigText } from '../config/file/find-config.js';
 import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
@@ -11,12 +12,20 @@ import { serverNode } from '../servers/process/environment.js';
 import type { ConfigCache } from '../state/config-cache.js';
 import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER } from '../version.js';
-import { didYouMean, suggest } from '../wire/json/suggest.js';
+import { hintFor } from '../wire/json/suggest.js';
 import type { GlobalOptions } from './global-options.js';
 
 /** Finds the configuration file and reads it as `readConfigFile` does. Throws a `ConfigError` when there is none. */
 export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
   return await readConfigFile(new ConfigLocation(options).file, ...rest);
+}
+
+/** Reads the configuration, and returns the `ConfigError` of one that cannot be used. */
+export async function readConfigOrError(options: GlobalOptions): Promise<Config | ConfigError> {
+  return await readConfig(options).catch((error: unknown) => {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  });
 }
 
 type ReadOptions = [checkedFiles?: ConfigCache | undefined, origin?: Origin | undefined];
@@ -62,13 +71,9 @@ async function readSecretsOf(file: string, checked: CheckedFile): Promise<LoadOp
 export function requireView({ gateway, file }: Config, view: string | undefined): void {
   const names = gateway.views.map(({ name }) => name);
   if (view === undefined || view === '' || names.includes(view)) return;
-  const meant = suggest(view, names);
   const known =
     names.length === 0 ? `add it below \`views:\` in ${file}` : `the configuration has: ${names.join(', ')}`;
-  throw new UsageError(
-    `there is no view \`${view}\` in the configuration`,
-    meant === undefined ? known : didYouMean(meant),
-  );
+  throw new UsageError(`there is no view \`${view}\` in the configuration`, hintFor(view, names, known));
 }
 
 /**

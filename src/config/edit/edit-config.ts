@@ -5,7 +5,7 @@ import { commentBehind } from '../../host/files/edit/edit-yaml.js';
 import { FileRefusal, type Format, parseText } from '../../host/files/edit/parse-text.js';
 import { createFileSync, replaceFileSync } from '../../host/files/whole-file.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
-import { didYouMean, suggest } from '../../wire/json/suggest.js';
+import { hintFor } from '../../wire/json/suggest.js';
 import { checkFile, type ServersKey } from '../file/check-file.js';
 import { ConfigError } from '../file/config-error.js';
 import { readConfigText } from '../file/find-config.js';
@@ -108,11 +108,9 @@ function requireServer(key: string, value: unknown, file: string): void {
   const entries = valueAt(value, [rootKey(value)]);
   const keys = isRecord(entries) ? Object.keys(entries) : [];
   if (keys.includes(key)) return;
-  const nearest = suggest(key, keys);
   const known = keys.length === 0 ? 'it has no servers' : `its servers are ${keys.join(', ')}`;
-  throw new ConfigError('config-invalid', file, [
-    { message: `there is no server \`${key}\``, hint: nearest === undefined ? known : didYouMean(nearest) },
-  ]);
+  const problem = { message: `there is no server \`${key}\``, hint: hintFor(key, keys, known) };
+  throw new ConfigError('config-invalid', file, [problem]);
 }
 
 /**

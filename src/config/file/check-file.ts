@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { isRecord } from '../../wire/json/json-value.js';
-import { didYouMean, suggest } from '../../wire/json/suggest.js';
+import { didYouMean, hintFor } from '../../wire/json/suggest.js';
 import type { Address, StoreLocation } from '../schema/cluster-address.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';
@@ -414,10 +414,8 @@ function viewFaults({ views = {}, clients = {}, ...data }: FileData, root: Serve
 }
 
 function fault(path: ViewFault['path'], kind: 'server' | 'view', name: string, known: readonly string[]): ViewFault {
-  const meant = suggest(name, known);
   const others = known.length === 0 ? `add it below \`${kind}s:\`` : `use one of: ${known.join(', ')}`;
-  const hint = meant === undefined ? others : didYouMean(meant);
-  return { path, message: `there is no ${kind} \`${name}\``, hint };
+  return { path, message: `there is no ${kind} \`${name}\``, hint: hintFor(name, known, others) };
 }
 
 type Issue = z.core.$ZodIssue;
@@ -436,8 +434,7 @@ function toProblems(issues: readonly Issue[], schema: z.ZodMiniType, source: Yam
 
 /** A hint for a key that is not among the known ones. */
 function unknownKeyHint(key: string, known: readonly string[]): string {
-  const nearest = suggest(key, known);
-  return nearest === undefined ? `expected one of ${known.join(', ')}` : didYouMean(nearest);
+  return hintFor(key, known, `expected one of ${known.join(', ')}`);
 }
 
 function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {

@@ -11,6 +11,7 @@ import {
   mkdirSync,
   openSync,
   promises,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -327,6 +328,15 @@ export function realPath(path: string): string | undefined {
     return process.platform === 'darwin' ? realpathSync.native(path) : realpathSync(path);
   } catch {
     return undefined;
+  }
+}
+
+/** The names in a folder; none if it does not exist, or cannot be read. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }
 

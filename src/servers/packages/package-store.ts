@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ServerFault } from '../../config/file/config-error.js';
@@ -7,7 +7,7 @@ import type { FoundPackage } from '../../config/resolve/config.js';
 import type { InstalledPackages } from '../../config/resolve/package-bin.js';
 import { systemFault } from '../../host/errors/file-error.js';
 import { whenFree } from '../../host/files/held-files.js';
-import { readJsonFile } from '../../host/files/whole-file.js';
+import { namesIn, readJsonFile } from '../../host/files/whole-file.js';
 import type { PackageRequest } from '../../spec/server-spec.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { EXACT_VERSION, INTEGRITY, type LockedPackage, LockFile, LockFileError } from './lock-file.js';
@@ -69,7 +69,7 @@ export class PackageStore {
   /** Finds a version that was installed for any configuration. */
   findVersion(name: string, version: string, installScripts: boolean): LockedPackage | undefined {
     const prefix = folderName(name, version);
-    for (const entry of listed(this.#folder)) {
+    for (const entry of namesIn(this.#folder)) {
       if (!entry.startsWith(prefix) || entry.length !== prefix.length + DIGEST_LENGTH) continue;
       const folder = join(this.#folder, entry);
       const locked = readInstalled(folder, name);
@@ -136,15 +136,6 @@ const DIGEST_LENGTH = 16;
 /** The folder name without the digest. `+` joins scope and name, since no package name contains it. */
 function folderName(name: string, version: string): string {
   return `${name.replace('/', '+')}@${version}-`;
-}
-
-function listed(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // The folder does not exist, because nothing was installed yet.
-    return [];
-  }
 }
 
 /**

@@ -1,6 +1,7 @@
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, posix, win32 } from 'node:path';
+import { namesIn } from '../../host/files/whole-file.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 
 /**
@@ -189,7 +190,7 @@ let chosen: ServerNode | undefined;
 /** The Node that runs packages and npm on this machine. */
 export function serverNode(): ServerNode {
   const { versions, execPath, env, platform } = process;
-  chosen ??= chooseNode({ versions, execPath, env, home: homedir(), platform, isFile, entriesOf });
+  chosen ??= chooseNode({ versions, execPath, env, home: homedir(), platform, isFile, entriesOf: namesIn });
   return chosen;
 }
 
@@ -250,14 +251,5 @@ function isFile(path: string): boolean {
     return statSync(path).isFile();
   } catch {
     return false;
-  }
-}
-
-function entriesOf(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // Absent, as for most managers of versions.
-    return [];
   }
 }

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseText } from '../../host/files/edit/parse-text.js';
+import { namesIn } from '../../host/files/whole-file.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { folderNamed } from '../clients/files/client-locations.js';
 import { type Registration, titleOf } from './clients.js';
@@ -236,13 +237,4 @@ function cacheFolder(machine: Machine): string {
   const { platform, home, env } = machine;
   if (platform === 'darwin') return join(home, 'Library', 'Caches');
   return platform === 'win32' ? folderNamed('local', machine) : (env.XDG_CACHE_HOME ?? join(home, '.cache'));
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    // There is none.
-    return [];
-  }
 }

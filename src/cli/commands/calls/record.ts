@@ -12,11 +12,8 @@ import { withGateway } from '../hub/hub-access.js';
 import { configurationText, nameOf } from '../hub/running.js';
 
 /** `trunkline record`: records all messages of the running gateway until Ctrl-C. The gateway writes the file. */
-export async function record({
-  settings,
-  options: { out = '', max },
-  isJson,
-}: Invocation<{ out: string; max: string }>): Promise<number> {
+export async function record({ settings, options, isJson }: Invocation<{ out: string; max: string }>): Promise<number> {
+  const { out = '', max } = options;
   const path = resolve(out);
   const maxBytes = readSize(max);
   return await withGateway(settings, async ({ control, gateway }) => {

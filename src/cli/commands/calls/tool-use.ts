@@ -1,5 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { readConfig } from '../../../app/read-config.js';
+import { readConfigOrError } from '../../../app/read-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import type { Config } from '../../../config/resolve/config.js';
 import { MAX_CALL_FILES } from '../../../extras/record/call-log.js';
@@ -13,11 +13,7 @@ const UNUSED_MS = UNUSED_DAYS * 24 * 60 * 60 * 1_000;
 
 /** Reads the tool use for the configuration of these options. Resolves with `undefined` if it cannot be used. */
 export async function readToolUseOf(settings: GlobalOptions, now: number): Promise<ToolUse | undefined> {
-  const config = await readConfig(settings).catch((error: unknown) => {
-    if (error instanceof ConfigError) return error;
-    throw error;
-  });
-  return await readToolUse(config, now);
+  return await readToolUse(await readConfigOrError(settings), now);
 }
 
 /**

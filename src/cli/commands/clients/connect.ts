@@ -69,12 +69,8 @@ export async function disconnect({ words, options, isJson }: ConnectInvocation):
 }
 
 /** `trunkline undo`: takes back the changes of the last command, or of the last command for each of these clients. */
-export async function undo({
-  settings,
-  words,
-  options: { all: isAll = false },
-  isJson,
-}: ConnectInvocation): Promise<number> {
+export async function undo({ settings, words, options, isJson }: ConnectInvocation): Promise<number> {
+  const { all: isAll = false } = options;
   const clients = isAll || words.length > 0 ? chosenClients('undo', words, isAll) : undefined;
   const journal = new ChangeJournal(clientChangesFile());
   const names = clients?.map(({ client }) => client);

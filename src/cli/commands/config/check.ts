@@ -11,12 +11,9 @@ import { chooseServers, examine, type RunOnceOptions, runOnce, type TriedServer 
 import { remarksOnServer } from '../packages/package-remarks.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
-export async function check({
-  settings,
-  words,
-  isJson,
-  options: { user: name, machine },
-}: Invocation<{ user: string; machine: true }>): Promise<number> {
+export async function check(invocation: Invocation<{ user: string; machine: true }>): Promise<number> {
+  const { settings, words, isJson } = invocation;
+  const { user: name, machine } = invocation.options;
   if (name === undefined && machine) throw new UsageError('`--machine` needs a name', 'add `--user NAME`');
   const user = name === undefined ? undefined : ({ name, kind: machine ? 'machine' : 'user' } as const);
   return (await tryServers(settings, words, { isJson, user })).exitCode;

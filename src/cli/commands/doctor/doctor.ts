@@ -2,9 +2,8 @@ import { realpathSync } from 'node:fs';
 import { parse } from 'node:path';
 import { secretSourcesOf } from '../../../app/active-config.js';
 import { type GlobalOptions, openLog } from '../../../app/global-options.js';
-import { readConfig } from '../../../app/read-config.js';
+import { readConfigOrError } from '../../../app/read-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
-import type { Config } from '../../../config/resolve/config.js';
 import { AREAS, type Level } from '../../../host/errors/codes.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { networkVariables } from '../../../servers/process/environment.js';
@@ -106,13 +105,6 @@ function thisMachine(isOffline: boolean): Machine {
     },
     program: realpathSync(program),
   };
-}
-
-async function readConfigOrError(settings: GlobalOptions): Promise<Config | ConfigError> {
-  return await readConfig(settings).catch((error: unknown) => {
-    if (error instanceof ConfigError) return error;
-    throw error;
-  });
 }
 
 /** Values in the files of clients are secrets, too. */

@@ -22,12 +22,8 @@ import {
 } from './running.js';
 
 /** `trunkline status`: the status of the running gateway, as its clients see it; or everything about one server. */
-export async function status({
-  settings,
-  words: [server],
-  options,
-  isJson,
-}: Invocation<{ watch: true }>): Promise<number> {
+export async function status({ settings, words, options, isJson }: Invocation<{ watch: true }>): Promise<number> {
+  const [server] = words;
   if (server !== undefined && options.watch)
     throw new UsageError('`--watch` shows all servers', 'leave out the server, or `--watch`');
   return await withGateway(settings, async ({ control, gateway, hasStarted }) => {

@@ -17,12 +17,8 @@ import { loginSpec, type ReportedLogin, reportOf, withLoginErrors } from './logi
 const LOCK_MS = 60_000;
 
 /** `trunkline logout`: removes the tokens of a server. With `--revoke`, the authorization server revokes them first. */
-export async function logout({
-  settings,
-  words: [name = ''],
-  options,
-  isJson,
-}: Invocation<{ revoke: true }>): Promise<number> {
+export async function logout({ settings, words, options, isJson }: Invocation<{ revoke: true }>): Promise<number> {
+  const [name = ''] = words;
   return await withLoginErrors(name, async () => {
     const { result, problem } = await removeLogin(settings, name, options.revoke === true);
     if (isJson) await printJson({ server: name, result, problem });

@@ -24,12 +24,8 @@ interface LoginFlags {
 }
 
 /** `trunkline login`: logs in at a server behind a URL, in the browser or on another device. */
-export async function login({
-  settings,
-  words: [name = ''],
-  options,
-  isJson,
-}: Invocation<LoginFlags>): Promise<number> {
+export async function login({ settings, words, options, isJson }: Invocation<LoginFlags>): Promise<number> {
+  const [name = ''] = words;
   const { spec, config } = await loginSpec(settings, name);
   if (spec.login.grant === 'client_credentials') {
     note(

@@ -37,11 +37,8 @@ function isHttp(gateway: FoundGateway): gateway is HttpGateway {
 }
 
 /** Sends SIGTERM to a gateway, unless it drains already, and waits for its end. */
-export async function drainOne({
-  url,
-  pid,
-  isDraining,
-}: Pick<HttpGateway, 'url' | 'pid' | 'isDraining'>): Promise<void> {
+export async function drainOne(gateway: Pick<HttpGateway, 'url' | 'pid' | 'isDraining'>): Promise<void> {
+  const { url, pid, isDraining } = gateway;
   const identity = await identify(pid);
   if (identity === undefined) return;
   note(

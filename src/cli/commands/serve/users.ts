@@ -19,12 +19,10 @@ import { lookOf, table } from '../../terminal.js';
 import { checkedValue, NAME_OF_VARIABLE, readValue } from '../config/secret.js';
 
 /** `trunkline token add`: makes a token for a machine, prints it, and stores its hash in the file of `auth.tokens`. */
-export async function addToken({
-  settings,
-  words: [name = ''],
-  options: { group: groups = [] },
-  isJson,
-}: Invocation<{ group: readonly string[] }>): Promise<number> {
+export async function addToken(invocation: Invocation<{ group: readonly string[] }>): Promise<number> {
+  const { settings, words, options, isJson } = invocation;
+  const [name = ''] = words;
+  const { group: groups = [] } = options;
   const { path: file } = placeOf('tokens', settings);
   const token = newToken();
   const hash = createHash('sha256').update(token).digest('hex');
@@ -48,10 +46,12 @@ export async function listTokens({ settings, isJson }: Invocation): Promise<numb
 /** `trunkline token remove`: removes all tokens of a machine, or with `--earlier` all but the one that was added last. */
 export async function removeToken({
   settings,
-  words: [name = ''],
-  options: { earlier },
+  words,
+  options,
   isJson,
 }: Invocation<{ earlier: true }>): Promise<number> {
+  const [name = ''] = words;
+  const { earlier } = options;
   const { path: file } = placeOf('tokens', settings);
   const removed = await withChangeLock(() => {
     const { text, count } = withoutTokens(readTokenFile(file) ?? '', file, name, earlier === true);
@@ -100,14 +100,11 @@ function textOf(...rows: readonly string[][]): string {
 }
 
 /** `trunkline user remove`: removes a variable of a user or a machine, or all of them. */
-export async function removeVariables({
-  settings,
-  words: [name = '', variable],
-  options: { machine },
-  isJson,
-}: Invocation<{ machine: true }>): Promise<number> {
+export async function removeVariables(invocation: Invocation<{ machine: true }>): Promise<number> {
+  const { settings, words, options, isJson } = invocation;
+  const [name = '', variable] = words;
   const { path } = placeOf('variables', settings);
-  const kind = machine === true ? 'machine' : 'user';
+  const kind = options.machine ? 'machine' : 'user';
   const { variables = [] } = storedVariables(path).find((each) => each.name === name && each.kind === kind) ?? {};
   const removed = variables.filter((each) => variable === undefined || each === variable);
   if (removed.length === 0) {
@@ -129,12 +126,13 @@ export async function removeVariables({
 /** `trunkline user set`: stores the value of a variable of a user or a machine in the folder of `auth.variables`. */
 export async function setVariable({
   settings,
-  words: [name = '', variable = ''],
-  options: { machine },
+  words,
+  options,
   isJson,
 }: Invocation<{ machine: true }>): Promise<number> {
+  const [name = '', variable = ''] = words;
   const { path, names } = placeOf('variables', settings);
-  const kind = machine === true ? 'machine' : 'user';
+  const kind = options.machine ? 'machine' : 'user';
   const folder = name === '' ? undefined : folderOf({ name, kind });
   if (folder === undefined) throw new UsageError(`the name of a ${kind} is missing or too long`, `name a ${kind}`);
   if (!NAME_OF_VARIABLE.test(variable))

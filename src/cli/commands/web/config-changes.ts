@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { secretSourcesOf } from '../../../app/active-config.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { readConfig } from '../../../app/read-config.js';
+import { readConfigOrError } from '../../../app/read-config.js';
 import {
   type ConfigEdit,
   checkEdited,
@@ -106,12 +106,8 @@ export async function toolLists(settings: GlobalOptions): Promise<ToolLists[]> {
 
 /** The servers of the configuration; none if it has mistakes. */
 async function readServers(settings: GlobalOptions): Promise<readonly ServerConfig[]> {
-  try {
-    return (await readConfig(settings)).servers;
-  } catch (error) {
-    if (error instanceof ConfigError) return [];
-    throw error;
-  }
+  const config = await readConfigOrError(settings);
+  return config instanceof ConfigError ? [] : config.servers;
 }
 
 function nearChanges(lines: readonly DiffLine[]): DiffLine[] {

@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { currentFolder } from '../../../config/file/find-config.js';
 import { valueAt } from '../../../host/files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../../host/files/edit/parse-text.js';
+import { namesIn } from '../../../host/files/whole-file.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import { CLIENTS, type Client } from './client-table.js';
 import type { ClientLocation, ClientSystem } from './found-server.js';
@@ -121,12 +122,8 @@ const OWN_FOLDERS: ReadonlyMap<string, readonly [variable: string, usual: string
 /** Entries of a folder whose names match, sorted. None if the folder cannot be read. */
 function matching(folder: string, part: string): string[] {
   const [before = '', after = ''] = part.split('*');
-  try {
-    const names = readdirSync(folder).filter((name) => name.startsWith(before) && name.endsWith(after));
-    return names.sort().map((name) => join(folder, name));
-  } catch {
-    return [];
-  }
+  const names = namesIn(folder).filter((name) => name.startsWith(before) && name.endsWith(after));
+  return names.sort().map((name) => join(folder, name));
 }
 
 /** Whether a client has left signs on this machine: its file, the folder of the file, or its program. */

@@ -1,7 +1,7 @@
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path';
 import { expand, type Variables } from '../../../config/resolve/references.js';
-import { copyWhole } from '../../../host/files/whole-file.js';
+import { copyWhole, namesIn, readTextFile } from '../../../host/files/whole-file.js';
 import { needsOf, type OwnFile } from '../../../servers/sandbox/needs.js';
 import { literal, type Run } from './run.js';
 
@@ -169,25 +169,11 @@ function npmSetting(name: 'cache' | 'prefix', { home, env }: Pick<KeepingPlaces,
   const variable = Object.keys(env).find((each) => each.toLowerCase() === `npm_config_${name}`);
   const own = variable === undefined ? undefined : env[variable];
   if (own) return own;
-  const line = new RegExp(`^\\s*${name}\\s*=\\s*"?([^"\\n\\r]+?)"?\\s*$`, 'm').exec(textOf(join(home, '.npmrc')));
+  const line = new RegExp(`^\\s*${name}\\s*=\\s*"?([^"\\n\\r]+?)"?\\s*$`, 'm').exec(
+    readTextFile(join(home, '.npmrc')) ?? '',
+  );
   const path = line?.[1]?.replace(/^~(?=[\\/])|\$\{HOME\}/, () => home);
   return path !== undefined && isAbsolute(path) ? path : undefined;
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }
 
 /** The first of these files that exists and is not empty. */
