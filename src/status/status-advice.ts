@@ -1,6 +1,7 @@
 import type { Backend } from '../gateway/registry/backend.js';
 import type { Code } from '../host/errors/codes.js';
 import { ERROR_SIGNS } from '../host/errors/error-text.js';
+import { LIMITED_CLIENTS } from '../spec/list-modes.js';
 import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
 import { sentence } from '../wire/json/printable.js';
 import type { ServerFacts, StatusFacts } from './status-facts.js';
@@ -335,12 +336,9 @@ export function findNetworkTrouble(lines: readonly string[]): { problem: string;
   return undefined;
 }
 
-/** Tool counts that some clients accept at most. They differ between clients and their versions. */
-const CLIENT_LIMITS = [40, 80, 128];
-
-/** Returns the largest client limit that this many tools reach, or 0. */
+/** Returns the largest number of tools that a limited client shows and that this many tools reach, or 0. */
 function reachedLimit(count: number): number {
-  return CLIENT_LIMITS.findLast((limit) => count >= limit) ?? 0;
+  return Math.max(0, ...LIMITED_CLIENTS.flatMap(({ tools }) => (count >= tools ? [tools] : [])));
 }
 
 /** Returns advice for the user about this many tools. Empty if there are few. */

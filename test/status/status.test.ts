@@ -323,9 +323,9 @@ describe('the advice on many tools', () => {
   it.each([
     [39, undefined],
     [40, 40],
-    [79, 40],
-    [80, 80],
-    [127, 80],
+    [99, 40],
+    [100, 100],
+    [127, 100],
     [128, 128],
     [1_000, 128],
   ])('of %i names the number that some clients stop at: %s', (count, step) => {

@@ -119,20 +119,8 @@ export type FrontConfig = NonNullable<AuthConfig['front']>;
 
 type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;
 
-/** A selection of servers and of their tools. */
-export interface ViewConfig {
-  readonly name: string;
-  /** The groups of users who get the view. Absent means all users. */
-  readonly groups?: readonly string[];
-  /** Keys of the servers. Absent means all servers. */
-  readonly servers?: readonly string[];
-  /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
-  readonly tools?: Partial<ToolFilter>;
-  /** Which results are cut, instead of the settings of the servers. */
-  readonly results?: Partial<ServerSettings['results']>;
-  /** Absent if the mode of the gateway applies. */
-  readonly mode?: GatewayConfig['mode'];
-}
+/** A selection of servers and of their tools, and the groups of users who get it. Without a member, there is no selection by it. */
+export type ViewConfig = NonNullable<FileData['views']>[string] & { readonly name: string };
 
 /** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
 export interface ToolFilter {

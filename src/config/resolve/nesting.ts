@@ -1,9 +1,9 @@
-import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { readJsonFile, realPath, statOf } from '../../host/files/whole-file.js';
+import { delimiter, join, resolve } from 'node:path';
+import { realPath, statOf } from '../../host/files/whole-file.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
-import { isRecord } from '../../wire/json/json-value.js';
 import { ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
+import { configOption, firstPositional, isOwnProgram, launchedBy, programName } from './command-words.js';
 import type { Variables } from './references.js';
 
 interface NestingOptions {
@@ -48,7 +48,7 @@ export function checkNesting(
 
 /** The arguments for Trunkline in a command line; `undefined` if the command line runs another program. */
 function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0], path: string) {
-  const name = basename(command).replace(/\.(?:exe|cmd)$/i, '');
+  const name = programName(command);
   if (name === 'trunkline') return args;
   if (/^(?:node|nodejs|bun)$/.test(name) && args[0] !== 'x') {
     const script = firstPositional(args, /^(?:-r|--require|--import|--loader|--experimental-loader|--env-file)$/);
@@ -60,40 +60,16 @@ function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0]
   return isOwnProgram(locate(command, cwd, path)) ? args : undefined;
 }
 
-/** The npm package that a launcher such as `npx` runs, and its arguments. `undefined` for another command. */
-export function launchedBy(command: string, args: readonly string[]) {
-  if (!/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(basename(command).replace(/\.(?:exe|cmd)$/i, ''))) return undefined;
-  const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
-  const program = firstPositional(words, /^(?:-p|--package|-c|--call)$/);
-  return { name: (words[program] ?? '').replace(/(?<=.)@[^@/]*$/, ''), rest: words.slice(program + 1) };
-}
-
-/** Index of the first argument that is neither an option nor the value of one of these options; -1 if there is none. */
-function firstPositional(args: readonly string[], withValue: RegExp): number {
-  return args.findIndex((arg, at) => !arg.startsWith('-') && !withValue.test(args[at - 1] ?? ''));
-}
-
 function locate(command: string, cwd: string, path: string): string {
   if (/[\\/]/.test(command)) return resolve(cwd, command);
   const folders = path.split(delimiter).filter(Boolean);
   return folders.map((folder) => join(folder, command)).find(isFile) ?? '';
 }
 
-/** Whether a file is the program of an installed Trunkline, also through symbolic links. */
-function isOwnProgram(file: string): boolean {
-  const program = realPath(file);
-  if (program === undefined || basename(program) !== 'cli.js') return false;
-  const value = readJsonFile(join(dirname(program), '..', 'package.json'));
-  return isRecord(value) && value.name === 'trunkline';
-}
-
 /** The configuration file that a Trunkline with these arguments reads; '' if it finds none. */
 function configOf(args: readonly string[], { cwd, env }: Parameters<typeof checkNesting>[0], home: string): string {
-  const at = args.findIndex((arg) => /^(?:--config(?:=|$)|-c)/.test(arg));
-  const option = args[at] ?? '';
-  const attached = option.replace(/^(?:--config=?|-c)/, '');
-  const named = (attached === '' ? args[at + 1] : attached) ?? '';
-  if (at >= 0) return named === '' ? '' : resolve(cwd, named);
+  const named = configOption(args);
+  if (named !== undefined) return named === '' ? '' : resolve(cwd, named);
   if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
   // The current folder counts, because older versions search it. Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
   const { platform } = process;

@@ -51,7 +51,16 @@ export function programIn(folder: string, request: PackageRequest): string {
 }
 
 const SPEC = /^(?<name>(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*)(?:@(?<version>.*))?$/i;
-const EXACT_VERSION = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
+export const EXACT_VERSION = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
+
+/** Splits a text such as `name@1.2.3`; `undefined` if it is not the name of a package. */
+export function packageParts(
+  spec: string,
+): { readonly name: string; readonly version: string | undefined } | undefined {
+  const { name, version } = SPEC.exec(spec)?.groups ?? {};
+  return name === undefined ? undefined : { name, version };
+}
+
 /** Characters of ranges and dist-tags. Excludes everything that npm would read as an address, a folder or an alias. */
 const RANGE_OR_TAG = /^(?=.*[\w*])[\w.*^~<>=|+ -]+$/;
 
@@ -60,20 +69,20 @@ const RANGE_OR_TAG = /^(?=.*[\w*])[\w.*^~<>=|+ -]+$/;
  * they must not contain the value of a variable.
  */
 export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 'name' | 'version'> {
-  const { name, version } = SPEC.exec(spec)?.groups ?? {};
-  if (name === undefined) {
+  const parts = packageParts(spec);
+  if (parts === undefined) {
     throw new ServerFault(
       `${shown} is not the name of an npm package; expected \`name\`, \`name@1.2.3\` or \`name@latest\``,
       'to run a file, use `command: node` and `args: [FILE]`',
     );
   }
-  if (version !== undefined && !RANGE_OR_TAG.test(version)) {
+  if (parts.version !== undefined && !RANGE_OR_TAG.test(parts.version)) {
     throw new ServerFault(
       `${shown} does not name a version; expected a version (\`name@1.2.3\`), a range (\`name@^1.2\`) or a tag (\`name@latest\`)`,
       'leave the version out to run the installed version, or the newest one if none is installed',
     );
   }
-  return { name, version };
+  return parts;
 }
 
 /** Whether the request names one exact version, which needs no lookup and no update. */

@@ -1,5 +1,5 @@
+import { launchedBy, packageIn } from './command-words.js';
 import type { ServerConfig } from './config.js';
-import { launchedBy } from './nesting.js';
 
 /**
  * Which clients share a process of a server. `auto` becomes `profile` when the server runs and speaks a revision without
@@ -45,10 +45,7 @@ export function npmPackageOf({ package: used, spec }: Pick<ServerConfig, 'packag
   if (used !== undefined) return used.request.name;
   if (spec === undefined || spec.kind === 'remote') return '';
   const { command, args } = spec;
-  const installed = /^.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/;
-  const [, path = ''] =
-    [command, args[0] ?? ''].flatMap((word) => [installed.exec(word) ?? []]).find(([all]) => all) ?? [];
-  return launchedBy(command, args)?.name ?? path.replaceAll('\\', '/');
+  return launchedBy(command, args)?.name ?? packageIn(command) ?? packageIn(args[0] ?? '') ?? '';
 }
 
 type Known = readonly [sharing: 'profile' | 'all' | 'serial' | 'isolated', version: string, reason: string];

@@ -10,10 +10,9 @@ import {
   VIEW_NAME,
 } from './server-key.js';
 import {
-  type Choice,
   type Count,
   DEFAULT_REDIRECTS,
-  type Flag,
+  flag,
   GATEWAY_SETTINGS,
   HTTP_SETTINGS,
   loopbackOf,
@@ -466,17 +465,15 @@ const tracing = z.union(
           description:
             'The share of calls to trace, from 0 to 1. A call that belongs to a trace of its client follows the decision of the client.',
         }),
-        insert: flag({
-          kind: 'flag',
-          standard: false,
-          about:
+        insert: fieldOf(
+          flag(
+            false,
             'Adds a `traceparent` to the `_meta` of traced calls without one, so that the server can continue the trace.',
-        }),
-        content: flag({
-          kind: 'flag',
-          standard: false,
-          about: 'Adds arguments, results and URIs of resources to the spans, without known secrets, and cut.',
-        }),
+          ),
+        ) as z.ZodMiniType<boolean>,
+        content: fieldOf(
+          flag(false, 'Adds arguments, results and URIs of resources to the spans, without known secrets, and cut.'),
+        ) as z.ZodMiniType<boolean>,
       },
       'a map with settings of traces',
     ),
@@ -810,10 +807,16 @@ function fieldOf(setting: Setting): z.ZodMiniType {
       return quantity(setting);
     case 'count':
       return count(setting);
-    case 'choice':
-      return oneOf(setting);
-    case 'flag':
-      return flag(setting);
+    case 'choice': {
+      const { words, standard, about } = setting;
+      const expected = expects(`one of ${words.join(', ')}`, { quote: true });
+      return z.enum(words, expected).register(z.globalRegistry, { description: about, default: standard });
+    }
+    case 'flag': {
+      const { standard, about } = setting;
+      const field = z.boolean(expects('true or false', { quote: true }));
+      return field.register(z.globalRegistry, { description: about, default: standard });
+    }
     case 'path':
       return text(setting.about, 'the path of a file');
     case 'address':
@@ -870,12 +873,6 @@ function count({ standard, min, max, about }: Count) {
     .register(z.globalRegistry, { description: about, ...(standard !== undefined && { default: standard }) });
 }
 
-function flag({ standard, about }: Flag) {
-  return z
-    .boolean(expects('true or false', { quote: true }))
-    .register(z.globalRegistry, { description: about, default: standard });
-}
-
 function sandbox({ about, standard }: Extract<Setting, { readonly kind: 'sandbox' }>) {
   const path = text('The path of a file or a folder, relative to the folder of this file. `~` is the home folder.');
   const openings = map(
@@ -886,23 +883,14 @@ function sandbox({ about, standard }: Extract<Setting, { readonly kind: 'sandbox
         networkName,
         'Names that the server may connect to, through a proxy. `*.example.com` stands for all names below it, `*` for all public names. A name without a port means the ports 80 and 443.',
       ),
-      unixSockets: flag({
-        kind: 'flag',
-        standard: false,
-        about: 'Lets the server use unix sockets, such as those of a browser, in the folders that it sees.',
-      }),
+      unixSockets: fieldOf(
+        flag(false, 'Lets the server use unix sockets, such as those of a browser, in the folders that it sees.'),
+      ) as z.ZodMiniType<boolean>,
     },
     SANDBOX_FORM,
   );
   return z
     .union([z.boolean(), openings], expects(SANDBOX_FORM))
-    .register(z.globalRegistry, { description: about, default: standard });
-}
-
-/** One of the words of a choice. */
-function oneOf({ words, standard, about }: Choice) {
-  return z
-    .enum(words, expects(`one of ${words.join(', ')}`, { quote: true }))
     .register(z.globalRegistry, { description: about, default: standard });
 }
 

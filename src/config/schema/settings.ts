@@ -95,9 +95,12 @@ export const SHARED_SETTINGS = {
     'a map with `max` or `maxBinary`',
     'Which results are cut; see docs/results.md.',
   ),
-  sandbox: sandbox(
-    'Confines the program of the server. With true, it sees the system, itself and a home folder of its own, and has no network. A map opens more. false runs it unconfined. On Linux only; see docs/sandbox.md.',
-  ),
+  sandbox: {
+    kind: 'sandbox',
+    standard: false,
+    about:
+      'Confines the program of the server. With true, it sees the system, itself and a home folder of its own, and has no network. A map opens more. false runs it unconfined. On Linux only; see docs/sandbox.md.',
+  } as Sandbox,
 };
 
 /** All settings of a server. */
@@ -195,7 +198,8 @@ export const DEFAULT_REDIRECTS: readonly string[] = [
 
 /** Settings of the metrics. */
 const METRICS_SETTINGS = {
-  listen: address(
+  listen: place(
+    'address',
     'Serves /metrics without a token at this loopback address, such as 127.0.0.1:9464, or at the path of a unix socket. The process that runs the servers listens. With and without it, /metrics of `serve --http` and `trunkline metrics` show the metrics.',
   ),
   tools: flag(true, 'Counts the calls of each tool apart. Without it, the metrics name no tools.'),
@@ -263,11 +267,16 @@ export const GATEWAY_SETTINGS = {
     'metadata',
     'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it. With off, nothing is written.',
   ),
-  record: path('A file for a recording of all messages, without known secrets. Relative to the folder of this file.'),
-  sealKeyFile: path(
+  record: place(
+    'path',
+    'A file for a recording of all messages, without known secrets. Relative to the folder of this file.',
+  ),
+  sealKeyFile: place(
+    'path',
     'A file with one to three keys, a line each, for several gateways that serve the same clients. Each gateway then accepts the sessions, the task ids and the cursors of the others. A gateway makes new ids with the first key, and accepts those of every key in the file. Only the owner of the key file may have access. Relative to the folder of this file.',
   ),
-  secretFolder: path(
+  secretFolder: place(
+    'path',
     'A folder in which the system puts secrets, such as a Secret volume of Kubernetes. A file of sealKeyFile or storePasswordFile in it may be a symbolic link, belong to root, and be readable by its group. Relative to the folder of this file.',
   ),
   drain: duration(
@@ -315,26 +324,20 @@ export interface Count extends Range<number> {
 }
 
 /** One of the given words. */
-export interface Choice extends About {
+interface Choice extends About {
   readonly kind: 'choice';
   readonly standard: string;
   readonly words: readonly string[];
 }
 
-export interface Flag extends About {
+interface Flag extends About {
   readonly kind: 'flag';
   readonly standard: boolean;
 }
 
-/** The path of a file. */
-interface FilePath extends About {
-  readonly kind: 'path';
-  readonly standard: undefined;
-}
-
-/** A loopback address with a port, or the path of a unix socket. */
-interface Address extends About {
-  readonly kind: 'address';
+/** The path of a file; or a loopback address with a port, or the path of a unix socket. */
+interface Place extends About {
+  readonly kind: 'path' | 'address';
   readonly standard: undefined;
 }
 
@@ -362,7 +365,7 @@ export type SandboxEntry =
       readonly unixSockets?: boolean;
     };
 
-export type Setting = Quantity | Count | Choice | Flag | FilePath | Address | Section | Sandbox;
+export type Setting = Quantity | Count | Choice | Flag | Place | Section | Sandbox;
 /** Settings by their names in the file. */
 export type Table = { readonly [key: string]: Setting };
 
@@ -370,7 +373,7 @@ type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly 
   ? Word
   : S extends Flag
     ? boolean
-    : S extends FilePath | Address
+    : S extends Place
       ? string
       : S extends Sandbox
         ? SandboxEntry
@@ -439,20 +442,12 @@ function choice<const Word extends string>(words: readonly Word[], standard: NoI
   return { kind: 'choice' as const, words, standard, about };
 }
 
-function flag(standard: boolean, about: string): Flag {
+export function flag(standard: boolean, about: string): Flag {
   return { kind: 'flag', standard, about };
 }
 
-function path(about: string): FilePath {
-  return { kind: 'path', standard: undefined, about };
-}
-
-function address(about: string): Address {
-  return { kind: 'address', standard: undefined, about };
-}
-
-function sandbox(about: string): Sandbox {
-  return { kind: 'sandbox', standard: false, about };
+function place(kind: Place['kind'], about: string): Place {
+  return { kind, standard: undefined, about };
 }
 
 /** The host and the port of a loopback address; `undefined` for every other text. IPv6 addresses lose their brackets. */

@@ -39,42 +39,32 @@ export function checkCluster(asked: Asked | Misconfigured, keyFile: string): Fin
 }
 
 function checkView({ instance, members, storeFault, strangers }: ClusterView): Finding[] {
+  const found: Finding[] = [];
+  const namesOf = (some: typeof members) => [someOf(some.map((each) => `${each.instance} at ${each.address}`))];
+  if (storeFault !== undefined) found.push(finding('TL-CLUSTER-STORE-AWAY', storeFault));
   const silent = members.filter(({ state }) => state === 'unreachable');
+  if (silent.length > 0) {
+    const text = `${gateways(silent.length)} of the cluster cannot be reached`;
+    found.push(finding('TL-CLUSTER-UNREACHABLE', text, namesOf(silent)));
+  }
   const versions = [...new Set(members.map(({ version }) => version))].sort();
-  const others = members.filter(
-    ({ servers }) => servers !== members.find((each) => each.instance === instance)?.servers,
-  );
-  const names = silent.map(({ instance, address }) => `${instance} at ${address}`);
-  return [
-    ...(storeFault === undefined ? [] : [finding('TL-CLUSTER-STORE-AWAY', storeFault)]),
-    ...(silent.length === 0
-      ? []
-      : [
-          finding('TL-CLUSTER-UNREACHABLE', `${gateways(silent.length)} of the cluster cannot be reached`, [
-            someOf(names),
-          ]),
-        ]),
-    ...(versions.length < 2
-      ? []
-      : [finding('TL-CLUSTER-VERSIONS', `the gateways of the cluster have the versions ${versions.join(', ')}`)]),
-    ...(others.length === 0
-      ? []
-      : [
-          finding(
-            'TL-CLUSTER-SERVERS',
-            `${gateways(others.length)} of the cluster ha${others.length === 1 ? 's' : 've'} other servers than the one on this machine`,
-            [someOf(others.map(({ instance: name, address }) => `${name} at ${address}`))],
-          ),
-        ]),
-    ...(strangers === 0
-      ? []
-      : [
-          finding(
-            'TL-CLUSTER-KEYS',
-            `${gateways(strangers)} with another key use${strangers === 1 ? 's' : ''} the store under the same name`,
-          ),
-        ]),
-  ];
+  if (versions.length > 1) {
+    const text = `the gateways of the cluster have the versions ${versions.join(', ')}`;
+    found.push(finding('TL-CLUSTER-VERSIONS', text));
+  }
+  const own = members.find((each) => each.instance === instance);
+  const others = members.filter(({ servers }) => servers !== own?.servers);
+  if (others.length > 0) {
+    const has = others.length === 1 ? 'has' : 'have';
+    const text = `${gateways(others.length)} of the cluster ${has} other servers than the one on this machine`;
+    found.push(finding('TL-CLUSTER-SERVERS', text, namesOf(others)));
+  }
+  if (strangers > 0) {
+    const use = strangers === 1 ? 'uses' : 'use';
+    const text = `${gateways(strangers)} with another key ${use} the store under the same name`;
+    found.push(finding('TL-CLUSTER-KEYS', text));
+  }
+  return found;
 }
 
 function gateways(count: number): string {

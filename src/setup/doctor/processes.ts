@@ -1,3 +1,4 @@
+import { withoutVersion } from '../../config/resolve/command-words.js';
 import type { ServerConfig } from '../../config/resolve/config.js';
 import { removeFile } from '../../host/files/whole-file.js';
 import { type CommandLine, hostIdentity, identify, isRunning } from '../../host/process/processes.js';
@@ -51,7 +52,7 @@ function runs(words: readonly string[], { spec, package: used }: ServerConfig): 
     const program = name.split('/').at(-1) ?? name;
     return words.some((word) => {
       const isInstalled = word.includes(`/node_modules/${name}/`) || word.endsWith(`/node_modules/.bin/${program}`);
-      return isInstalled || word.replace(/(?<=.)@[^@/]*$/, '') === name;
+      return isInstalled || withoutVersion(word) === name;
     });
   }
   if (spec === undefined || spec.kind === 'remote' || spec.args.length === 0 || words.length <= spec.args.length)

@@ -43,7 +43,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     const because = isJson ? 'a program that reads JSON answers none' : 'this is no terminal';
     throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
   }
-  const report = new InitReport(isJson);
+  const report = stepReport(isJson);
   const found = withRetries(await prepareImport(settings, options));
   const known = found.plan.some(({ verdict }) => verdict === 'same');
   reportPlan(found);
@@ -339,26 +339,20 @@ export function describeUnwanted(plan: readonly PlannedServer[]): string[] {
   return [...equal, ...disabled].map((line) => `\n${line}`);
 }
 
-/** Collects the JSON of the steps of `trunkline init --json`, and prints it as one value. */
-class InitReport {
-  readonly #isJson: boolean;
-  readonly #values = { install: [] as unknown[], check: [] as unknown[], connect: [] as unknown[] };
-
-  constructor(isJson: boolean) {
-    this.#isJson = isJson;
-  }
-
-  /** Returns options with which a step prints for the user, or passes its JSON to this report. */
-  step(step: 'install' | 'check' | 'connect') {
-    return { isJson: this.#isJson, emit: (value: unknown) => void this.#values[step].push(value) };
-  }
-
-  /** Prints the report, if JSON is wanted. A step that did not run is `null`. */
-  async print(plan: { readonly dryRun: boolean; readonly clients: readonly string[]; readonly import: unknown }) {
-    if (!this.#isJson) return;
-    const { install, check, connect } = this.#values;
-    // Registering clients and removing servers make two lists of changes.
-    const changes = connect.flatMap((value) => (isRecord(value) && Array.isArray(value.changes) ? value.changes : []));
-    await printJson({ ...plan, install: install[0] ?? null, check: check[0] ?? null, changes });
-  }
+/** Collects the JSON of the steps of `trunkline init --json`, which `print` prints as one value. A step that did not run is `null`. */
+function stepReport(isJson: boolean) {
+  const values = { install: [] as unknown[], check: [] as unknown[], connect: [] as unknown[] };
+  return {
+    step: (step: keyof typeof values) => ({ isJson, emit: (value: unknown) => void values[step].push(value) }),
+    print: async (plan: {
+      readonly dryRun: boolean;
+      readonly clients: readonly string[];
+      readonly import: unknown;
+    }) => {
+      const { install, check, connect } = values;
+      // Registering clients and removing servers make two lists of changes.
+      const changes = connect.flatMap((each) => (isRecord(each) && Array.isArray(each.changes) ? each.changes : []));
+      if (isJson) await printJson({ ...plan, install: install[0] ?? null, check: check[0] ?? null, changes });
+    },
+  };
 }

@@ -276,12 +276,8 @@ async function checkOwnCluster({ file, gateway }: Config): Promise<readonly Find
   if ('fault' in cluster) return checkCluster({ kind: 'misconfigured', fault: cluster.fault }, sealKeyFile);
   const running = await findHttpGateways();
   if (!running.some(({ configFile }) => configFile === file)) return [];
-  const [{ askGateway }, { createSeals, readSealKeys }] = await Promise.all([
-    import('../../../extras/cluster/ask-gateway.js'),
-    import('../../../state/seal.js'),
-  ]);
-  const seals = createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) });
-  return checkCluster(await askGateway({ listen: cluster.listen, keys: seals.keysFor('hops') }), sealKeyFile);
+  const { askOwn } = await import('../serve/cluster-status.js');
+  return checkCluster(await askOwn(cluster.listen, sealKeyFile, secretFolder), sealKeyFile);
 }
 
 /** Asks the identity provider, if users log in through Trunkline. */

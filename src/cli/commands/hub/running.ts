@@ -4,13 +4,14 @@ import { setTimeout } from 'node:timers/promises';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
+import { programName } from '../../../config/resolve/command-words.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import { realPath } from '../../../host/files/whole-file.js';
 import { type CommandLine, readCommandLines } from '../../../host/process/processes.js';
 import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
 import type { GatewayKind, HubDescription } from '../../../hub/control.js';
 import { allHubFolders, gatewayFolders, hubFiles, hubNumbers, latestHub } from '../../../hub/hub-folder.js';
-import { isOurselves, programName } from '../../../setup/clients/files/own-entry.js';
+import { isOurselves } from '../../../setup/clients/files/own-entry.js';
 import { findGateways } from '../../../state/gateway-file.js';
 import { userHubsFolder } from '../../../state/user-files.js';
 import { VERSION } from '../../../version.js';
@@ -229,7 +230,11 @@ export function chooseGateway(
   return { chosen, alike, others: all.filter((gateway) => !isOwn(gateway)) };
 }
 
-function isNamed({ pid, url }: RunningGateway, named: string): boolean {
+/** Whether the pid or the URL of a gateway is the value of `--gateway`. */
+export function isNamed(
+  { pid, url }: { readonly pid?: number | undefined; readonly url?: string | undefined },
+  named: string,
+): boolean {
   return String(pid) === named || (url !== undefined && named.replace(/\/(?:mcp)?$/, '') === url);
 }
 

@@ -115,28 +115,27 @@ async function listAll(isJson: boolean): Promise<number> {
   return await answer(isJson, toJson(found), () => allText(found, lookOf(process.stdout)));
 }
 
+/** Whether a gateway runs, drains, or why it does not describe itself. */
+function stateOf(gateway: RunningGateway): string {
+  const { answer } = gateway;
+  if (typeof answer === 'string') return answer;
+  return answer.isDraining || isEarlierHub(gateway) ? 'draining' : 'running';
+}
+
 function toJson({ gateways, attached }: OwnProcesses) {
+  const existing = (file: string | null) => (file === null ? null : existsSync(file));
   return {
     gateways: gateways.map((gateway) => {
-      const { kind, pid = null, url = null, configFile = null, answer } = gateway;
-      const isSilent = typeof answer === 'string';
-      const state = isSilent ? answer : answer.isDraining || isEarlierHub(gateway) ? 'draining' : 'running';
-      return {
-        kind,
-        pid,
-        url,
-        configFile,
-        configExists: configFile === null ? null : existsSync(configFile),
-        state,
-        version: isSilent ? null : answer.version,
-        uptimeSeconds: isSilent ? null : answer.uptimeSeconds,
-        clients: isSilent ? null : answer.clients.length,
-      };
+      const { kind, pid = null, url = null, configFile = null } = gateway;
+      const about = { kind, pid, url, configFile, configExists: existing(configFile), state: stateOf(gateway) };
+      const {
+        version = null,
+        uptimeSeconds = null,
+        clients,
+      } = typeof gateway.answer === 'string' ? {} : gateway.answer;
+      return { ...about, version, uptimeSeconds, clients: clients?.length ?? null };
     }),
-    attached: attached.map((each) => ({
-      ...each,
-      configExists: each.configFile === null ? null : existsSync(each.configFile),
-    })),
+    attached: attached.map((each) => ({ ...each, configExists: existing(each.configFile) })),
   };
 }
 
@@ -153,11 +152,7 @@ export function allText(found: OwnProcesses, look: Look): string {
     const facts =
       typeof answer === 'string'
         ? [UNKNOWN, UNKNOWN, 'does not answer']
-        : [
-            duration(answer.uptimeSeconds),
-            String(answer.clients.length),
-            answer.isDraining || isEarlierHub(gateway) ? 'draining' : 'running',
-          ];
+        : [duration(answer.uptimeSeconds), String(answer.clients.length), stateOf(gateway)];
     return [KINDS[kind], String(pid ?? UNKNOWN), ...facts, url ?? UNKNOWN, configurationText(gateway)];
   });
   const attachedRows = attached.map(({ pid, client, hub, configFile }): Cell[] => {

@@ -140,8 +140,8 @@ async function read({
     const found = runFromRegistry(await fetchServer(source, address), { env, args });
     return { wanted: second === undefined ? packageKey(source) : first, ...found };
   }
-  const { name, range } = packageParts(source);
-  const program = { package: name, ...(range && { version: range }) };
+  const { name, version } = packageParts(source);
+  const program = { package: name, ...(version && { version }) };
   const wanted = second === undefined ? packageKey(name) : first;
   return { wanted, run: { program, args, env }, secretVariables: [] };
 }
@@ -163,13 +163,11 @@ function header(line: string): [string, string] {
 
 function packageParts(spec: string) {
   try {
-    parsePackage(spec, spec);
+    return parsePackage(spec, spec);
   } catch (error) {
     if (!(error instanceof ServerFault)) throw error;
-    throw new UsageError(`${error.message}`, HOW);
+    throw new UsageError(error.message, HOW);
   }
-  const [, name = spec, range] = /^(.+?)(?:@([^@/]*))?$/.exec(spec) ?? [];
-  return { name, range };
 }
 
 function checkedKey(key: string, present: readonly string[]): string {

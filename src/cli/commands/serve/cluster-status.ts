@@ -1,5 +1,6 @@
 import { readConfig } from '../../../app/read-config.js';
-import { askGateway } from '../../../extras/cluster/ask-gateway.js';
+import type { Address } from '../../../config/schema/cluster-address.js';
+import { type Asked, askGateway } from '../../../extras/cluster/ask-gateway.js';
 import type { ClusterView } from '../../../extras/cluster/members.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { checkCluster } from '../../../setup/doctor/cluster.js';
@@ -20,8 +21,7 @@ export async function clusterStatus({ settings, isJson }: Invocation): Promise<n
     );
   if ('fault' in cluster)
     throw new UsageError(cluster.fault, 'run this command with the environment of the gateway, or correct the file');
-  const seals = createSeals({ sharedKeys: await readSealKeys(sealKeyFile, secretFolder) });
-  const asked = await askGateway({ listen: cluster.listen, keys: seals.keysFor('hops') });
+  const asked = await askOwn(cluster.listen, sealKeyFile, secretFolder);
   const findings = checkCluster(asked, sealKeyFile);
   const advice = findings
     .filter(({ level }) => level !== 'ok')
@@ -33,6 +33,12 @@ export async function clusterStatus({ settings, isJson }: Invocation): Promise<n
   const { view } = asked;
   const text = () => [clusterText(view, lookOf(process.stdout)), ...advice.map(printable)].join('\n\n');
   return await answer(isJson, { members: view.members.map(toJson) }, text);
+}
+
+/** Asks the gateway on this machine that listens there for other gateways. */
+export async function askOwn(listen: Address, keyFile: string, secretFolder: string | undefined): Promise<Asked> {
+  const seals = createSeals({ sharedKeys: await readSealKeys(keyFile, secretFolder) });
+  return await askGateway({ listen, keys: seals.keysFor('hops') });
 }
 
 function toJson({ instance, address, state, version, load }: ClusterView['members'][number]) {

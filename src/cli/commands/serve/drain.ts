@@ -7,7 +7,7 @@ import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson } from '../../output.js';
 import { elapsed, waiting } from '../../terminal.js';
-import { configurationOf } from '../hub/running.js';
+import { configurationOf, isNamed } from '../hub/running.js';
 
 const POLL_MS = 100;
 
@@ -15,8 +15,7 @@ const POLL_MS = 100;
 export async function drain({ settings, words: [named], isJson }: Invocation): Promise<number> {
   const running = (await findGateways(gatewayFolders(userHubsFolder()))).filter(isHttp);
   const { file, fault } = named === undefined ? configurationOf(settings) : {};
-  const isNamed = ({ url, pid }: HttpGateway) => named === String(pid) || named?.replace(/\/(?:mcp)?$/, '') === url;
-  const chosen = running.filter((each) => (named === undefined ? each.configFile === file : isNamed(each)));
+  const chosen = running.filter((each) => (named === undefined ? each.configFile === file : isNamed(each, named)));
   if (chosen.length === 0) {
     note(fault?.report ?? `No gateway of yours serves ${named ?? `${file} over HTTP`}, so there is nothing to drain.`);
     for (const { url, pid, configFile } of running)

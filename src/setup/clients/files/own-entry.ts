@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join } from 'node:path';
-import { readJsonFile, realPath } from '../../../host/files/whole-file.js';
-import { isRecord } from '../../../wire/json/json-value.js';
+import { isAbsolute, join } from 'node:path';
+import { configOption, isOwnProgram, launchedBy, programName } from '../../../config/resolve/command-words.js';
+import { realPath } from '../../../host/files/whole-file.js';
 import type { Shape } from './client-table.js';
 import type { Entry, FoundCommand, FoundServer } from './found-server.js';
 
@@ -30,15 +30,9 @@ export function ownCommand(execPath: string, cliPath: string, config: string): O
   return warning === undefined ? { command, args } : { command, args, warning };
 }
 
-/** The value of an option of Trunkline in the arguments of an entry. */
-function optionIn({ args }: FoundCommand, long: string, short: string): string | undefined {
-  const at = args.findIndex((arg) => arg === long || arg === short);
-  return at >= 0 ? args[at + 1] : args.find((arg) => arg.startsWith(`${long}=`))?.slice(long.length + 1);
-}
-
 /** The configuration that an entry names, in its arguments or its variables. */
 export function configIn(run: FoundCommand): string | undefined {
-  return optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  return configOption(run.args) ?? run.env.TRUNKLINE_CONFIG;
 }
 
 /** The entry that a client of this shape expects. */
@@ -112,10 +106,11 @@ function warningFor(command: string, isStable: boolean, program: string): string
 export function identityOf(run: FoundServer['run']): string {
   if (run.kind === 'remote') return addressIdentity(run.url);
   const { command: program, args } = withoutShell(run.command, run.args);
-  const { launched, rest } = launchedPackage(program, args);
-  if (launched === undefined) return ['command', programName(program), ...args].join(' ');
-  if (launched === 'mcp-remote' && rest[0] !== undefined) return addressIdentity(rest[0]);
-  return ['package', launched, ...rest].join(' ');
+  const launched = launchedBy(program, args);
+  if (launched?.isPlain !== true) return ['command', programName(program), ...args].join(' ');
+  const { name, rest } = launched;
+  if (name === 'mcp-remote' && rest[0] !== undefined) return addressIdentity(rest[0]);
+  return ['package', name, ...rest].join(' ');
 }
 
 /** Whether an entry starts Trunkline: this installation, whose program is `cliPath`, or another one. */
@@ -123,8 +118,9 @@ export function isOurselves(run: FoundServer['run'], cliPath: string): boolean {
   if (run.kind === 'remote') return false;
   const { command: program, args } = withoutShell(run.command, run.args);
   if (programName(program) === 'trunkline') return true;
-  const { launched } = launchedPackage(program, args);
-  return launched === 'trunkline' || [program, ...args].some((word) => isOurProgram(word, cliPath));
+  return (
+    launchedBy(program, args)?.name === 'trunkline' || [program, ...args].some((word) => isOurProgram(word, cliPath))
+  );
 }
 
 /** Removes `cmd /c` from a command line, because only clients on Windows need it to start scripts. */
@@ -132,24 +128,6 @@ export function withoutShell(command: string, args: readonly string[]): { comman
   const [flag = '', program, ...rest] = args;
   const isShell = programName(command) === 'cmd' && flag.toLowerCase() === '/c';
   return isShell && program !== undefined ? { command: program, args: rest } : { command, args };
-}
-
-/** The name of a program without its folder and its ending on Windows. */
-export function programName(command: string): string {
-  return (command.split(/[\\/]/).at(-1) ?? '').replace(/\.(?:exe|cmd|bat|ps1)$/i, '').toLowerCase();
-}
-
-/** The npm package that a launcher such as `npx` runs, without its version. */
-function launchedPackage(program: string, args: readonly string[]): { launched?: string; rest: readonly string[] } {
-  const name = programName(program);
-  const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
-  const isLauncher = /^(?:npx|pnpx|bunx)$/.test(name) || (/^(?:npm|pnpm|yarn|bun)$/.test(name) && words !== args);
-  if (!isLauncher) return { rest: args };
-  const at = words.findIndex((word) => !word.startsWith('-'));
-  const before = words.slice(0, Math.max(at, 0));
-  // With another option, the first word may be the value of the option.
-  if (at < 0 || before.some((word) => !/^(?:-y|--yes|-q|--quiet|--)$/.test(word))) return { rest: args };
-  return { launched: (words[at] ?? '').replace(/(?<=.)@[^@/]*$/, ''), rest: words.slice(at + 1) };
 }
 
 function addressIdentity(address: string): string {
@@ -160,11 +138,9 @@ function addressIdentity(address: string): string {
 }
 
 function isOurProgram(word: string, cliPath: string): boolean {
-  if (!/[\\/]/.test(word) || basename(word.replaceAll('\\', '/')) !== 'cli.js') return false;
+  if (!/[\\/]cli\.js$/.test(word)) return false;
   const program = isAbsolute(word) ? realPath(word) : undefined;
   // An installation that was removed leaves its entries behind.
   if (program === undefined) return /[\\/]trunkline[\\/]dist[\\/]cli\.js$/.test(word);
-  if (program === realPath(cliPath)) return true;
-  const about = readJsonFile(join(dirname(program), '..', 'package.json'));
-  return isRecord(about) && about.name === 'trunkline';
+  return program === realPath(cliPath) || isOwnProgram(program);
 }

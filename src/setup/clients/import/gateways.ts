@@ -1,4 +1,4 @@
-import { programName } from '../files/own-entry.js';
+import { packageIn, programName, withoutVersion } from '../../../config/resolve/command-words.js';
 import type { Run } from './run.js';
 
 /** Other programs that stand for several servers, by package or program. Their servers are taken from their own files. */
@@ -21,7 +21,7 @@ export function gatewayOf({ program, args }: Run): string | undefined {
   const name = programName(program.command);
   if (name === 'docker' && args.slice(0, 3).join(' ') === 'mcp gateway run') return "Docker's MCP gateway";
   const launched = /^(?:uvx|bunx|pnpx)$/.test(name) ? args.find((arg) => !arg.startsWith('-')) : undefined;
-  return GATEWAYS.get(launched?.replace(/(?<=.)@[^@/]*$/, '') ?? name);
+  return GATEWAYS.get(launched === undefined ? name : withoutVersion(launched));
 }
 
 /** Programs that run servers for others, and that a client may also use as one of its servers. An import takes them. */
@@ -40,11 +40,10 @@ export function runningGateway([command = '', ...args]: readonly string[]): stri
   if (!isInterpreter) return gatewayOf({ program: { command }, args, env: {} }) ?? named(name, args);
   const at = args.findIndex((arg) => !arg.startsWith('-'));
   const script = args[at] ?? '';
-  const [, used] = /.*\/node_modules\/((?:@[^/]+\/)?[^./][^/]*)\//.exec(script.replaceAll('\\', '/')) ?? [];
   const rest = args.slice(at + 1);
   // Without a folder, the word may be the value of an option; after `-m`, it is a module of Python.
   if (!/[\\/]/.test(script) && args[at - 1] !== '-m') return undefined;
-  return named(used ?? programName(script), rest) ?? named(programName(script), rest);
+  return named(packageIn(script) ?? programName(script), rest) ?? named(programName(script), rest);
 }
 
 function named(name: string, args: readonly string[]): string | undefined {

@@ -1,11 +1,13 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { ServerFault } from '../../../config/file/config-error.js';
+import { launchedBy, programName, withoutVersion } from '../../../config/resolve/command-words.js';
+import { EXACT_VERSION, packageParts } from '../../../config/resolve/package-bin.js';
 import { expand, namesIn, type Variables } from '../../../config/resolve/references.js';
 import { remoteUrl } from '../../../config/resolve/resolve-config.js';
 import { HEADER_NAME, OWN_HEADERS } from '../../../config/schema/schema.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
-import { programName, withoutShell } from '../files/own-entry.js';
+import { withoutShell } from '../files/own-entry.js';
 
 /** The program of a server with its arguments and variables, or its URL. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
 export interface Run {
@@ -154,8 +156,7 @@ export function runOf(entry: unknown): Run | undefined {
     env: textsOf(env),
     ...(typeof cwd === 'string' && { cwd }),
   };
-  if (typeof used === 'string')
-    return withoutBridge({ ...rest, program: { package: used.replace(/(?<=.)@[^@/]*$/, '') } });
+  if (typeof used === 'string') return withoutBridge({ ...rest, program: { package: withoutVersion(used) } });
   if (typeof url === 'string') return { ...rest, program: { url, transport: 'http', headers: textsOf(headers) } };
   return typeof command === 'string' ? { ...rest, program: { command } } : undefined;
 }
@@ -177,17 +178,14 @@ export function packageOf(
   if (programName(command) !== 'npx') return undefined;
   // Another registry for this server alone.
   if (Object.keys(env).some((name) => /^npm_config_/i.test(name))) return undefined;
-  const at = args.findIndex((arg) => !PLAIN_OPTION.test(arg));
-  const spec = literalIn(args[at] ?? '');
-  const [, name, version] = SPEC.exec(spec ?? '') ?? [];
-  if (name === undefined) return undefined;
-  const isKept = version !== undefined && (EXACT.test(version) || (TAG.test(version) && version !== 'latest'));
-  return { program: { package: name, ...(isKept && { version }) }, args: args.slice(at + 1) };
+  const launched = launchedBy(command, args);
+  const { name, version = '' } = packageParts(literalIn(launched?.spec ?? '') ?? '') ?? {};
+  // An address or a folder is none of the registry.
+  if (launched?.isPlain !== true || name === undefined || /[/:]/.test(version)) return undefined;
+  const isKept = EXACT_VERSION.test(version) || (TAG.test(version) && version !== 'latest');
+  return { program: { package: name, ...(isKept && { version }) }, args: launched.rest };
 }
 
-const PLAIN_OPTION = /^(?:-y|--yes|-q|--quiet|--prefer-online|--prefer-offline|--)$/;
-const SPEC = /^((?:@[a-z0-9~][\w.~-]*\/)?[a-z0-9~][\w.~-]*)(?:@([^/:]*))?$/i;
-const EXACT = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 const TAG = /^[a-z][\w.-]*$/i;
 
 /** The values of client variables. `project` is the folder of the project that has the entry. */

@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
+import { programName } from '../../../../src/config/resolve/command-words.js';
 import { expand } from '../../../../src/config/resolve/references.js';
-import { programName, withoutShell } from '../../../../src/setup/clients/files/own-entry.js';
+import { withoutShell } from '../../../../src/setup/clients/files/own-entry.js';
 import { CannotImport, packageOf, translate, variableName } from '../../../../src/setup/clients/import/run.js';
 
 const $ = '$';
