@@ -226,11 +226,7 @@ function renderProblem(server: ServerReport): string[] {
     ...failureRows(server),
     !isDown(server) && restartRow(server),
     ...remarksOnLists(server).map((each) => remarkText(each, BRIEF_NAMES)),
-    ...callRows(server),
-    unfinishedRow(server),
-    pausedRow(server),
-    sessionRow(server),
-    server.insecure && row('insecure', INSECURE),
+    ...troubleRows(server),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
@@ -241,15 +237,17 @@ function renderRemarks(server: ServerReport): string[] {
   const rows = [
     restartRow(server),
     isNearLimits(server) && usageRow(server),
-    ...callRows(server),
-    unfinishedRow(server),
-    pausedRow(server),
-    sessionRow(server),
-    server.insecure && row('insecure', INSECURE),
+    ...troubleRows(server),
     ...remarksOnLists(server).flatMap((each) => (each.code === null ? [] : [remarkText(each, BRIEF_NAMES)])),
     ...(server.sandbox?.remarks ?? []).map((remark) => row('sandbox', remark)),
   ];
   return rows.some(isText) ? block(server, rows) : [];
+}
+
+/** What went wrong or waits although the server may run. */
+function troubleRows(server: ServerReport): Row[] {
+  const insecure = server.insecure && row('insecure', INSECURE);
+  return [...callRows(server), unfinishedRow(server), pausedRow(server), sessionRow(server), insecure];
 }
 
 function renderServer(server: ServerReport): string[] {
@@ -274,13 +272,9 @@ function renderServer(server: ServerReport): string[] {
     instances.length > 1 &&
       row(server.remote ? 'connections' : 'processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
-    ...callRows(server),
-    unfinishedRow(server),
+    ...troubleRows(server),
     repairedRow(server),
     droppedRow(server),
-    pausedRow(server),
-    sessionRow(server),
-    server.insecure && row('insecure', INSECURE),
     server.droppedLogBytes > 0 &&
       row('output dropped from the log', `${server.droppedLogBytes} bytes (too much at once)`),
     ...outputRows(server),

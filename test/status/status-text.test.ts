@@ -397,8 +397,8 @@ describe('the text about one server', () => {
       '    processes: a ready (pid 4711), 1 client, including you; a#2 starting, 2 clients',
       '    calls: 9, 2 in flight, 1 answered with an error, 1 cancelled, 1 repeated, half took up to 3 ms, 95 % up to 40 ms',
       '    failed calls: 1 of 9 (timeout 1)',
-      '    dropped messages: junk 4',
       '    flood: its output was not read for 1 min 30 s in all; it answers no call',
+      '    dropped messages: junk 4',
       '    output dropped from the log: 7 bytes (too much at once)',
       '    log: hello',
     ]);

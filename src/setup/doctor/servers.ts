@@ -121,11 +121,12 @@ export function checkTools(
   mode: ListDecision['mode'] | 'auto' = 'direct',
 ): Finding[] {
   const found: Finding[] = [];
-  const long = tools.filter(({ name }) => name.length > LONGEST_NAME).map(({ name }) => name);
-  if (long.length > 0) {
-    const text = `${plural(long.length, 'tool')} with names of more than ${LONGEST_NAME} characters`;
-    found.push(finding('TL-NAMES-LONG', text, [someOf(long)]));
-  }
+  const name = (code: Code, isMeant: (tool: ListedTool) => boolean, fault: string) => {
+    const names = tools.filter(isMeant).map((tool) => tool.name);
+    if (names.length > 0) found.push(finding(code, `${plural(names.length, 'tool')} ${fault}`, [someOf(names)]));
+  };
+  const tooLong = `with names of more than ${LONGEST_NAME} characters`;
+  name('TL-NAMES-LONG', (tool) => tool.name.length > LONGEST_NAME, tooLong);
   const shares = sharesOf(tools);
   const counts = [someOf(shares.map(({ server, count: of }) => `${server} ${of}`))];
   // In the other modes, these clients get a short list.
@@ -145,17 +146,10 @@ export function checkTools(
     const evidence = [someOf(shares.map((share) => `${share.server} about ${share.tokens} tokens`))];
     found.push(finding('TL-TOOLS-HEAVY', `the list of tools takes about ${tokens} tokens`, evidence));
   }
-  const wordy = tools.filter(({ descriptionBytes }) => descriptionBytes > MAX_DESCRIPTION_BYTES);
-  if (wordy.length > 0) {
-    const evidence = [someOf(wordy.map(({ name }) => name))];
-    const text = `${plural(wordy.length, 'tool')} with descriptions of more than 2 KB`;
-    found.push(finding('TL-SERVER-LONG-TEXT', text, evidence));
-  }
-  const unmarked = tools.filter(({ name, hasHints }) => !hasHints && DESTRUCTIVE.test(name));
-  if (unmarked.length > 0) {
-    const text = `${plural(unmarked.length, 'tool')} that may destroy data, and ${unmarked.length === 1 ? 'does' : 'do'} not say so`;
-    found.push(finding('TL-TOOLS-UNMARKED', text, [someOf(unmarked.map(({ name }) => name))]));
-  }
+  const wordy = (tool: ListedTool) => tool.descriptionBytes > MAX_DESCRIPTION_BYTES;
+  name('TL-SERVER-LONG-TEXT', wordy, 'with descriptions of more than 2 KB');
+  const unmarked = (tool: ListedTool) => !tool.hasHints && DESTRUCTIVE.test(tool.name);
+  name('TL-TOOLS-UNMARKED', unmarked, 'that may destroy data, without a hint that says so');
   return found;
 }
 

@@ -104,7 +104,7 @@ describe('the configuration', () => {
     checkToolAdvice(['b', 'c'].map((server) => ({ kind: 'twins', text: 'x', server, yaml: 'tools: { deny: [x] }' }))),
   );
   reports('TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000)));
-  reports('TL-TOOLS-UNMARKED', /^1 tool that may destroy data, and does not say so$/, () =>
+  reports('TL-TOOLS-UNMARKED', /^1 tool that may destroy data, without a hint that says so$/, () =>
     checkTools([
       ...tools(1, 100, { name: 's__delete_file', hasHints: false }),
       ...tools(1, 100, { name: 's__drop_table' }),

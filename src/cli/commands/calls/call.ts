@@ -13,8 +13,8 @@ import { flushed, forStream, reportFault, tell } from '../../output.js';
 import { elapsed, ProgressLine } from '../../terminal.js';
 import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
 import { type CallArguments, objectOf, readArguments, toJsonObject } from './call-arguments.js';
-import { chooseFrom, type Once, runOnce } from './run-once.js';
-import { listAllTools, reportFailures } from './tools.js';
+import { chooseFrom, examine, type Once, runOnce, type TriedServer } from './run-once.js';
+import { listAllTools, reportFaults } from './tools.js';
 
 /** `trunkline call`: calls one tool, at the running gateway if there is one, and prints its result. */
 export async function call({ settings, words, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
@@ -30,7 +30,10 @@ export async function call({ settings, words, options, isJson }: Invocation<{ al
     async (once) => {
       const owner = once.composition.gateway.catalogs.tools.resolve(name)?.key;
       // The gateway would report that the server failed too often, but it was started only once.
-      if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
+      const ofOwner = ({ server, report }: TriedServer) => server.key === owner && report.state !== 'ready';
+      const isLost = examine(once).some((tried) => tried.fault !== undefined && ofOwner(tried));
+      reportFaults(once, ofOwner);
+      if (isLost) return EXIT.failed;
       try {
         const code = printResult(await send(once, name, await objectFor(once.client, name, args)), isJson);
         if (code !== EXIT.ok) suggestListed(once, name);
@@ -40,7 +43,7 @@ export async function call({ settings, words, options, isJson }: Invocation<{ al
         if (!(error instanceof RpcError)) throw error;
         tellError(error);
         if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
-        reportFailures(once);
+        reportFaults(once, ({ report }) => report.state !== 'ready');
         return EXIT.failed;
       }
     },

@@ -30,8 +30,7 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
         ? forStream(result, process.stdout)
         : describe(JSON.parse(result), reportStatus(once.composition.status()).servers, names.length === 0);
       process.stdout.write(`${text}\n`);
-      const hasFailed = reportFailures(once);
-      return reportUnlisted(once) || hasFailed ? EXIT.failed : EXIT.ok;
+      return reportFaults(once) ? EXIT.failed : EXIT.ok;
     },
   );
 }
@@ -87,8 +86,7 @@ async function sizes(
     (config) => chooseServers(config, words),
     async (once) => {
       await show(reportAll(once.composition, settings.view));
-      const hasFailed = reportFailures(once);
-      return reportUnlisted(once) || hasFailed ? EXIT.failed : EXIT.ok;
+      return reportFaults(once) ? EXIT.failed : EXIT.ok;
     },
   );
 }
@@ -149,27 +147,19 @@ export async function listAllTools(client: LocalClient): Promise<string> {
   return listOf(entries);
 }
 
-/** Reports on stderr the servers that did not start, or only the one with this key. Returns whether there is one. */
-export function reportFailures(once: Once, key?: string): boolean {
-  const isWanted = ({ server, report }: TriedServer) => {
-    return (key === undefined || server.key === key) && report.state !== 'ready';
-  };
-  const failed = examine(once).filter((tried) => tried.fault && isWanted(tried));
-  for (const { server, report, fault } of failed) {
-    if (report.state === 'per user') tell(`trunkline: server \`${server.key}\`: ${report.advice}`);
-    else {
-      tell(`trunkline: server \`${server.key}\` failed: ${fault?.reason}`);
-      tell(`  run \`trunkline check ${server.key}\` for details`);
-    }
+/**
+ * Reports on stderr the servers that did not start or do not list their tools, or only some of them. Returns whether one has failed;
+ * one that only users can have, has not.
+ */
+export function reportFaults(once: Once, isWanted: (tried: TriedServer) => boolean = () => true): boolean {
+  const faulty = examine(once).filter((tried) => tried.fault !== undefined && isWanted(tried));
+  for (const { server, report, fault } of faulty) {
+    const of = `trunkline: server \`${server.key}\``;
+    if (report.state === 'per user') tell(`${of}: ${report.advice}`);
+    else if (report.state === 'ready') tell(`${of}: ${fault?.reason}`);
+    else tell(`${of} failed: ${fault?.reason}\n  run \`trunkline check ${server.key}\` for details`);
   }
-  return failed.some(({ report }) => report.state !== 'per user' || key !== undefined);
-}
-
-/** Reports on stderr the servers that are ready but do not list their tools. Returns whether there is one. */
-export function reportUnlisted(once: Once): boolean {
-  const unlisted = examine(once).filter(({ fault, report }) => fault && report.state === 'ready');
-  for (const { server, fault } of unlisted) tell(`trunkline: server \`${server.key}\`: ${fault?.reason}`);
-  return unlisted.length > 0;
+  return faulty.some(({ report }) => report.state !== 'per user');
 }
 
 /** `withOwn` includes the tools of the gateway itself. */

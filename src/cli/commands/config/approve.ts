@@ -9,7 +9,7 @@ import { describeDefinition } from '../../difference.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { chooseServers, examine, type Once, runOnce } from '../calls/run-once.js';
-import { reportFailures, reportUnlisted } from '../calls/tools.js';
+import { reportFaults } from '../calls/tools.js';
 
 /** Result for one tool, as `--json` prints it. */
 interface ReviewedTool {
@@ -46,13 +46,12 @@ export async function approve({ settings, words, options, isJson }: Invocation<{
         tell(
           'Nothing was approved, because Trunkline can ask only on a terminal. Add --yes to approve without a question.',
         );
-      const hasFailed = reportFailures(once);
-      const isUnseen = reportUnlisted(once);
+      const hasFailed = reportFaults(once);
       if (isJson) await printJson({ servers: reviewed.map((each) => withStartProblem(each, once)) });
       const areAllApproved = reviewed.every(
         ({ problem, tools }) => problem === null && tools.every(({ state }) => state === 'approved'),
       );
-      return areAllApproved && !hasFailed && !isUnseen ? EXIT.ok : EXIT.failed;
+      return areAllApproved && !hasFailed ? EXIT.ok : EXIT.failed;
     },
     { isReview: true },
   );

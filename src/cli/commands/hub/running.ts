@@ -8,7 +8,7 @@ import { programName } from '../../../config/resolve/command-words.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import { realPath } from '../../../host/files/whole-file.js';
 import { type CommandLine, readCommandLines } from '../../../host/process/processes.js';
-import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
+import { type NoControl, openControl } from '../../../hub/attach/control-client.js';
 import type { GatewayKind, HubDescription } from '../../../hub/control.js';
 import { allHubFolders, gatewayFolders, hubFiles, hubNumbers, latestHub } from '../../../hub/hub-folder.js';
 import { isOurselves } from '../../../setup/clients/files/own-entry.js';

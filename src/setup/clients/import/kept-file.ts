@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path';
-import { expand, type Variables } from '../../../config/resolve/references.js';
+import { expand, expandHome, type Variables } from '../../../config/resolve/references.js';
 import { copyWhole, namesIn, readTextFile } from '../../../host/files/whole-file.js';
 import { needsOf, type OwnFile } from '../../../servers/sandbox/needs.js';
 import { literal, type Run } from './run.js';
@@ -115,18 +115,7 @@ export function literalValue(text: string | undefined, env: Variables): string |
 function packageFolders(name: string, cwd: string | undefined, places: KeepingPlaces): readonly string[] {
   const { home, storeFolder } = places;
   const stored = namesIn(storeFolder).filter((folder) => folder.startsWith(`${name.replace('/', '+')}@`));
-  const near =
-    cwd === undefined
-      ? []
-      : [
-          join(
-            resolve(
-              home,
-              cwd.replace(/^~(?=[\\/])/, () => home),
-            ),
-            'node_modules',
-          ),
-        ];
+  const near = cwd === undefined ? [] : [join(resolve(home, expandHome(cwd, home)), 'node_modules')];
   const parents = [
     ...npxFolders(places).map((folder) => join(folder, 'node_modules')),
     ...globalModules(places),

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import type { Variables } from '../../../config/resolve/references.js';
+import { expandHome, type Variables } from '../../../config/resolve/references.js';
 import { type KeptFile, literalValue } from './kept-file.js';
 import type { Run } from './run.js';
 
@@ -23,7 +23,7 @@ const PATH = /^(?:~?\/|\.{1,2}(?:\/|$))/;
  * writing. The scripts that it runs are open anyway. Folders that hold much else, such as the home folder, are left out.
  */
 export function openedPaths(run: Run, { home, env }: { readonly home: string; readonly env: Variables }): OpenedPath[] {
-  const cwd = run.cwd === undefined ? home : resolve(home, inHome(run.cwd, home));
+  const cwd = run.cwd === undefined ? home : resolve(home, expandHome(run.cwd, home));
   const named = [
     ...run.args.map((arg, at): [string, string] => nameAndValue(arg, run.args[at - 1])),
     ...Object.entries(run.env).filter(([name]) => name !== 'PATH' && name !== 'HOME'),
@@ -31,7 +31,7 @@ export function openedPaths(run: Run, { home, env }: { readonly home: string; re
   const found = named.flatMap(([name, text]): OpenedPath[] => {
     const value = literalValue(text, env);
     if (value === undefined || !PATH.test(value) || SCRIPT.test(value)) return [];
-    const path = resolve(cwd, inHome(value, home));
+    const path = resolve(cwd, expandHome(value, home));
     const because = name === '' ? 'an argument' : name;
     const access = READ_ONLY.test(name) ? 'read' : 'write';
     const opened = openable(path, access === 'write');
@@ -68,10 +68,6 @@ function isFile(path: string): boolean {
 function isBroad(path: string, home: string): boolean {
   const isAbove = home === path || home.startsWith(path.endsWith(sep) ? path : path + sep);
   return isAbove || dirname(path) === sep || ['/tmp', '/var/tmp'].includes(path) || basename(path) === '';
-}
-
-function inHome(path: string, home: string): string {
-  return path === '~' ? home : path.replace(/^~(?=\/)/, () => home);
 }
 
 /** A path as `sandbox` has it. */

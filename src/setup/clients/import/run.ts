@@ -2,7 +2,7 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { ServerFault } from '../../../config/file/config-error.js';
 import { launchedBy, programName, withoutVersion } from '../../../config/resolve/command-words.js';
 import { EXACT_VERSION, packageParts } from '../../../config/resolve/package-bin.js';
-import { expand, namesIn, type Variables } from '../../../config/resolve/references.js';
+import { expand, expandHome, namesIn, type Variables } from '../../../config/resolve/references.js';
 import { remoteUrl } from '../../../config/resolve/resolve-config.js';
 import { HEADER_NAME, OWN_HEADERS } from '../../../config/schema/schema.js';
 import { isRecord } from '../../../wire/json/json-value.js';
@@ -74,7 +74,7 @@ function variablesOf(
   home: string,
   readEnvFile: ToRunOptions['readEnvFile'],
 ): Record<string, string> {
-  const path = envFile.replace(/^~(?=[\\/])/, () => home);
+  const path = expandHome(envFile, home);
   const file = project === undefined ? path : resolve(project, path);
   const variables = isAbsolute(file) ? readEnvFile(file) : undefined;
   if (variables === undefined) throw new CannotImport('its environment file cannot be read');
