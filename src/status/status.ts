@@ -1,6 +1,7 @@
 /*
  * The status of a gateway: facts (`status-facts.ts`), of which `reportStatus` below makes a report, of which `status-text.ts` makes a
- * text. Extras, the hub, the page and the commands use this room. Begin with `StatusReport`.
+ * text. `verdict.ts` judges the server of a report: why it failed, and what else is wrong with it. Extras, the hub, the page, the doctor
+ * and the commands use this room. Begin with `StatusReport`.
  */
 import type { Shadowed } from '../gateway/catalog/catalog.js';
 import type { Backend } from '../gateway/registry/backend.js';

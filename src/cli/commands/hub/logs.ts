@@ -10,7 +10,7 @@ import { isRecord, parseJson } from '../../../wire/json/json-value.js';
 import { capitalized, printable } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
-import { endWithReader, note, print, tell } from '../../output.js';
+import { endWithReader, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
 import { describeHub, findHubSite, isHubOn, type OpenGateway, openGateway } from './hub-access.js';
 import { nameOf } from './running.js';
