@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 88_880,
+  sourceLines: 88_550,
   sourceFiles: 481,
   tinyFiles: 10,
   testLines: 91_600,

@@ -14,6 +14,7 @@ import { checkEnvFiles, checkLiterals, checkVariables } from '../../../src/setup
 import { checkServer, type ObservedServer } from '../../../src/setup/doctor/servers.js';
 import type { ServerReport } from '../../../src/status/status.js';
 import { faultOf } from '../../../src/status/verdict.js';
+import { NOTHING } from '../../status/reporting.js';
 import { loadAnyConfig } from '../../support/load-config.js';
 import { ClientHome } from '../clients/files/client-home.js';
 
@@ -152,17 +153,6 @@ export class DoctorHome extends ClientHome {
   }
 }
 
-const NOTHING = {
-  exposed: [],
-  quarantined: [],
-  repaired: [],
-  denied: [],
-  truncated: null,
-  unchanged: 0,
-  failure: null,
-  hiding: [],
-};
-
 /** The report about a server `s` that is well, except for these members. */
 export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
   return {
@@ -204,8 +194,6 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
     ...members,
   };
 }
-
-export { NOTHING };
 
 /** A server whose start failed for this reason, after it had printed these lines. */
 export function failed(

@@ -5,7 +5,8 @@ import { checkServer } from '../../../src/setup/doctor/servers.js';
 import { WITHHELD_BECAUSE } from '../../../src/spec/approvals.js';
 import type { ServerReport } from '../../../src/status/status.js';
 import { faultOf } from '../../../src/status/verdict.js';
-import { failed, NOTHING, reportOf } from './doctor-home.js';
+import { NOTHING } from '../../status/reporting.js';
+import { failed, reportOf } from './doctor-home.js';
 
 function seen(members: Partial<ServerReport>): readonly Finding[] {
   return checkServer({ report: reportOf(members) });
