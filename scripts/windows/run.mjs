@@ -1,6 +1,7 @@
 // Runs tests on Windows' own Node, under Wine, and prints which failed and why. Exits with 1 if a test fails that `unable.mjs` does not
 // list, or if a listed test passes or is missing. `npm run test:windows -- --short` runs a part of the unit tests, and `-- FILE…` the
-// tests of these files or folders; without either, all unit tests run, then a part of those with processes.
+// tests of these files or folders; `-- --hub` tries the hub alone. Without any of these, all unit tests run, then a part of those with
+// processes, and the hub.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +26,10 @@ const WITH_PROCESSES = [
   ),
 ];
 
-const { values, positionals } = parseArgs({ options: { short: { type: 'boolean' } }, allowPositionals: true });
+const { values, positionals } = parseArgs({
+  options: { short: { type: 'boolean' }, hub: { type: 'boolean' } },
+  allowPositionals: true,
+});
 const say = (text) => process.stdout.write(`${text}\n`);
 const step = (text) => say(`[${String(Math.round(performance.now() / 1_000)).padStart(4)} s] ${text}`);
 
@@ -34,12 +38,14 @@ const reports = [];
 let isFaulty = false;
 try {
   if (positionals.length > 0) test('the named tests', positionals);
+  else if (values.hub) tryHub();
   else {
     checkServer();
     if (values.short) test('a part of the unit tests', ['--project', 'unit', ...SHORT]);
     else {
       test('the unit tests', ['--project', 'unit']);
       test('a part of the tests with processes', WITH_PROCESSES);
+      tryHub();
     }
   }
 } finally {
@@ -67,6 +73,15 @@ function checkServer() {
   const isReady = status === 0 && /^lab\s+ready/m.test(output);
   step(isReady ? 'a server is ready' : `a server is not ready:\n${output}`);
   isFaulty ||= !isReady;
+}
+
+/** Many clients and servers with the hub. */
+function tryHub() {
+  step('the hub, with eight clients and ten servers');
+  const { status, output } = windowsNode('scripts/windows/hub-trial.mjs');
+  say(output.trimEnd());
+  step(status === 0 ? 'the hub is as it should be' : 'the hub is not as it should be');
+  isFaulty ||= status !== 0;
 }
 
 function print(files) {

@@ -14,7 +14,7 @@ import { claimSuccessor, hubFiles } from '../../src/hub/hub-folder.js';
 import type { Frame, HubState, Need } from '../../src/web/server/contract.js';
 import type { PageSource } from '../../src/web/server/page-source.js';
 import { startProtected } from '../fixtures/servers/protected.mjs';
-import { playHub } from '../hub/forms.js';
+import { listening, playHub } from '../hub/forms.js';
 import { CLI, type GatewayProcess, LAB } from '../support/gateway-process.js';
 import { HubPlace, WITH_HUB } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
@@ -407,12 +407,12 @@ it('shows the findings of the doctor, and names the version of a hub that knows 
   const folder = folderOfHub(page.file);
   const claim = await claimSuccessor(folder, 0);
   const refusal = 'this hub does not know the command "page"; it may be an older one';
-  if (claim?.listener === undefined) throw new Error('no claim');
-  const { listener } = claim;
-  playHub(listener, hubFiles(folder, claim.number), '{"ok":true,"version":"0.0.1","pid":4711}', (socket) =>
+  if (claim === undefined) throw new Error('Another process has claimed the number');
+  const hub = await listening(claim, folder);
+  playHub(hub, hubFiles(folder, claim.number), '{"ok":true,"version":"0.0.1","pid":4711}', (socket) =>
     socket.write(`${JSON.stringify({ id: 1, error: refusal })}\n`),
   );
-  onTestFinished(() => void listener.close());
+  onTestFinished(() => void hub.close());
   const { because, remedy } = await page.untilHub('none', (hub) => hub.because.includes('0.0.1'));
   expect(because).toBe('The hub (pid 4711) has version 0.0.1, which does not tell its state to a page.');
   expect(remedy).toContain('`trunkline hub restart`');

@@ -1,19 +1,27 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { openControl, succeedOlder } from '../../../src/hub/attach/control-client.js';
 import { claimSuccessor, hubFiles, latestHub } from '../../../src/hub/hub-folder.js';
-import { playHub } from '../forms.js';
+import { listening, playHub } from '../forms.js';
 
-it('a command that is given after the end of the hub fails', async () => {
+/** The process of the first hub of a folder, which listens as hubs of this system do. */
+async function firstHub(): Promise<{ readonly folder: string; readonly hub: Server }> {
   // The path of a socket is short.
   const folder = mkdtempSync('/tmp/tlq-');
   const claim = await claimSuccessor(folder, 0);
+  if (claim === undefined) throw new Error('Another process has claimed the number');
+  const hub = await listening(claim, folder);
   onTestFinished(async () => {
-    await new Promise((resolve) => claim?.listener?.close(resolve));
+    await new Promise((resolve) => hub.close(resolve));
     rmSync(folder, { recursive: true, force: true });
   });
-  if (claim?.listener === undefined) throw new Error('no claim');
-  const sockets = playHub(claim.listener, hubFiles(folder, 1), '{"ok":true,"version":"1.0.0","pid":1}');
+  return { folder, hub };
+}
+
+it('a command that is given after the end of the hub fails', async () => {
+  const { folder, hub } = await firstHub();
+  const sockets = playHub(hub, hubFiles(folder, 1), '{"ok":true,"version":"1.0.0","pid":1}');
   const control = await openControl(folder, '1.0.0');
   if (typeof control === 'string') throw new Error(control);
   const pending = control.request('describe');
@@ -25,12 +33,9 @@ it('a command that is given after the end of the hub fails', async () => {
 });
 
 it('an older hub serves on if its successor cannot be started', async () => {
-  // The path of a socket is short.
-  const folder = mkdtempSync('/tmp/tls-');
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const older = await claimSuccessor(folder, 0);
+  const { folder, hub } = await firstHub();
   let moved = 0;
-  older?.listener?.on('connection', () => {
+  hub.on('connection', () => {
     moved += 1;
   });
   const cannot = () => {
@@ -38,5 +43,4 @@ it('an older hub serves on if its successor cannot be started', async () => {
   };
   await succeedOlder(folder, { number: 1, version: '0.0.1' }, cannot);
   expect([latestHub(folder), moved]).toEqual([2, 0]);
-  await new Promise((resolve) => older?.listener?.close(resolve));
 });
