@@ -16,7 +16,7 @@ const BOUNDS = {
   sourceLines: 88_550,
   sourceFiles: 481,
   tinyFiles: 10,
-  testLines: 91_600,
+  testLines: 91_700,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
