@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 88_550,
-  sourceFiles: 481,
+  sourceLines: 89_200,
+  sourceFiles: 486,
   tinyFiles: 10,
-  testLines: 91_700,
+  testLines: 92_500,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 7,
   callFiles: 40,
-  listFiles: 197,
+  listFiles: 199,
 };
 
 const source = filesOf('src');
