@@ -6,7 +6,7 @@ import { createToolPolicy } from '../../src/gateway/catalog/tool-policy.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
 import { createSeal } from '../../src/state/seal.js';
-import { StdioBridge } from '../../src/upstream/channel/bridge.js';
+import { Bridge } from '../../src/upstream/channel/bridge.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { SharedLimit } from '../../src/wire/io/shared-limit.js';
 import { LineWriter } from '../../src/wire/io/streams/line-writer.js';
@@ -95,8 +95,8 @@ function createServer(
     events,
     onInternalError,
   });
-  const server = new InsideServer((answers) => read(answers, bridge, take));
-  const bridge = new StdioBridge({
+  const server = new InsideServer((answers) => read(answers, reader));
+  const bridge = new Bridge({
     clock,
     scan,
     output: new LineWriter(new Pipe((chunk) => server.receive(chunk))),
@@ -113,7 +113,7 @@ function createServer(
       fault: onInternalError,
     },
   });
-  const take = (chunk) => bridge.receive(chunk);
+  const reader = bridge.open();
   const start = async () => {
     backend.stateChanged('starting');
     const options = { generation: 1, profile: await profile, timeoutMs: 60_000 };
