@@ -526,6 +526,10 @@ const jwt = z.strictObject(
           'the name of a claim',
         ),
         scopes: list(text('The name of a scope.'), 'Scopes that every token must have. Default: none.'),
+        clients: list(
+          text('The id of an app, or `any`.'),
+          'The apps to which the identity provider may have issued a token (`azp`, `cid`, `client_id` or `appid`). Default: with `front`, its own ids, and `any` without it.',
+        ),
       }),
     ).shape,
   },

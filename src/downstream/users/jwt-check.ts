@@ -20,6 +20,8 @@ export class TokenRefused extends Error {
   override readonly name = 'TokenRefused';
 }
 
+/** Stands for every app in `clients`. */
+const ANY_CLIENT = 'any';
 const STANDARD_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'];
 /** Difference between the clocks of this machine and of the issuer that is accepted, in seconds. */
 export const CLOCK_TOLERANCE_S = 60;
@@ -59,12 +61,25 @@ export class JwtCheck {
     if (typ !== undefined && !TYPES.test(typ)) throw new TokenRefused('its type is not that of an access token');
     // The sender would have to prove that it has the key of the token (RFC 9449, RFC 8705).
     if (payload.cnf !== undefined) throw new TokenRefused('it is bound to a key, which this gateway does not check');
+    this.#refuseOtherApps(payload);
     const granted = scopesIn(payload);
     return {
       user: this.#userIn(payload),
       expiresAt: (payload.exp ?? 0) * 1_000,
       missing: scopes.filter((scope) => !granted.has(scope)),
     };
+  }
+
+  /** Other apps of the provider can get tokens for the same audience, also without a person, and an ID token is for its own app. */
+  #refuseOtherApps(claims: JWTPayload): void {
+    if (claims.nonce !== undefined || claims.at_hash !== undefined || claims.c_hash !== undefined)
+      throw new TokenRefused('it is an ID token, and no access token');
+    const { clients = [ANY_CLIENT] } = this.#config;
+    if (clients.includes(ANY_CLIENT)) return;
+    const app = claims.azp ?? claims.cid ?? claims.client_id ?? claims.appid;
+    if (app === undefined) throw new TokenRefused('it does not say to which app it was issued');
+    if (typeof app !== 'string' || !clients.includes(app))
+      throw new TokenRefused(`it was issued to another app (${String(app)})`);
   }
 
   #userIn(claims: JWTPayload): User {

@@ -45,7 +45,7 @@ export class UserCheck implements HttpUsers {
 
   /** Throws an error for a file of tokens that cannot be used. */
   constructor(options: UserCheckOptions) {
-    const { auth: { jwt, tokens } = {}, clock, now, log } = options;
+    const { auth: { jwt, tokens, front } = {}, clock, now, log } = options;
     this.#options = options;
     this.#machines =
       tokens === undefined ? undefined : new MachineTokens({ file: tokens, onFault: (it) => log.error(it) });
@@ -62,7 +62,9 @@ export class UserCheck implements HttpUsers {
     this.provider = new IssuerDocument({ clock, read, onFault: () => {} });
     const fetch = fetchFor(jwksUri ?? issuer);
     const keys = new IssuerKeys({ jwksUri, metadata: this.provider, clock, fetch, onFault });
-    this.#jwt = new JwtCheck(jwt, keys, now);
+    // With a front, no other app has to log in.
+    const own = front && { clients: [front.clientId, ...Object.values(front.clientIds ?? {})] };
+    this.#jwt = new JwtCheck({ ...own, ...jwt }, keys, now);
     // Read now, so that the first user does not wait.
     void keys.refresh();
   }

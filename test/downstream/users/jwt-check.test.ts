@@ -42,6 +42,7 @@ const WRONG = 'its signature is wrong';
 const NO_JWT = 'it is no JWT that can be checked';
 const NOT_ACCEPTED = 'its algorithm is not accepted';
 const NO_KEY = 'the issuer has no such key';
+const ID_TOKEN = 'it is an ID token, and no access token';
 const OTHER_ISSUER = 'it is from another issuer';
 
 /** A claim other than those of an ordinary token. */
@@ -169,6 +170,9 @@ describe('a JWT is refused', () => {
       withClaims({ cnf: { jkt: 'x' } }),
       'it is bound to a key, which this gateway does not check',
     ],
+    ['that is an ID token with the nonce of a login', withClaims({ nonce: 'x' }), ID_TOKEN],
+    ['that is an ID token with the hash of an access token', withClaims({ at_hash: 'x' }), ID_TOKEN],
+    ['that is an ID token with the hash of a code', withClaims({ c_hash: 'x' }), ID_TOKEN],
   ])('%s', async (_, make, reason) => {
     expect(await reasonFor(await make())).toBe(reason);
   });
@@ -183,6 +187,18 @@ describe('a JWT is refused', () => {
 
   it('whose algorithm the configuration leaves out', async () => {
     expect(await reasonFor(await issuer.token(), { algorithms: ['RS256'] })).toBe(NOT_ACCEPTED);
+  });
+
+  it.each<[what: string, claims: Record<string, unknown>, reason: string]>([
+    ['to another app', { azp: 'other' }, 'it was issued to another app (other)'],
+    ['to another app at Okta', { cid: 'other' }, 'it was issued to another app (other)'],
+    ['to another app by RFC 9068', { client_id: 'other' }, 'it was issued to another app (other)'],
+    ['to another app by version 1 of Entra', { appid: 'other' }, 'it was issued to another app (other)'],
+    ['to another app, and names this one, too', { azp: 'x', appid: 'own' }, 'it was issued to another app (x)'],
+    ['to a list of apps', { azp: ['own'] }, 'it was issued to another app (own)'],
+    ['to no app', {}, 'it does not say to which app it was issued'],
+  ])('that was issued %s', async (_, more, reason) => {
+    expect(await reasonFor(await issuer.token(more), { clients: ['own', 'second'] })).toBe(reason);
   });
 
   it('without the claim that identifies users', async () => {
@@ -201,6 +217,15 @@ describe('a JWT is accepted', () => {
     ['that is valid within a minute', { nbf: NOW_S + 60 }],
   ])('%s', async (_, more) => {
     expect((await checkOf().check(await issuer.token(more))).user.name).toBe('ann');
+  });
+
+  it.each([
+    ['one of its apps', ['own', 'second'], { azp: 'second' }],
+    ['one of its apps, as Okta says it', ['own'], { cid: 'own' }],
+    ['any app', ['any'], { azp: 'other' }],
+    ['any app, without its name', ['any'], {}],
+  ])('that was issued to %s', async (_, clients, more) => {
+    expect((await checkOf({ clients }).check(await issuer.token(more))).user.name).toBe('ann');
   });
 
   it.each([undefined, 'JWT', 'at+jwt', 'application/at+jwt'])('of the type %s', async (typ) => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { FrontConfig } from '../../../src/config/file/check-file.js';
 import { UserCheck } from '../../../src/downstream/users/user-check.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { sha256 } from '../../support/sha256.js';
@@ -36,16 +37,20 @@ afterAll(async () => {
 
 interface Wanted {
   readonly scopes?: string[];
+  readonly clients?: string[];
+  readonly front?: FrontConfig;
   readonly hasJwt?: boolean;
   readonly hasTokens?: boolean;
 }
 
-function usersWith({ scopes, hasJwt = true, hasTokens = true }: Wanted = {}) {
+function usersWith({ scopes, clients, front, hasJwt = true, hasTokens = true }: Wanted = {}) {
+  const jwt = { issuer: issuer.issuer, audience: [AUDIENCE], ...(scopes && { scopes }), ...(clients && { clients }) };
   const clock = new FakeClock();
   let now = NOW;
   const users = new UserCheck({
     auth: {
-      ...(hasJwt && { jwt: { issuer: issuer.issuer, audience: [AUDIENCE], ...(scopes && { scopes }) } }),
+      ...(hasJwt && { jwt }),
+      ...(front && { front }),
       ...(hasTokens && { tokens }),
     },
     publicUrl: 'https://mcp.example.com',
@@ -118,6 +123,16 @@ describe('a token', () => {
   it('with a long audience is told a part of it', async () => {
     const [, challenge = ''] = await refusalOf(usersWith().admit(await issuer.token({ aud: 'a'.repeat(5_000) })));
     expect(String(challenge).length).toBeLessThan(500);
+  });
+
+  it('of another app is refused behind a front, unless the configuration names it or any app', async () => {
+    const front = { clientId: 'own', clientIds: { 'claude.ai': 'second' } };
+    const statusOf = async (azp: string | undefined, clients?: string[]) =>
+      (await refusalOf(usersWith({ front, ...(clients && { clients }) }).admit(await issuer.token({ azp }))))[0];
+    expect([await statusOf('other'), await statusOf(undefined)]).toEqual([401, 401]);
+    expect([await statusOf('own'), await statusOf('second')]).toEqual([undefined, undefined]);
+    expect([await statusOf('other', ['other']), await statusOf('own', ['other'])]).toEqual([undefined, 401]);
+    expect(await statusOf(undefined, ['any'])).toBeUndefined();
   });
 
   it('without a scope is refused with all scopes', async () => {
