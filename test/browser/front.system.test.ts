@@ -53,7 +53,7 @@ describe('a login through the front in a real browser', () => {
     const client_id = await place.register([redirect_uri]);
     const { tab, faults } = await openTab();
     await tab.goto((await place.begin({ client_id, redirect_uri })).url);
-    expect(await tab.title()).toBe(`Let Test Client use ${new URL(place.publicUrl).host}?`);
+    expect(await tab.title()).toBe(`Let a program use ${new URL(place.publicUrl).host}?`);
     const color = await tab.evaluate("getComputedStyle(document.querySelector('main')).backgroundColor");
     expect(color).toBe('rgb(255, 255, 255)');
     await tab.click('button[value=allow]');

@@ -536,17 +536,26 @@ const jwt = z.strictObject(
   expects('a map with `issuer` and `audience`'),
 );
 
-const REDIRECT = expects('`loopback`, a URL that begins with https://, or the scheme of an app such as `vscode:`', {
-  quote: true,
-});
+const REDIRECT = expects(
+  '`loopback`, a URL that begins with https://, or the whole URI of an app such as `cursor://x/y`',
+  {
+    quote: true,
+  },
+);
 
 /** A browser runs or shows the content of such an address. It belongs to no app. */
 const NO_APP = /^(?:https?|wss?|ftp|file|data|blob|javascript|vbscript|about|filesystem|view-source|mailto|tel|sms):$/;
 
 function isRedirectRule(rule: string): boolean {
   if (rule === 'loopback') return true;
-  if (/^[a-z][a-z0-9+.-]*:$/.test(rule)) return !NO_APP.test(rule);
-  return rule.startsWith('https://') && isSecureUrl(rule);
+  if (rule.startsWith('https://')) return isSecureUrl(rule);
+  // The scheme alone would open every door of the app, such as one that installs something.
+  return (
+    /^[a-z][a-z0-9+.-]*:[!-~]+$/.test(rule) &&
+    URL.canParse(rule) &&
+    !NO_APP.test(new URL(rule).protocol) &&
+    !rule.includes('#')
+  );
 }
 
 /** Logins for clients that the identity provider does not register. */
@@ -566,7 +575,7 @@ const front = z.strictObject(
           )
           .register(z.globalRegistry, {
             description:
-              'Other ids by the host of the redirect URI of a client, such as `claude.ai` or `localhost`. For the URI of an app, its scheme, such as `cursor:`.',
+              'Other ids by the host of the redirect URIs of a client, such as `claude.ai` or `localhost`. For the URI of an app, its scheme, such as `cursor:`. A client whose redirect URIs have different ids gets `clientId`.',
           }),
         scopes: list(
           text('The name of a scope.'),
@@ -589,7 +598,7 @@ const front = z.strictObject(
           )
           .register(z.globalRegistry, {
             description:
-              'Where a login may return to: `loopback` for programs of the machine of the person, with any port; a whole URL that begins with https://; the scheme of an app, such as `vscode:`. Everything else is refused.',
+              'Where a login may return to: `loopback` for programs of the machine of the person, with any port; a whole URL that begins with https://; the whole URI of an app. Everything else is refused.',
             default: [...DEFAULT_REDIRECTS],
           }),
       }),

@@ -191,9 +191,7 @@ export const DEFAULT_REDIRECTS: readonly string[] = [
   'loopback',
   'https://claude.ai/api/mcp/auth_callback',
   'https://claude.com/api/mcp/auth_callback',
-  'vscode:',
-  'vscode-insiders:',
-  'cursor:',
+  'cursor://anysphere.cursor-mcp/oauth/callback',
 ];
 
 /** Settings of the metrics. */

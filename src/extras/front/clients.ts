@@ -12,8 +12,8 @@ export interface FrontClient {
   readonly name: string;
   /** Places to which its logins may return. */
   readonly redirectUris: readonly string[];
-  /** The host that publishes the metadata of the client, which proves who wrote them. */
-  readonly publisher?: string;
+  /** The URL of the document with the metadata of the client, whose host proves who wrote them. Everybody knows it. */
+  readonly document?: string;
 }
 
 /** Thrown for a client that is not served. The message is a sentence for a person. */
@@ -99,12 +99,18 @@ export class Clients {
     return isRegistered ? undefined : `The program has not registered the redirect URI ${printable(uri)}.`;
   }
 
-  /** The id with which the client logs in at the identity provider. It must be the same at a login and at each renewal. */
+  /**
+   * The id with which the client logs in at the identity provider. It must be the same at a login and at each renewal, which names no
+   * redirect URI. A client cannot choose it by a redirect URI that it does not use, because all of them must have the same id.
+   */
   idAtProvider({ redirectUris }: FrontClient): string {
-    const { clientId, clientIds = {} } = this.#options.config;
-    const hosts = redirectUris.filter((uri) => URL.canParse(uri)).map(hostOf);
-    const host = hosts.find((each) => Object.hasOwn(clientIds, each));
-    return (host === undefined ? undefined : clientIds[host]) ?? clientId;
+    const { config, redirects } = this.#options;
+    const { clientId, clientIds = {} } = config;
+    const hosts = redirectUris.filter((uri) => redirects.refuse(uri) === undefined).map(hostOf);
+    const [id = clientId, ...others] = new Set(
+      hosts.map((host) => (Object.hasOwn(clientIds, host) ? clientIds[host] : clientId)),
+    );
+    return others.length === 0 ? id : clientId;
   }
 
   /** The same for the id of a client. Reads its document only if it decides. Rejects with `ClientRefused`. */
@@ -125,7 +131,7 @@ export class Clients {
       const document = parseJson(await response.text());
       // Otherwise, anybody could publish a document about the client of another.
       if (!isRecord(document) || document.client_id !== url) throw new Error('it is no document about this client');
-      const client = { ...clientIn(document), publisher: new URL(url).hostname };
+      const client = { ...clientIn(document), document: url };
       this.#documents.delete(url);
       this.#documents.set(url, { client, until: clock.now() + ageOf(response) });
       const [oldest = ''] = this.#documents.keys();

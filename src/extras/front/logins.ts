@@ -4,7 +4,7 @@ import { wordsOf } from '../../host/http/words.js';
 import { ClientRefused, type Clients, type FrontClient } from './clients.js';
 import { consentPage, failedPage, faultPage } from './pages.js';
 import { type Provider, ProviderAway } from './provider.js';
-import { answerTo, comparable } from './redirects.js';
+import { answerTo, comparable, isOnMachine } from './redirects.js';
 import { type SealedTexts, sha256 } from './sealed-texts.js';
 
 interface LoginsOptions {
@@ -25,12 +25,13 @@ export const LOGIN_PATHS = { begin: '/authorize', consent: '/authorize/consent',
 interface AskedLogin {
   /** The SHA-256 of the id of the client, because an id is long. */
   readonly client: string;
-  readonly name: string;
   readonly redirectUri: string;
   readonly state?: string;
   readonly challenge: string;
   /** The id of the client at the provider. */
   readonly as: string;
+  /** Whether no other program can log in as this client, so that the consent of a person holds for the next time. */
+  readonly isProven: boolean;
 }
 
 /** A code of Trunkline's, which a client redeems for the tokens that the provider gives for its code. */
@@ -46,7 +47,7 @@ export interface LoginCode {
   readonly verifier: string;
 }
 
-/** A browser, with the logins that its person has allowed: the hash of client and redirect URI, and the end in ms since 1970. */
+/** A browser, with the logins that its person has allowed: the hash of what was allowed, and the end in ms since 1970. */
 interface Browser {
   readonly id: string;
   readonly allowed: readonly (readonly [pair: string, until: number])[];
@@ -97,18 +98,20 @@ export class Logins {
     const { state, code_challenge: challenge = '' } = params;
     if ((state?.length ?? 0) > MAX_STATE_LENGTH)
       return faultPage(400, `The program sent a state of more than ${MAX_STATE_LENGTH} characters.`);
-    const { name } = client;
+    const { name, document } = client;
     const asked: AskedLogin = {
-      ...{ client: sha256(id), name, redirectUri, challenge, as: clients.idAtProvider(client) },
+      ...{ client: sha256(id), redirectUri, challenge, as: clients.idAtProvider(client) },
+      // Everybody knows the id of such a client, and any program may listen on this machine (RFC 8252, section 8.6).
+      isProven: document === undefined || !isOnMachine(redirectUri),
       ...(state !== undefined && { state }),
     };
     const problem = this.#problemOf(params);
-    if (problem !== undefined) return redirect(this.#answer(asked, problem));
+    if (problem !== undefined) return this.#failed(asked, ...problem, false);
     const browser = this.#browserOf(headers.cookie);
-    const pair = pairOf(asked);
-    if (browser.allowed.some(([each]) => each === pair)) return await this.#toProvider(asked, []);
+    const pair = this.#pairOf(asked);
+    if (asked.isProven && browser.allowed.some(([each]) => each === pair)) return await this.#toProvider(asked, []);
     const { publicUrl, issuer, scopes, sealed } = this.#options;
-    const facts = { publicUrl, issuer, scopes, name, publisher: client.publisher, redirectUri };
+    const facts = { publicUrl, issuer, scopes, name, document, redirectUri };
     const request = sealed.seal(`consent ${browser.id}`, asked, LOGIN_MS);
     return withCookies(consentPage({ ...facts, request, action: LOGIN_PATHS.consent }), [this.#cookieOf(browser)]);
   }
@@ -123,9 +126,16 @@ export class Logins {
     const asked = sealed.open<AskedLogin>(`consent ${browser.id}`, params?.request ?? '');
     if (asked === undefined) return faultPage(400, EXPIRED);
     if (params?.decision !== 'allow')
-      return redirect(this.#answer(asked, { error: 'access_denied', error_description: 'The person has refused' }));
-    const others = browser.allowed.filter(([pair, until]) => pair !== pairOf(asked) && until > now());
-    const allowed = [...others.slice(1 - MAX_ALLOWED), [pairOf(asked), now() + ALLOWED_MS] as const];
+      return this.#failed(
+        asked,
+        'access_denied',
+        'You have cancelled the login, so the program gets no access.',
+        false,
+      );
+    if (!asked.isProven) return await this.#toProvider(asked, []);
+    const granted = this.#pairOf(asked);
+    const others = browser.allowed.filter(([pair, until]) => pair !== granted && until > now());
+    const allowed = [...others.slice(1 - MAX_ALLOWED), [granted, now() + ALLOWED_MS] as const];
     return await this.#toProvider(asked, [this.#cookieOf({ id: browser.id, allowed })]);
   }
 
@@ -169,21 +179,28 @@ export class Logins {
     }
   }
 
-  /** Finds what a client has forgotten or must not ask for, as the parameters of its answer. */
-  #problemOf(params: Params): Params | undefined {
+  /** Finds what a client has forgotten or must not ask for, as the error and the words of its answer. */
+  #problemOf(params: Params): readonly [error: string, words: string] | undefined {
     const { response_type: type, code_challenge: challenge = '', code_challenge_method: method } = params;
-    if (type !== 'code') return { error: 'unsupported_response_type', error_description: 'response_type must be code' };
+    if (type !== 'code') return ['unsupported_response_type', 'response_type must be code'];
     if (method !== 'S256' || !CHALLENGE.test(challenge))
-      return { error: 'invalid_request', error_description: 'PKCE with the method S256 is needed' };
-    return isOwnResource(params.resource, this.#options.publicUrl)
-      ? undefined
-      : { error: 'invalid_target', error_description: OTHER_RESOURCE };
+      return ['invalid_request', 'PKCE with the method S256 is needed'];
+    return isOwnResource(params.resource, this.#options.publicUrl) ? undefined : ['invalid_target', OTHER_RESOURCE];
   }
 
-  /** A page that says why, and goes back to the client with the same words. */
-  #failed(asked: AskedLogin, error: string, words: string): RouteAnswer {
+  /**
+   * A page that says why, with the way back to the client. Before the consent, only the person goes there, because a link of a
+   * stranger must not open an app, or another site.
+   */
+  #failed(asked: AskedLogin, error: string, words: string, isAutomatic = true): RouteAnswer {
     const shown = descriptionOf(words);
-    return failedPage(asked.name, shown, this.#answer(asked, { error: errorOf(error), error_description: shown }));
+    const back = this.#answer(asked, { error: errorOf(error), error_description: shown });
+    return failedPage(shown, back, isAutomatic);
+  }
+
+  /** Names what a person allows: the client, where its login returns to, and what it gets. */
+  #pairOf({ client, redirectUri, as }: AskedLogin): string {
+    return sha256(JSON.stringify([client, comparable(redirectUri), as, this.#options.scopes]));
   }
 
   /** The address that answers the client, with this gateway as the issuer (RFC 9207). */
@@ -248,10 +265,6 @@ export function descriptionOf(words: string): string {
 
 function errorOf(error: string): string {
   return /^[\w.-]{1,64}$/.test(error) ? error : 'server_error';
-}
-
-function pairOf({ client, redirectUri }: AskedLogin): string {
-  return sha256(`${client}\n${comparable(redirectUri)}`);
 }
 
 function random(bytes: number): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RouteAnswer } from '../../downstream/http/http-route.js';
-import { hostOf, isOnMachine } from './redirects.js';
+import { isOnMachine, placeOf } from './redirects.js';
 
 const STYLE = `
 body { margin: 0; background: #f4f4f5; color: #18181b; font: 16px/1.5 system-ui, sans-serif }
@@ -32,7 +32,7 @@ const PAGE_HEADERS = {
 interface ConsentFacts {
   readonly publicUrl: string;
   readonly name: string;
-  readonly publisher: string | undefined;
+  readonly document: string | undefined;
   readonly redirectUri: string;
   readonly issuer: string;
   readonly scopes: readonly string[];
@@ -44,20 +44,31 @@ interface ConsentFacts {
 
 /** The page on which a person lets a client log in. */
 export function consentPage(facts: ConsentFacts): RouteAnswer {
-  const { publicUrl, name, publisher, redirectUri, issuer, scopes, request, action } = facts;
+  const { publicUrl, name, document, redirectUri, issuer, scopes, request, action } = facts;
   const gateway = new URL(publicUrl).host;
-  const source = publisher === undefined ? 'It chose this name itself' : `As published by ${publisher}`;
-  const where = isOnMachine(redirectUri) ? `${hostOf(redirectUri)}, a program on this computer` : hostOf(redirectUri);
+  const isHere = isOnMachine(redirectUri);
+  const nobody = 'Nobody has confirmed who made this program. It chose its name itself';
+  const source = document === undefined ? nobody : `Its name is published at ${document}`;
+  const anyProgram = document !== undefined && isHere ? '. Any program on this computer can use this name' : '';
+  // The name is the text of a stranger, so it has a row and quotes of its own, and its letters turn no others around.
+  const quoted = `<q><bdi>${escaped(name)}</bdi></q>`;
   const rows = [
-    ['Program', `${name}. ${source}.`],
-    ['The login returns to', where],
-    ['It will get', `access to the tools of ${publicUrl} in your name, until its tokens end${scopesIn(scopes)}`],
-    ['You log in at', new URL(issuer).host],
+    ['Source', escaped(`${source}${anyProgram}.`)],
+    ['Name', quoted],
+    [
+      'The login returns to',
+      escaped(isHere ? `${placeOf(redirectUri)}, a program on this computer` : placeOf(redirectUri)),
+    ],
+    [
+      'It will get',
+      escaped(`access to the tools of ${publicUrl} in your name, until its tokens end${scopesIn(scopes)}`),
+    ],
+    ['You log in at', escaped(new URL(issuer).host)],
   ];
   return page(
     200,
-    `Let ${name} use ${gateway}?`,
-    `<dl>${rows.map(([term, text]) => `<dt>${escaped(term)}</dt><dd>${escaped(text)}</dd>`).join('')}</dl>
+    `Let a program use ${gateway}?`,
+    `<dl>${rows.map(([term, text]) => `<dt>${term}</dt><dd>${text}</dd>`).join('')}</dl>
 <p>Continue only if you have just begun this login in the program yourself. If somebody sent you here, cancel.</p>
 <form method="post" action="${escaped(action)}"><input type="hidden" name="request" value="${escaped(request)}">
 <button name="decision" value="allow">Continue</button><button name="decision" value="deny">Cancel</button></form>`,
@@ -76,13 +87,13 @@ export function faultPage(status: number, sentence: string): RouteAnswer {
 /** Seconds after which a person is sent back who reads why a login has failed. */
 const READING_S = 10;
 
-/** The page about a login that has failed. It goes back to the client, which learns the reason, too. */
-export function failedPage(name: string, sentence: string, back: string): RouteAnswer {
+/** The page about a login that has failed, with the way back to the client, which learns the reason, too. */
+export function failedPage(sentence: string, back: string, isAutomatic: boolean): RouteAnswer {
   return page(
     200,
     'The login has failed',
-    `<p>${escaped(sentence)}</p><p><a class="button" href="${escaped(back)}">Back to ${escaped(name)}</a></p>`,
-    `<meta http-equiv="refresh" content="${READING_S}; url=${escaped(back)}">`,
+    `<p>${escaped(sentence)}</p><p><a class="button" href="${escaped(back)}">Back to the program</a></p>`,
+    isAutomatic ? `<meta http-equiv="refresh" content="${READING_S}; url=${escaped(back)}">` : '',
   );
 }
 

@@ -22,10 +22,7 @@ export class Redirects {
     const { protocol, hostname, username, password } = new URL(uri);
     if (uri.includes('#') || username !== '' || password !== '')
       return `The redirect URI ${shown} has a fragment or a password`;
-    const isAllowed =
-      (protocol === 'http:' && isLoopback(hostname) && this.#rules.has('loopback')) ||
-      (protocol === 'https:' && this.#rules.has(uri)) ||
-      (!['http:', 'https:'].includes(protocol) && uri.startsWith(protocol) && this.#rules.has(protocol));
+    const isAllowed = protocol === 'http:' ? isLoopback(hostname) && this.#rules.has('loopback') : this.#rules.has(uri);
     return isAllowed ? undefined : `The redirect URI ${shown} is not among those that this gateway allows`;
   }
 }
@@ -50,6 +47,12 @@ export function comparable(uri: string): string {
 export function hostOf(uri: string): string {
   const { protocol, hostname } = new URL(uri);
   return protocol === 'http:' || protocol === 'https:' ? hostname : protocol;
+}
+
+/** The part of a redirect URI that says where it leads, for a person. An app has several doors, which its authority tells apart. */
+export function placeOf(uri: string): string {
+  const { protocol, host } = new URL(uri);
+  return protocol === 'http:' || protocol === 'https:' ? hostOf(uri) : `${protocol}//${host}`;
 }
 
 /** Whether a program on the machine of the person gets the answer, which cannot prove its name. */

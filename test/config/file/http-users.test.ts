@@ -90,10 +90,10 @@ describe('the users of HTTP', () => {
     ],
     ...[
       ...['http://evil.example/', 'https://x/#y', 'https://u@x/', 'javascript:', 'data:', 'http:', 'https:', 'vscode'],
-      ...['VSCODE:', 'vscode://x', 'file:', '*', ''],
+      ...['VSCODE:', 'vscode:', 'x://a#b', 'x://a b', 'file:', 'file:///x', 'javascript:alert(1)', '*', ''],
     ].map((uri): [string, string] => [
       withFront({ clientId: 'x', redirects: [uri] }),
-      `gateway.http.auth.front.redirects[0]: found the string ${JSON.stringify(uri)}; expected \`loopback\`, a URL that begins with https://, or the scheme of an app such as \`vscode:\``,
+      `gateway.http.auth.front.redirects[0]: found the string ${JSON.stringify(uri)}; expected \`loopback\`, a URL that begins with https://, or the whole URI of an app such as \`cursor://x/y\``,
     ]),
   ])('cannot be configured as in %s', (text, fault) => {
     expect(faultsOf(text)).toEqual([fault]);

@@ -43,8 +43,6 @@ describe('a registration', () => {
     'http://[::1]:1/',
     'https://claude.ai/api/mcp/auth_callback',
     'https://claude.com/api/mcp/auth_callback',
-    'vscode://publisher.extension/callback',
-    'vscode-insiders://publisher.extension/callback',
     'cursor://anysphere.cursor-mcp/oauth/callback',
   ])('with %s is accepted', async (uri) => {
     const place = await FrontPlace.open();
@@ -70,6 +68,12 @@ describe('a registration', () => {
     'data:text/html,x',
     'file:///etc/passwd',
     'myapp://callback',
+    'cursor:',
+    'cursor://anysphere.cursor-deeplink/mcp/install?name=x&config=e30',
+    'cursor://anysphere.cursor-mcp/oauth/callback?next=install',
+    'cursor://anysphere.cursor-mcp/oauth/../install',
+    'vscode://vscode.git/clone?url=https://evil.example',
+    'vscode-insiders://publisher.extension/callback',
     'vscode',
     '/callback',
     `http://localhost/${'x'.repeat(1_024)}`,
@@ -90,7 +94,7 @@ describe('a registration', () => {
   });
 
   it('follows the list of the configuration instead', async () => {
-    const place = await FrontPlace.open({ front: { redirects: ['https://app.example/callback', 'myapp:'] } });
+    const place = await FrontPlace.open({ front: { redirects: ['https://app.example/callback', 'myapp://x'] } });
     const uris = [
       REDIRECT,
       'https://app.example/callback',
@@ -118,8 +122,8 @@ describe('a registration', () => {
     const place = await FrontPlace.open({
       front: { clientIds: { 'claude.ai': 'for-claude', 'cursor:': 'for-cursor' } },
     });
-    const idFor = async (redirect_uri: string) => {
-      const client_id = await place.register([redirect_uri]);
+    const idFor = async (redirect_uri: string, ...others: string[]) => {
+      const client_id = await place.register([redirect_uri, ...others]);
       const browser = new Browser('alice');
       browser.opens = (url) => url.startsWith(place.publicUrl);
       const { url } = await browser.submit(await browser.open((await place.begin({ client_id, redirect_uri })).url));
@@ -129,6 +133,7 @@ describe('a registration', () => {
     expect(await idFor('https://claude.ai/api/mcp/auth_callback')).toEqual(['for-claude', 'for-claude']);
     expect(await idFor('cursor://anysphere.cursor-mcp/oauth/callback')).toEqual(['for-cursor', 'for-cursor']);
     expect(await idFor(REDIRECT)).toEqual([CLIENT_ID, CLIENT_ID]);
+    expect(await idFor(REDIRECT, 'https://claude.ai/api/mcp/auth_callback')).toEqual([CLIENT_ID, CLIENT_ID]);
   });
 });
 
@@ -139,7 +144,9 @@ describe('a client whose id is the URL of a document', () => {
     const { place, read } = await withDocuments({ [DOCUMENT]: document });
     const begun = await place.begin({ client_id: DOCUMENT });
     const browser = new Browser('alice');
-    expect((await browser.open(begun.url)).text).toContain('Published. As published by client.example.');
+    expect((await browser.open(begun.url)).text).toContain(
+      'Its name is published at https://client.example/oauth/client.json.',
+    );
     const code = paramsOf(await browser.logIn(begun.url)).get('code') ?? '';
     const { status, body } = await place.redeem({ ...begun, code });
     expect(status).toBe(200);

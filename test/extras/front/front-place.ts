@@ -44,7 +44,7 @@ export class FrontPlace {
   /** Milliseconds by which the time of sealed texts is ahead. */
   readonly time: { ahead: number };
   /** Serves the same front on another port, as another gateway behind the same balancer. Returns its URL. */
-  readonly another: () => Promise<string>;
+  readonly another: (changed?: Partial<FrontConfig>) => Promise<string>;
 
   static async open({ character = 'registers no clients', ...options }: FrontPlaceOptions = {}): Promise<FrontPlace> {
     const port = await freePort();
@@ -70,11 +70,13 @@ export class FrontPlace {
       },
     };
     const note = (...line: unknown[]) => void log.push(line);
-    const serve = async (at: number) => {
+    const serve = async (at: number, changed: Partial<FrontConfig> = {}) => {
+      const front = { clientId: CLIENT_ID, ...http.auth?.front, ...changed };
       const users = new UserCheck({ ...http, clock: systemClock, now: Date.now, log: { warn: note, error: note } });
       if (users.provider === undefined) throw new Error('no provider');
       const routes = createRoutes({
-        ...{ http, metadata: users.provider, fetchDocument, clock: systemClock },
+        http: { ...http, auth: { ...http.auth, front } },
+        ...{ metadata: users.provider, fetchDocument, clock: systemClock },
         keys: [Buffer.alloc(32, 7)],
         takeOnce: options.takeOnce ?? (async () => true),
         now: () => Date.now() + time.ahead,
@@ -84,7 +86,14 @@ export class FrontPlace {
       return await serveGateway({ servers: { files: { tools: ['read'] } } }, users, undefined, more);
     };
     const gateway = await serve(port);
-    return new FrontPlace({ publicUrl, provider, gateway, log, time, another: async () => (await serve(0)).url });
+    return new FrontPlace({
+      publicUrl,
+      provider,
+      gateway,
+      log,
+      time,
+      another: async (changed) => (await serve(0, changed)).url,
+    });
   }
 
   private constructor(parts: Pick<FrontPlace, 'publicUrl' | 'provider' | 'gateway' | 'log' | 'time' | 'another'>) {
@@ -178,6 +187,12 @@ export function challengeOf(verifier: string): string {
 
 export function paramsOf(url: string): URLSearchParams {
   return new URL(url).searchParams;
+}
+
+/** The address behind the button of a page that leads back to the client; empty without one. */
+export function backOf({ text }: Page): string {
+  const [, href = ''] = /href="([^"]+)"/.exec(text) ?? [];
+  return href.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code));
 }
 
 export interface Page {

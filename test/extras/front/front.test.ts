@@ -8,7 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { until } from '../../support/processes.js';
-import { Browser, CHARACTERS, FrontPlace, paramsOf, REDIRECT, SCOPE } from './front-place.js';
+import { Browser, backOf, CHARACTERS, FrontPlace, paramsOf, REDIRECT, SCOPE } from './front-place.js';
 
 const names = Object.keys(CHARACTERS) as (keyof typeof CHARACTERS)[];
 
@@ -167,7 +167,9 @@ describe('a login through the front', () => {
     const client_id = await place.register([REDIRECT], '<b>Evil</b>\u202e & Co');
     const { text, headers, status } = await new Browser('alice').open((await place.begin({ client_id })).url);
     expect(status).toBe(200);
-    expect(text).toContain('&#60;b&#62;Evil&#60;/b&#62;\\u{202e} &#38; Co. It chose this name itself.');
+    expect(text).toContain('<q><bdi>&#60;b&#62;Evil&#60;/b&#62;\\u{202e} &#38; Co</bdi></q>');
+    expect(text).toContain('Nobody has confirmed who made this program. It chose its name itself.');
+    expect(text).toMatch(/<h1>Let a program use [^<]+<\/h1>/);
     expect(text).toContain('127.0.0.1, a program on this computer');
     expect(text).toContain('mail.read, offline_access');
     expect(text).toContain(new URL(place.provider.issuer).host);
@@ -180,9 +182,10 @@ describe('a login through the front', () => {
   it('ends with an error for the client if the person says no', async () => {
     const place = await FrontPlace.open();
     const browser = new Browser('alice');
-    const { url } = await browser.submit(await browser.open((await place.begin()).url), 'deny');
-    expect(Object.fromEntries(paramsOf(url))).toEqual({
-      ...{ error: 'access_denied', error_description: 'The person has refused' },
+    const page = await browser.submit(await browser.open((await place.begin()).url), 'deny');
+    expect(page.text).not.toContain('http-equiv');
+    expect(Object.fromEntries(paramsOf(backOf(page)))).toEqual({
+      ...{ error: 'access_denied', error_description: 'You have cancelled the login, so the program gets no access.' },
       ...{ state: 'state-of-the-client', iss: place.publicUrl },
     });
     expect(place.provider.to('/auth')).toEqual([]);
@@ -199,8 +202,7 @@ describe('a login through the front', () => {
     });
     const page = await browser.open(`${place.publicUrl}/authorize/callback?${query}`);
     expect(page.text).toContain('AADSTS65004: &#39;User&#39; declined to consent');
-    const back =
-      /href="([^"]+)"/.exec(page.text)?.[1]?.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code)) ?? '';
+    const back = backOf(page);
     expect(back.startsWith(`${REDIRECT}?`)).toBe(true);
     expect(Object.fromEntries(paramsOf(back))).toEqual({
       ...{ error: 'access_denied', error_description: "AADSTS65004: 'User' declined to consent" },

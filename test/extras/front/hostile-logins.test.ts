@@ -7,7 +7,16 @@ import { createRoutes } from '../../../src/extras/front/routes.js';
 import { systemClock } from '../../../src/host/observe/system-clock.js';
 import { DEFAULT_LIMITS } from '../../downstream/http/serving.js';
 import { MemoryServer, MemoryStore } from '../cluster/memory-store.js';
-import { type BegunLogin, Browser, challengeOf, FrontPlace, type Page, paramsOf, REDIRECT } from './front-place.js';
+import {
+  type BegunLogin,
+  Browser,
+  backOf,
+  challengeOf,
+  FrontPlace,
+  type Page,
+  paramsOf,
+  REDIRECT,
+} from './front-place.js';
 
 const MINUTE_MS = 60_000;
 const EVIL = 'https://evil.example/callback';
@@ -237,9 +246,8 @@ describe('the consent of a person', () => {
     const page = await browser.open((await place.begin()).url);
     const form = browser.formOf(page);
     form.delete('decision');
-    expect(paramsOf((await browser.open(`${place.publicUrl}/authorize/consent`, form)).url).get('error')).toBe(
-      'access_denied',
-    );
+    const answer = await browser.open(`${place.publicUrl}/authorize/consent`, form);
+    expect(paramsOf(backOf(answer)).get('error')).toBe('access_denied');
     place.time.ahead = 10 * MINUTE_MS;
     isDead(await browser.submit(page));
   });
@@ -265,6 +273,49 @@ describe('the consent of a person', () => {
     },
   );
 
+  it.each([
+    ['on this machine, where any program may use its name', REDIRECT, true],
+    ['that comes back to a site of its maker', 'https://claude.ai/api/mcp/auth_callback', false],
+  ])('is asked for again for a published client %s', async (_, redirect_uri, isAsked) => {
+    const client_id = 'https://client.example/client.json';
+    const fetchDocument = async () => Response.json({ client_id, client_name: 'x', redirect_uris: [redirect_uri] });
+    const place = await FrontPlace.open({ fetchDocument });
+    const victim = new Browser('alice');
+    victim.opens = (url) => /^http:.*:(?!59999)/.test(url);
+    const { url } = await place.begin({ client_id, redirect_uri });
+    await victim.logIn(url);
+    const { text } = await victim.open(url.replace('59999', '60000'));
+    expect(text.includes('/authorize/consent')).toBe(isAsked);
+    expect(text.includes('Any program on this computer can use this name.')).toBe(isAsked);
+  });
+
+  it('is asked for again if the client would get more, or another id at the provider', async () => {
+    const place = await FrontPlace.open();
+    const client_id = await place.register();
+    const begun = await place.begin({ client_id });
+    for (const front of [{ scopes: ['more'] }, { clientId: 'another' }]) {
+      const victim = new Browser('alice');
+      await victim.logIn(begun.url);
+      const other = await place.another(front);
+      const { text } = await victim.open(begun.url.replace(place.publicUrl, other));
+      expect(text).toContain('/authorize/consent');
+    }
+  });
+
+  it.each([
+    'A program. It is confirmed by example.com. Its maker',
+    '\u2066confirmed\u2069',
+    '</bdi></q><dt>Source</dt><dd>Anthropic',
+  ])('is not asked for with a name that forges its source: %s', async (name) => {
+    const place = await FrontPlace.open();
+    const client_id = await place.register([REDIRECT], name);
+    const { text } = await new Browser('alice').open((await place.begin({ client_id })).url);
+    const rows = [...text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)].map(([, term, words]) => [term, words]);
+    expect(rows[0]).toEqual(['Source', 'Nobody has confirmed who made this program. It chose its name itself.']);
+    expect(rows[1]).toEqual(['Name', expect.stringMatching(/^<q><bdi>[^<>]+<\/bdi><\/q>$/)]);
+    expect(rows).toHaveLength(5);
+  });
+
   it('is remembered for thirty days', async () => {
     const place = await FrontPlace.open();
     const victim = new Browser('alice');
@@ -283,11 +334,13 @@ describe('the address of a login', () => {
     ['with a short challenge', { code_challenge: 'x' }, 'invalid_request'],
     ['for a token instead of a code', { response_type: 'token' }, 'unsupported_response_type'],
     ['for the tokens of another server', { resource: 'https://evil.example/mcp' }, 'invalid_target'],
-  ])('%s leads back to the client with an error', async (_, more, error) => {
+  ])('%s ends at a page with the way back to the client', async (_, more, error) => {
     const place = await FrontPlace.open();
-    const { url } = await new Browser('alice').open((await place.begin(more)).url);
-    expect(url.startsWith(`${REDIRECT}?`)).toBe(true);
-    expect(Object.fromEntries(paramsOf(url))).toMatchObject({
+    const page = await new Browser('alice').open((await place.begin(more)).url);
+    // A link of a stranger would open the client otherwise, without a consent.
+    expect([page.headers.get('location'), page.text.includes('http-equiv')]).toEqual([null, false]);
+    expect(backOf(page).startsWith(`${REDIRECT}?`)).toBe(true);
+    expect(Object.fromEntries(paramsOf(backOf(page)))).toMatchObject({
       error,
       state: 'state-of-the-client',
       iss: place.publicUrl,
@@ -324,9 +377,7 @@ describe('the address of a login', () => {
 
   it('adds no line to the header with which it is answered', async () => {
     const place = await FrontPlace.open();
-    const { url } = await new Browser('alice').open(
-      (await place.begin({ state: 'a\r\nb: c', response_type: 'x' })).url,
-    );
+    const url = await new Browser('alice').logIn((await place.begin({ state: 'a\r\nb: c' })).url);
     expect(url).toContain('state=a%0D%0Ab%3A+c');
   });
 
