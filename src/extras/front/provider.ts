@@ -3,6 +3,7 @@ import type { IssuerDocument, IssuerMetadata } from '../../downstream/users/issu
 import { errorMessage } from '../../host/errors/error-text.js';
 import { isProtected } from '../../host/http/addresses.js';
 import { describeRefusal } from '../../host/http/words.js';
+import { createRedactor } from '../../host/observe/redact.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 
 interface ProviderOptions {
@@ -42,6 +43,19 @@ const OF_GATEWAY = [
   'invalid_target',
   'unsupported_grant_type',
 ];
+
+/**
+ * Errors of a renewal that asks for other scopes or another resource than the login did, because the configuration has changed. The next
+ * login asks for them.
+ */
+const OF_CONFIGURATION = ['invalid_scope', 'invalid_target'];
+const OUTDATED: TokenAnswer = {
+  status: 400,
+  body: JSON.stringify({
+    error: 'invalid_grant',
+    error_description: 'The gateway asks for other scopes than at the login; log in again',
+  }),
+};
 
 /** The identity provider behind the front. */
 export class Provider {
@@ -134,12 +148,12 @@ export class Provider {
     }
     const value = parseJson(text);
     const error = isRecord(value) && typeof value.error === 'string' ? value.error : undefined;
-    const sent = [params.code, params.code_verifier, params.refresh_token];
-    const words = sent.reduce<string>(
-      (all, each) => (each ? all.replaceAll(each, '…') : all),
-      describeRefusal(status, '', text),
-    );
+    const { code = '', code_verifier: verifier = '', refresh_token: token = '' } = params;
+    // The whole text, because a part of a secret is not found any more once the text is cut.
+    const redact = createRedactor([{ env: { token, code_token: code, verifier_token: verifier }, args: [] }]);
+    const words = describeRefusal(status, '', redact(text));
     if (error === undefined || status >= 500) throw this.#away(`the token endpoint answers ${words}`);
+    if (params.grant_type === 'refresh_token' && OF_CONFIGURATION.includes(error)) return OUTDATED;
     if (!OF_GATEWAY.includes(error)) return { status, body: text };
     // A client that is told to be invalid registers again, which would not help.
     throw this.#away(`the provider refuses this gateway: ${words}`);

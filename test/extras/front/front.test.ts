@@ -219,6 +219,20 @@ describe('a login through the front', () => {
       503,
       'temporarily_unavailable',
     ],
+    [
+      'does not know a scope that was added since the login',
+      400,
+      { error: 'invalid_scope', error_description: 'log in again' },
+      400,
+      'invalid_grant',
+    ],
+    [
+      'does not know a resource that was changed since the login',
+      400,
+      { error: 'invalid_target', error_description: 'log in again' },
+      400,
+      'invalid_grant',
+    ],
     ['is in trouble', 502, '<title>Bad gateway</title>', 503, 'temporarily_unavailable'],
     ['answers what is no error of OAuth', 400, '{}', 503, 'temporarily_unavailable'],
   ])('tells the client if the provider %s', async (_, status, body, told, error) => {

@@ -160,6 +160,29 @@ describe('a request for tokens', () => {
   });
 });
 
+describe('a secret that the provider repeats in its refusal', () => {
+  const TOKEN = `0.AX/+"~${'k'.repeat(80)}`;
+  it.each<[how: string, said: string]>([
+    ['as it is', TOKEN],
+    ['in an address', `the token ${encodeURIComponent(TOKEN)} is bad`],
+    ['where its words are cut', `${'w '.repeat(140)}${TOKEN}`],
+    ['in an address where its words are cut', `${'w '.repeat(140)}${encodeURIComponent(TOKEN)}`],
+  ])('is neither in the log nor in the answer: %s', async (_, words) => {
+    const place = await FrontPlace.open();
+    const clientId = await place.register();
+    for (const body of [JSON.stringify({ error: 'invalid_client', error_description: words }), `<p>${words}</p>`]) {
+      place.provider.before = ({ path }, response) => {
+        if (path !== '/token') return false;
+        response.writeHead(401).end(body);
+        return true;
+      };
+      const { text } = await place.renew(clientId, TOKEN);
+      expect(text + JSON.stringify(place.log)).not.toMatch(/AX(?:\/|%2F)|kkk/);
+    }
+    expect(place.log).toHaveLength(2);
+  });
+});
+
 describe('the answer of the provider', () => {
   it('ends no login in another browser', async () => {
     const place = await FrontPlace.open();
