@@ -1,8 +1,7 @@
 /*
- * The features that a person turns on, a folder each. A folder has one `index.ts`, which exports one function that makes the
- * feature, and loads the rest when the configuration wants it. The gateway runs without any of them. To add one: write its
- * folder, list the folder in `FOLDERS` of `test/layers.test.ts`, and put its function into the list in
- * `src/app/serve-clients.ts`.
+ * Optional features, one folder each. The `index.ts` of a folder exports one function, which makes the feature, and loads the rest
+ * when the configuration turns it on. The gateway runs without any feature. To add one, write its folder, list the folder in
+ * `FOLDERS` of `test/layers.test.ts`, and put its function into the list in `src/app/serve-clients.ts`.
  */
 import type { Config } from '../config/resolve/config.js';
 import type { HttpRoute } from '../downstream/http/http-route.js';
@@ -31,7 +30,7 @@ export interface Feature {
    * because calls are served without the feature too. Resolves when the feature works as configured.
    */
   apply(config: Config): void | Promise<void>;
-  /** Ends the feature, while the servers stop. `stopped` resolves when they have. */
+  /** Ends the feature, while the servers stop. `stopped` resolves when they have stopped. */
   close(stopped: Promise<unknown>): void | Promise<void>;
   /** Loads the code that the feature needs later, because its files may be gone after an update. */
   preload?(): Promise<unknown>;
@@ -41,15 +40,15 @@ export interface Feature {
   readonly results?: GatewaySettings['results'];
   /** The facts that the status shows about the feature. */
   readonly facts?: Partial<StatusFacts>;
-  /** Texts for programs of the operator by name. Only `metrics` is shown, by `trunkline metrics` and `GET /metrics`. */
+  /** Texts for the operator's programs, by name. Only `metrics` is shown, by `trunkline metrics` and `GET /metrics`. */
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
   /** Parts of the feature for the HTTP listener: the function that wraps its endpoint, and the records of sessions. */
   readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;
-  /** Makes paths of HTTP that need no token. `provider` has the metadata of the identity provider of the users. */
+  /** Returns HTTP routes that need no token. `provider` reads the metadata of the users' identity provider. */
   routes?(provider: IssuerDocument<IssuerMetadata>): Promise<readonly HttpRoute[]>;
   /**
-   * Takes a name for a time in milliseconds. Returns whether no gateway that shares the users with this one has taken it. Rejects
-   * if that cannot be found out.
+   * Claims a name for `ms` milliseconds. Resolves with false if a gateway with the same users has claimed it already. Rejects if
+   * the store does not answer.
    */
   takeOnce?(name: string, ms: number): Promise<boolean>;
   /** Opens the vault of logins that this process shares with others. */
@@ -108,14 +107,14 @@ export interface FeatureHost {
 
 /** The facts about the cluster of this gateway. */
 export interface ClusterFacts {
-  /** Numbers of the gateways by state, with this one. */
+  /** Numbers of the gateways by state, including this one. */
   readonly members: Readonly<Record<string, number>>;
   /** Number of the users and sessions that have their homes here. */
   readonly homes: number;
   readonly isStoreUp: boolean;
   /** Requests that were passed to other gateways, by how that ended. */
   readonly hops: Readonly<Record<string, number>>;
-  /** Requests of other gateways that were accepted, and that were refused because nothing proved where they came from. */
+  /** Numbers of requests to the peer port: passed on by gateways and accepted; refused, because their signature was not valid. */
   readonly received: { readonly accepted: number; readonly refused: number };
 }
 
@@ -184,19 +183,22 @@ export class Features {
   }
 }
 
-/** Runs one thing for as long as a setting wants it, such as a recording to a file. */
+/** Runs one task, such as a recording to a file, for as long as a setting has a value for it. */
 export class Switch {
   readonly #begin: (wanted: string) => Promise<(() => Promise<void>) | undefined>;
   #running: { readonly wanted: string; readonly end: () => Promise<void> } | undefined;
   /** The latest change. Each change waits for the change before it. */
   #changes: Promise<void> = Promise.resolve();
 
-  /** `begin` returns the function that ends what has begun; `undefined` if it cannot begin. It never rejects. */
+  /**
+   * `begin` starts the task with the value, and resolves with the function that ends it; `undefined` if it cannot start. It never
+   * rejects.
+   */
   constructor(begin: (wanted: string) => Promise<(() => Promise<void>) | undefined>) {
     this.#begin = begin;
   }
 
-  /** Ends what runs if another text is wanted, and begins with that text; `undefined` wants nothing. */
+  /** Ends the running task if `wanted` is another value, and starts one with the new value; `undefined` starts none. */
   set(wanted: string | undefined): Promise<void> {
     this.#changes = this.#changes.then(async () => {
       if (this.#running?.wanted === wanted) return;
@@ -208,7 +210,7 @@ export class Switch {
     return this.#changes;
   }
 
-  /** Ends what runs. */
+  /** Ends the running task. */
   close(): Promise<void> {
     return this.set(undefined);
   }

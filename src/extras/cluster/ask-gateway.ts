@@ -6,7 +6,7 @@ import { readSigned, UnexpectedStatus } from './hop.js';
 import type { ClusterView } from './members.js';
 import { ANY_RECEIVER, MEMBERS_PATH, RequestSigner } from './signed-request.js';
 
-/** The answer of the gateway on this machine, or why there is none. */
+/** The answer of the gateway on this machine, or the reason why there is none. */
 export type Asked =
   | { readonly kind: 'answered'; readonly view: ClusterView }
   /** No process listens at the address. */
@@ -16,7 +16,7 @@ export type Asked =
   | { readonly kind: 'silent'; readonly address: string; readonly because: string };
 
 interface AskOptions {
-  /** Where the gateway listens for the others. */
+  /** Host and port at which the gateway listens for other gateways. */
   readonly listen: Address;
   readonly keys: Keys;
 }

@@ -18,7 +18,7 @@ interface ClusterEndpointOptions extends ClusterOptions {
   readonly hasUsers: boolean;
 }
 
-/** Most gateways that are tried for one request. More would be needed only if users and sessions moved all the time. */
+/** Limit of the gateways that are tried for one request. More would be needed only if users and sessions moved all the time. */
 const MAX_HOPS = 3;
 
 /** The answers to another gateway that has sent a request to this one. */
@@ -64,7 +64,8 @@ export class ClusterEndpoint implements HttpEndpoint {
     const received = this.#received(request);
     if (received === undefined) return await this.#endpoint.identify(request);
     passedOnFor(request.raw, received.client);
-    // `tokenEndsAt` is a time on the clock of the other gateway, which ends streams that are open when the token ends.
+    // Leaves out `tokenEndsAt`, because it is a time on the other gateway's clock. That gateway ends the open streams when the
+    // token ends.
     const { tokenEndsAt: _, ...caller } = received.caller;
     request.caller = caller;
     request.endpoint = received.endpoint;
@@ -122,7 +123,7 @@ export class ClusterEndpoint implements HttpEndpoint {
   }
 
   async endClients(): Promise<void> {
-    // First, so that the others serve the users whose sessions end here.
+    // Leaves the cluster first, so that the others serve the users whose sessions end here.
     await this.cluster.leave();
     await this.#endpoint.endClients();
   }
@@ -173,7 +174,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     return this.refuseRate(request);
   }
 
-  /** The gateway that has the task, or the call, which a request without a home names. */
+  /** Returns the gateway that has the task or the suspended call that a request without a session names; `undefined` for this one. */
   #namedIn({ post, isOfUser }: McpRequest): string | undefined {
     const { core } = this.#endpoint;
     if (post === undefined || isOfUser || !core.isSessionless(post.message)) return undefined;
@@ -181,7 +182,7 @@ export class ClusterEndpoint implements HttpEndpoint {
   }
 }
 
-/** The clients of this gateway by the users and sessions that have homes. */
+/** Adapts the clients of this gateway to `LocalClients`, grouped by the keys of `homeKey`. */
 function clientsOf(endpoint: Endpoint, route: RequestListener): LocalClients {
   type Client = Endpoint['clients'][number];
   const keys = new WeakMap<Client, string>();

@@ -22,7 +22,7 @@ export interface ClusterOptions {
   readonly keys: Keys;
   /** Host and port at which the others reach this gateway. */
   readonly advertise: string;
-  /** Where the peer port listens. */
+  /** Host and port at which the peer port listens. */
   readonly listen: { readonly host: string; readonly port: number };
   readonly version: string;
   /** Returns a digest of the servers that this gateway offers. */
@@ -34,7 +34,7 @@ export interface ClusterOptions {
 
 const TICK_MS = 2_000;
 /**
- * Age of the last tick, in milliseconds, from which others may take this gateway for dead. They need at least three unanswered
+ * Age of the last tick, in milliseconds, beyond which others may take this gateway for dead. They need at least three unanswered
  * pings, which take 4.5 s.
  */
 const LATE_MS = 4_000;
@@ -46,7 +46,7 @@ export interface ReceivedRequest {
   readonly caller: Caller;
   readonly endpoint: string | undefined;
   readonly client: ClientAddress;
-  /** Where the server runs that another gateway uses here. `undefined` for a request of a client. */
+  /** Where the sole server runs for which another gateway sends the request. `undefined` for a request of a client. */
   readonly server: 'here' | 'moving' | 'elsewhere' | undefined;
   /** Whether these are the bytes that the other gateway has passed on. */
   isBody(body: Uint8Array): boolean;
@@ -61,8 +61,8 @@ export type Passed =
   | { readonly kind: 'lost' };
 
 /**
- * One gateway among those that serve the same clients. Has its own homes, and the way to the others. Gateways have the names of
- * their instances.
+ * This gateway as a member of the cluster: its homes, its connections to the other gateways, and its sole servers. Instance names
+ * are the names of gateways.
  */
 export class ClusterMember {
   readonly #options: ClusterOptions;
@@ -134,7 +134,7 @@ export class ClusterMember {
       await cluster.close();
       throw error;
     }
-    // Connects to the store, for 2.5 s at most.
+    // Connects to the store. Goes on if the store is away.
     await cluster.#members.beat();
     cluster.#tickedAt = options.clock.now();
     cluster.#scheduleTick();
@@ -160,7 +160,7 @@ export class ClusterMember {
     return this.#listener.connections;
   }
 
-  /** Whether a request other than a standing one is passed on at the moment, or a server is to be given away. */
+  /** Whether a request other than a standing one is passed on at the moment, or a sole server is being moved. */
   get hasCalls(): boolean {
     return this.#hops.hasCalls || this.soleServers.isMoving;
   }
@@ -184,12 +184,12 @@ export class ClusterMember {
     const key = homeKey(caller, session?.id);
     if (key === undefined) return this.#anyHome();
     if (session === undefined || isOfUser) return this.#homes.of(key);
-    // Opening an id takes longer than anything else here.
+    // Opens the sealed id only if its home is unknown, because opening takes longer than the rest.
     if (!this.#homes.isKnown(key) && !session.isSound()) return this.#anyHome();
     return this.#homes.of(key, instanceOfSession(session.id));
   }
 
-  /** Returns the gateway that serves a request of another gateway; `undefined` for this one, where it came. */
+  /** Returns the gateway that serves a request of another gateway; `undefined` for this one. */
   homeOfReceived(request: IncomingMessage, placed: PlacedRequest): string | undefined | Promise<string | undefined> {
     const fence = this.#pauseNoticed();
     if (fence !== undefined) return fence.then(() => this.homeOfReceived(request, placed));
@@ -204,6 +204,7 @@ export class ClusterMember {
     return instance !== undefined && this.#members.isReachable(instance) ? instance : undefined;
   }
 
+  /** Passes a request to the gateway `home`. If that gateway does not serve it, finds the next one. */
   async pass(home: string, passed: PassedRequest): Promise<Passed> {
     const { caller, session } = passed.placed;
     const { endpoint, request } = passed;
@@ -227,7 +228,7 @@ export class ClusterMember {
     return { kind: 'moved', home: next };
   }
 
-  /** Gives away what this gateway has, each user and session as soon as no call is in flight. */
+  /** Gives the users, sessions and sole servers of this gateway to others, each as soon as none of its calls is in flight. */
   drain(): void {
     this.#state = 'draining';
     this.#inBackground(this.#members.beat());
@@ -259,7 +260,7 @@ export class ClusterMember {
     await this.#options.store.close();
   }
 
-  /** A gateway for a request without a home. */
+  /** Returns the gateway for a request without a home: this one (`undefined`), or a ready one while this gateway drains. */
   #anyHome(): string | undefined {
     return this.#state === 'ready' ? undefined : this.#members.ready[0]?.name;
   }
@@ -285,7 +286,10 @@ export class ClusterMember {
     if (await this.#homes.renew()) this.#renewedAt = clock.now();
   }
 
-  /** Requests wait for this after a pause, in which the others may have taken this gateway for dead. */
+  /**
+   * Checks the homes of this gateway after a pause in which others may have taken it for dead. Requests wait for the returned
+   * promise.
+   */
   #pauseNoticed(): Promise<void> | undefined {
     if (this.#fence === undefined && this.#options.clock.now() - this.#tickedAt > LATE_MS && !this.#hasLeft)
       this.#fence = this.#afterPause()

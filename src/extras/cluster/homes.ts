@@ -14,7 +14,7 @@ export interface PlacedRequest {
     readonly id: string;
     /** Whether this gateway has the session. */
     isOpen(): boolean;
-    /** Whether any gateway made the id for this caller. Other ids have no home. */
+    /** Whether a gateway of the cluster made the id for this caller. Other ids have no home. */
     isSound(): boolean;
   };
 }
@@ -23,7 +23,7 @@ export interface PlacedRequest {
 export interface LocalClients {
   /** The users and sessions that have clients here, each with whether a call of theirs is in flight. */
   homes(): ReadonlyMap<string, boolean>;
-  /** The principals with processes here, which may be kept for the next client. */
+  /** The principals with processes here, even if the processes are only kept for the next client. */
   principals(): ReadonlySet<string>;
   /** Ends the clients of these users and sessions, and the processes of the users. Returns the number of clients. */
   end(keys: ReadonlySet<string>): number;
@@ -32,7 +32,7 @@ export interface LocalClients {
 }
 
 /**
- * Beginning of the principals of gateways. A gateway is a client of another gateway when it uses a server that runs there. No
+ * Prefix of the principals of gateways. A gateway is a client of another gateway when it uses a server that runs there. No
  * principal of any other client has a colon.
  */
 export const GATEWAY = 'gateway:';
@@ -67,7 +67,7 @@ export interface HomesOptions {
   readonly ask: (gateway: string, key: string) => Promise<boolean>;
 }
 
-/** How long a claim lasts, and how long it is kept without clients of its user or session, in milliseconds. */
+/** How long a claim lasts, and the age up to which it is kept without clients of its user or session, in milliseconds. */
 const [CLAIM_LASTS_MS, UNUSED_MS] = [60_000, 20_000];
 /**
  * How often claims are renewed, in milliseconds. When two gateways cannot reach each other, one learns only from its next
@@ -78,9 +78,9 @@ export const RENEW_MS = 4_000;
 const MAX_KNOWN = 50_000;
 
 /**
- * The homes of users and sessions. Each has one gateway as its home, which claims it in the store. A gateway knows its own homes,
- * and remembers those of others, so requests wait for the store only when a home is unknown. Without the store, a gateway
- * asks the others for an unknown home. If none of them is the home, every gateway computes the same one.
+ * The homes of users and sessions. A home is the one gateway that serves a user or session, and has a claim for it in the store. A
+ * gateway knows its own homes, and remembers those of others, so requests wait for the store only when a home is unknown. Without
+ * the store, a gateway asks the others for an unknown home. If none of them is the home, every gateway computes the same one.
  */
 export class Homes {
   readonly #options: HomesOptions;
@@ -121,12 +121,12 @@ export class Homes {
     return this.#own.has(key) || this.#options.members.isReachable(this.#known.get(key) ?? '');
   }
 
-  /** Returns the home of a request that another gateway has sent here, because it takes this one for the home. */
+  /** Returns the home of a request that another gateway has passed to this one; `undefined` if it is here. */
   ofReceived(key: string): string | undefined | Promise<string | undefined> {
     return this.#own.has(key) ? undefined : this.#claim(key, this.#here());
   }
 
-  /** Another gateway has said where the home is. Returns the home; `undefined` if it is here. */
+  /** Remembers the home that another gateway has named, and returns it; `undefined` if it is here. */
   moved(key: string, home: string): string | undefined {
     return home === this.#options.self ? undefined : this.#remember(key, home);
   }
@@ -143,8 +143,8 @@ export class Homes {
   }
 
   /**
-   * Renews the claims, and gives up those without clients. Ends the clients whose homes are elsewhere now. Returns false if the
-   * store is away, and nothing is known about the claims.
+   * Renews the claims, and gives up those without clients. Ends the clients whose homes are elsewhere now. Resolves with false if
+   * the store is away, so that nothing is known about the claims.
    */
   async renew(): Promise<boolean> {
     const { store, self, clock } = this.#options;
@@ -168,8 +168,8 @@ export class Homes {
   }
 
   /**
-   * Ends the clients whose homes others may have now, because this gateway has paused and they took it for dead. Without the
-   * store, these are all clients that have a home here, unless no other gateway is known.
+   * Ends the clients whose homes may be at other gateways now, because this gateway has paused and they took it for dead. Without
+   * the store, these are all clients that have a home here, unless no other gateway is known.
    */
   async fence(): Promise<void> {
     this.#known.clear();
@@ -206,7 +206,7 @@ export class Homes {
     if (ended > 0) this.#options.events.emit({ kind: 'cluster.fenced', clients: ended });
   }
 
-  /** Returns the home of a session whose gateway is unknown, because it has ended, or has just joined. */
+  /** Returns the home of a session that `birth` has opened. That gateway is not known here, because it has ended or has just joined. */
   async #ofOrphan(key: string, birth: string): Promise<string | undefined> {
     const { members, self } = this.#options;
     if (birth !== self && !members.isKnown(birth)) await members.refresh(birth);
@@ -214,8 +214,8 @@ export class Homes {
   }
 
   /**
-   * Returns the home, which is the proposed gateway if there was none; `undefined` if it is here. `withoutStore` says who is the
-   * home if the store is away. Requests that come together make one claim.
+   * Returns the home, which is the proposed gateway if there was none; `undefined` if it is here. `withoutStore` finds the home if
+   * the store is away. Concurrent requests share one claim.
    */
   #claim(
     key: string,
@@ -238,7 +238,7 @@ export class Homes {
   ): Promise<string | undefined> {
     const { store, members, self, clock } = this.#options;
     const name = nameOf(key);
-    // A draining gateway gives away its own claim, too: another gateway may have made it for this one before it knew of the
+    // Gives away this gateway's own claim while it drains, because another gateway may have made the claim before it knew of the
     // draining.
     const instead = unreachable ?? (this.#isDraining && proposed !== self ? self : undefined);
     let home: string;
@@ -265,7 +265,7 @@ export class Homes {
     return first?.name ?? self;
   }
 
-  /** The less loaded of two random gateways. All gateways together would choose the least loaded one at the same time. */
+  /** Returns the less loaded of two random gateways, because all gateways would choose the least loaded one at the same time. */
   #lessLoaded(): string {
     const { members, self } = this.#options;
     const { ready } = members;
@@ -277,7 +277,10 @@ export class Homes {
     return name;
   }
 
-  /** The home without the store: the gateway that says so, or the one that all gateways with the same list compute. */
+  /**
+   * Returns the home without the store: the gateway that says that it is the home, or else the one that all gateways with the same
+   * list of gateways compute.
+   */
   async #agreed(key: string): Promise<string> {
     const { members, self, ask } = this.#options;
     const others = members.reachable;
@@ -303,7 +306,7 @@ export class Homes {
 
 type WithoutStore = () => string | Promise<string>;
 
-/** Names of claims in the store. */
+/** Prefix of the names of claims in the store. */
 const PREFIX = 'home:';
 
 function nameOf(key: string): string {

@@ -15,7 +15,7 @@ import {
   type ToSign,
 } from './signed-request.js';
 
-/** Header with which a gateway names the one that serves a request, with status 421. */
+/** Header of an answer with status 421. Names the gateway that serves the request. */
 export const HOME_HEADER = 'trunkline-home';
 
 /** A request to pass on, and the response to its client. */
@@ -27,17 +27,17 @@ export interface PassedRequest {
   readonly body?: Uint8Array | undefined;
   readonly placed: PlacedRequest;
   readonly endpoint: string | undefined;
-  /** Whether the request stays open, such as a GET stream or a subscription, and so delays no end of the gateway. */
+  /** Whether the request stays open, such as a GET stream or a subscription. The gateway does not wait for its end when it drains. */
   readonly staysOpen: boolean;
 }
 
-/** Status with which a gateway names the gateway that serves the request. */
+/** Status of the answer of a gateway that does not serve the request, and names the one that does. */
 const MISDIRECTED = 421;
 
 /** How a request to another gateway ended. */
 export type Hopped =
   | { readonly kind: 'answered' }
-  /** The gateway has served nothing. It named `home`, if it knows where the request belongs. */
+  /** The gateway has served nothing, and has named the home of the request. */
   | { readonly kind: 'refused'; readonly home: string }
   /** No byte has reached the gateway, or it is ending, or it does not accept the signature. */
   | { readonly kind: 'unsent'; readonly because: string }
@@ -56,7 +56,10 @@ interface Receiver {
 
 /** How long a connection, a ping, and the question for a home may take, in milliseconds. A request waits for the last one. */
 const [CONNECT_MS, PING_MS, HOME_MS] = [1_000, 1_500, 250];
-/** How long idle connections stay open, in milliseconds: less than at the other end, so that no request meets its end. */
+/**
+ * Time after which an idle connection is closed, in milliseconds. It is shorter than at the other end, so that no request is sent
+ * on a connection that the other end closes.
+ */
 export const IDLE_MS = 60_000;
 /** Longest answer of a gateway about itself and the others. */
 const MAX_ANSWER = 1024 * 1024;
@@ -67,7 +70,7 @@ const PASSED_ON = new Set([
   ...['traceparent', 'tracestate', 'baggage'],
 ]);
 
-/** Headers of one connection, which the other connection has its own of. */
+/** Headers of an answer that are not passed to the client, because each connection has its own. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', SIGNATURE_HEADER]);
 
 /** A request that is passed on. */
@@ -81,7 +84,7 @@ interface Open {
 export class Hops {
   readonly #options: HopsOptions;
   readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
-  /** By the names of the receivers. */
+  /** Open requests by the names of the receivers. */
   readonly #open = new Map<string, Set<Open>>();
   readonly counts = { answered: 0, refused: 0, unsent: 0, lost: 0 };
 
@@ -119,12 +122,12 @@ export class Hops {
       }
   }
 
-  /** Asks a gateway how it is. */
+  /** Asks a gateway for its state and load. Rejects like `readSigned`. */
   async ping(to: Receiver): Promise<Pick<MemberFacts, 'state' | 'load'>> {
     return (await this.#ask(to, PING_PATH, PING_MS)) as unknown as MemberFacts;
   }
 
-  /** Asks a gateway whether it is the home. */
+  /** Asks a gateway whether it is the home. Rejects like `readSigned`. */
   async isHome(to: Receiver, key: string): Promise<boolean> {
     return (await this.#ask(to, `${HOMES_PATH}${encodeURIComponent(key)}`, HOME_MS)).isHome === true;
   }
@@ -195,7 +198,7 @@ export class Hops {
         return;
       }
       response.writeHead(answer.statusCode ?? 502, answeredHeaders(answer));
-      // The first event may come much later.
+      // Sends the headers now, because the first event may come much later.
       if (answer.headers['content-type']?.startsWith('text/event-stream') === true) response.flushHeaders();
       // The client learns from a cut connection that the rest is missing.
       answer.once('close', () => {
@@ -215,7 +218,7 @@ interface SignedGet extends Pick<ToSign, 'to' | 'path'> {
   readonly timeoutMs: number;
 }
 
-/** The gateway has refused a request. */
+/** The gateway has answered with another status than 200. */
 export class UnexpectedStatus extends Error {
   override readonly name = 'UnexpectedStatus';
   readonly status: number | undefined;
@@ -227,8 +230,9 @@ export class UnexpectedStatus extends Error {
 }
 
 /**
- * Resolves with the text of the answer. Rejects if it is no 200, or is not that of a gateway with the key, and with `NoAnswer` if
- * it does not come in time.
+ * Sends a signed GET, and resolves with the text of the answer. Rejects with `UnexpectedStatus` if the status is not 200, with
+ * `NoAnswer` if the gateway accepts the connection and does not answer in time, and with another error if no gateway with the key
+ * answers.
  */
 export async function readSigned({ signer, to, address, path, timeoutMs }: SignedGet): Promise<string> {
   const headers = signer.sign({ to, method: 'GET', path, headers: { host: address } });

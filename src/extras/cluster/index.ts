@@ -34,7 +34,7 @@ export async function openCluster({ gateway }: Config): Promise<CreateFeature | 
         ...{ store, advertise, listen, keys, limits, instance: seals.instance, version: VERSION },
         hasUsers: gateway.http.auth !== undefined,
         servers: () => digestOfServers(host.config),
-        // Leases end while the machine sleeps, too.
+        // A clock that counts sleep, because leases end while the machine sleeps, too.
         ...{ clock: systemClock, events: platform.events },
       };
       joined = await ClusterEndpoint.join(options, endpoint, route).catch((error: unknown) => {
@@ -72,7 +72,7 @@ function asUsageError(error: unknown, address: Parameters<typeof addressText>[0]
   );
 }
 
-/** Identifies the entries of the servers without values of variables, which gateways may have of their own. */
+/** Returns a digest of the entries of the servers, without values of variables, because each gateway may have its own. */
 function digestOfServers({ servers }: Config): string {
   const entries = servers.map((server) => {
     const { key, prefix, tools, methods, package: used } = server;
@@ -88,7 +88,7 @@ const CHANGES = {
   reachable: 'another gateway answers at its peer port again',
 };
 
-/** Logs what happens to the cluster, and has the status tell of a store that is away. */
+/** Logs the events of the cluster, and shows a notice in the status while the store is away. */
 function logEvents({ platform: { events }, logger, notices }: FeatureHost): void {
   events.subscribe('cluster.member', ({ change, kind: _, ...member }) =>
     logger[change === 'unreachable' ? 'warn' : 'info'](member, CHANGES[change]),
@@ -97,7 +97,7 @@ function logEvents({ platform: { events }, logger, notices }: FeatureHost): void
     logger.warn('the store has a gateway with another key; give all gateways of the cluster the same `sealKeyFile`'),
   );
   events.subscribe('cluster.store', ({ isUp, reason }) => {
-    // The reason is for the operator, because it may have an address.
+    // The reason goes to the log only, because it may have an address.
     if (isUp) notices.delete('cluster');
     else notices.set('cluster', CODES['TL-CLUSTER-STORE-AWAY'].means);
     if (isUp) logger.info('the store of the cluster answers');

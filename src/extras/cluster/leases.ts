@@ -12,7 +12,10 @@ export interface LeasesOptions {
   readonly onInternalError: (error: unknown) => void;
 }
 
-/** Called when a lease cannot be kept. The listener must end what the lease protects within `ms`. `because` is a clause. */
+/**
+ * Called when a lease is lost. The listener must end the protected process within `ms` milliseconds. `because` is the reason, as a
+ * clause.
+ */
 export type OnLost = (ms: number, because: string) => void;
 
 interface Lease {
@@ -25,30 +28,31 @@ interface Lease {
 const LEASE_MS = 15_000;
 const RENEW_MS = 3_000;
 /**
- * While the store does not answer, a lease is given up when at most `GIVE_UP_MS` of its time are left, so that what it protects
- * can end in time. `SPARE_MS` of them are a reserve.
+ * While the store does not answer, a lease is given up when at most `GIVE_UP_MS` of its time are left, so that the protected
+ * process can end in time. `SPARE_MS` of this time are a reserve.
  */
 const [GIVE_UP_MS, SPARE_MS] = [6_000, 1_000];
 
 /**
- * Name of the record that says whether the store has all leases. It is `complete` if so. It is a random text while some may be
- * missing, because the store was new or has lost its data.
+ * Name of the record that says whether the store has all leases. The record is `complete`, or a random text while leases may be
+ * missing, because the store is new or has lost its data.
  */
 const MARK = 'leases';
 const COMPLETE = Buffer.from('complete');
 
 /**
- * The leases of this gateway. At most one gateway of the cluster has a lease at a time, and renews it until it is released. The time
- * of a lease is measured from before the store is asked, so that it ends here before it ends in the store.
+ * The leases of this gateway. A lease is the right to run the process of a sole server. At most one gateway of the cluster has a
+ * lease at a time, and renews it until it is released. The time of a lease begins here before the store is asked, so that it ends
+ * here before it ends in the store.
  */
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #held = new Map<string, Lease>();
   /** Leases for which the store is being asked. */
   readonly #asked = new Set<string>();
-  /** Number of commands with which leases are being given back. */
+  /** Number of commands in flight that give leases back. */
   #releasing = 0;
-  /** Called when no lease is left. */
+  /** Callbacks for the moment when no lease is left. */
   #waiting: (() => void)[] = [];
   /** The random text that the record `MARK` had, and when it was first seen. */
   #mark: { readonly text: string; readonly seenAt: number } | undefined;
@@ -58,7 +62,10 @@ export class Leases {
     this.#options = options;
   }
 
-  /** Returns the gateway that has the lease, which is this one if the lease is free. Rejects with `StoreUnavailable`. */
+  /**
+   * Returns the gateway that has the lease, which is this one if the lease was free. Rejects with `StoreUnavailable`, also while
+   * leases may be missing in the store.
+   */
   async take(name: string): Promise<string> {
     const { store, self, clock } = this.#options;
     if (!(await this.#isComplete()))
@@ -78,7 +85,10 @@ export class Leases {
     return this.#held.has(name) || this.#asked.has(name);
   }
 
-  /** Calls the listener when the lease is lost, or at once if this gateway does not have it. The returned function ends that. */
+  /**
+   * Calls the listener when the lease is lost, or at once if this gateway does not have it. The returned function removes the
+   * listener.
+   */
   onLost(name: string, listener: OnLost): () => void {
     const lease = this.#held.get(name);
     if (lease === undefined) listener(0, LATE);
@@ -86,7 +96,7 @@ export class Leases {
     return () => lease?.listeners.delete(listener);
   }
 
-  /** Gives back the leases that protect nothing, and are not kept. */
+  /** Gives back the leases that have no listener, and are not kept. */
   async releaseUnused(): Promise<void> {
     const { isKept } = this.#options;
     const unused = [...this.#held].filter(([name, { listeners }]) => listeners.size === 0 && !isKept(name));

@@ -13,7 +13,7 @@ export interface MemberFacts {
   /** Digest of the servers that it offers. */
   readonly servers: string;
   readonly state: 'ready' | 'draining';
-  /** Number of the users and sessions that have clients there. */
+  /** Number of the users and sessions that have their homes there. */
   readonly load: number;
   /** Number of its heartbeats. */
   readonly beat: number;
@@ -45,7 +45,10 @@ export interface MembersOptions {
   readonly facts: () => Omit<MemberFacts, 'beat'>;
   readonly clock: Clock;
   readonly events: EventSink;
-  /** Asks a gateway at its peer port how it is. Rejects, with `NoAnswer` if the gateway accepts the connection. */
+  /**
+   * Asks a gateway at its peer port for its state and load. Rejects if it does not answer, with `NoAnswer` if it accepts the
+   * connection.
+   */
   readonly ping: (name: string, address: string) => Promise<Pick<MemberFacts, 'state' | 'load'>>;
   /** Whether requests go to this gateway, or come from it. */
   readonly isInUse: (name: string) => boolean;
@@ -61,23 +64,23 @@ export class NoAnswer extends Error {
 interface Member {
   readonly name: string;
   facts: MemberFacts;
-  /** Load with the homes that were proposed since the last heartbeat. */
+  /** Its reported load, and the homes that were proposed for it since its last heartbeat. */
   load: number;
   /** When its last heartbeat was seen. */
   beatenAt: number;
-  /** `undefined` until it was asked, because the store does not prove that the gateway still has its address. */
+  /** Whether it answers. `undefined` until it was pinged, because the store does not prove that it still has its address. */
   isReachable: boolean | undefined;
-  /** The question that it is asked at the moment. */
+  /** The pings in flight. */
   asking: Promise<void> | undefined;
 }
 
 /** How long a heartbeat stays in the store, in milliseconds. */
 const BEAT_LASTS_MS = 10_000;
-/** Age of a heartbeat from which its gateway is asked. Two heartbeats are missing then. */
+/** Age of a heartbeat, in milliseconds, beyond which its gateway is pinged. Two heartbeats are missing then. */
 const STALE_MS = 5_000;
 /**
- * Failed pings after which a gateway counts as dead. More are silent pings of one that accepts connections and sends heartbeats,
- * because it is busy, and will answer the requests that it has.
+ * Failed pings after which a gateway counts as dead. A gateway that accepts connections and sends heartbeats gets more pings,
+ * because it is only busy, and will answer its requests.
  */
 const [PINGS, PINGS_OF_BUSY] = [3, 7];
 const MAX_TEXT = 4_096;
@@ -89,7 +92,7 @@ const MAX_TEXT = 4_096;
 export class Members {
   readonly #options: MembersOptions;
   readonly #members = new Map<string, Member>();
-  /** Last heartbeats of the dead, which the store may still have. */
+  /** Numbers of the last heartbeats of dead gateways, which the store may still have. */
   readonly #dead = new Map<string, number>();
   /** Names in the store whose texts no gateway with the key has signed. */
   readonly #strangers = new Set<string>();
@@ -108,7 +111,7 @@ export class Members {
     return this.#members.size + 1;
   }
 
-  /** Whether this is another gateway of which it is known whether it answers. */
+  /** Whether this is another gateway that was pinged, so that it is known whether it answers. */
   isKnown(name: string): boolean {
     return this.#members.get(name)?.isReachable !== undefined;
   }
@@ -140,7 +143,7 @@ export class Members {
     return state === 'ready' ? [...others, { name: self, load }] : others;
   }
 
-  /** Counts a home that was proposed for a gateway, whose next heartbeat will count it. */
+  /** Adds a proposed home to the load of a gateway, until its next heartbeat counts the home. */
   proposed(name: string): void {
     const member = this.#members.get(name);
     if (member !== undefined) member.load += 1;
@@ -189,16 +192,13 @@ export class Members {
     return true;
   }
 
-  /**
-   * Learns of a gateway that has just joined, and whether it answers. A request waits for this, so a store that is away is not
-   * asked.
-   */
+  /** Finds a gateway that has just joined, and whether it answers. A request waits for this, so a store that is away is not asked. */
   async refresh(name: string): Promise<void> {
     if (!this.#members.has(name) && this.#options.store.isUp) await this.beat();
     if (!this.isKnown(name)) await this.#members.get(name)?.asking;
   }
 
-  /** Asks the gateways whose heartbeats are missing, and those with which requests are exchanged. */
+  /** Pings the gateways that do not answer yet, whose heartbeats are missing, or with which requests are exchanged. */
   async ask(): Promise<void> {
     const { clock, isInUse } = this.#options;
     const isDoubtful = ({ name, beatenAt, isReachable }: Member) =>
@@ -206,7 +206,7 @@ export class Members {
     await Promise.all([...this.#members.values()].filter(isDoubtful).map((member) => this.#ask(member)));
   }
 
-  /** Asks a gateway to which a request has failed. */
+  /** Pings a gateway to which a request has failed. */
   async doubt(name: string): Promise<void> {
     const member = this.#members.get(name);
     if (member !== undefined) await this.#ask(member);
@@ -232,7 +232,7 @@ export class Members {
     }
     for (const name of this.#strangers) if (!texts.has(name)) this.#strangers.delete(name);
     for (const name of this.#dead.keys()) if (!texts.has(name)) this.#dead.delete(name);
-    // A gateway that has left is asked at once.
+    // A gateway that has left counts as stale, so that the next tick pings it.
     for (const member of this.#members.values())
       if (!texts.has(member.name)) member.beatenAt = Number.NEGATIVE_INFINITY;
   }
@@ -292,7 +292,7 @@ export class Members {
 
   #noteStore(isUp: boolean, reason?: string): void {
     this.#storeFault = isUp ? undefined : reason;
-    // The store is closed in the end.
+    // Reports nothing after `leave`, because the store is then closed on purpose.
     if (isUp !== this.#wasUp && !this.#hasLeft)
       this.#options.events.emit({ kind: 'cluster.store', isUp, ...(reason && { reason }) });
     this.#wasUp = isUp;

@@ -6,7 +6,7 @@ import { loginFolder } from '../../state/user-files.js';
 import type { Vault } from '../../upstream/auth/vault.js';
 import type { ClusterStore } from './store.js';
 
-/** Opens the store of a cluster. Throws a `UsageError`. */
+/** Opens the store of a cluster. Rejects with a `UsageError` if a setting, or a file that it names, cannot be used. */
 export async function openClusterStore(
   cluster: NonNullable<Config['gateway']['cluster']>,
   secretFolder: string | undefined,
@@ -40,7 +40,7 @@ export async function openVault(config: Pick<Config, 'gateway'>, shared?: Cluste
   });
 }
 
-/** The store of a process that is no member. It connects when it is asked, because this process has no heartbeat. */
+/** Opens the store for a process that is no member. The store connects when it is needed, because this process sends no heartbeats. */
 function ownStore(openStore: () => ReturnType<typeof openClusterStore>) {
   let opened: ReturnType<typeof openClusterStore> | undefined;
   return {

@@ -22,21 +22,21 @@ interface PeerListenerOptions {
   readonly facts: () => Pick<MemberFacts, 'state' | 'load'>;
   readonly view: () => ClusterView;
   readonly isHome: (key: string) => boolean;
-  /** Reports that this gateway has sent a ping. */
+  /** Called with the name of the gateway that has sent a ping. */
   readonly onPing: (name: string) => void;
   /** Serves a request that another gateway has passed on. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** Connections for each that clients may have, because each request that is passed on needs one. */
+/** Factor between the limit of connections here and that for clients, because each request that is passed on needs a connection. */
 const PEER_CONNECTIONS = 10;
-/** Length of the headers for that of a client's, because the groups of a user are in them instead of the token. */
+/** Factor between the limit of headers here and that for clients, because they have the groups of a user instead of the token. */
 const PEER_HEADERS = 4;
 
 /** Time that the other gateways have to read their last bytes, in milliseconds. */
 const CLOSE_GRACE_MS = 500;
 
-/** The port for the other gateways. Refuses what no gateway of the cluster has signed, without reading its body. */
+/** The port for the other gateways. Refuses a request without a valid signature with status 401, and does not read its body. */
 export class PeerListener {
   readonly #options: PeerListenerOptions;
   readonly #listener: Listener;
@@ -44,7 +44,7 @@ export class PeerListener {
   /** Connections by the names of the gateways. */
   readonly #connections = new Map<string, Set<Socket>>();
   #accepts = true;
-  /** Numbers of requests. */
+  /** Numbers of requests: passed on and accepted, and refused. */
   readonly counts = { accepted: 0, refused: 0 };
 
   constructor(options: PeerListenerOptions) {
@@ -55,7 +55,7 @@ export class PeerListener {
     this.#listener = new Listener({ https: undefined, limits: { ...limits, maxConnections, maxHeaderBytes }, events });
   }
 
-  /** Returns what another gateway has signed about this request; `undefined` for a request of a client. */
+  /** Returns the facts that another gateway has signed about this request; `undefined` for a request of a client. */
   received(request: IncomingMessage): VerifiedRequest | undefined {
     return this.#verified.get(request);
   }
@@ -82,12 +82,12 @@ export class PeerListener {
     return this.#connections.has(name);
   }
 
-  /** Serves no more requests of other gateways, which serve them instead. */
+  /** Refuses the requests of other gateways from now on, which then serve them themselves. */
   refuse(): void {
     this.#accepts = false;
   }
 
-  /** Ends the connections of a gateway that does not answer, whose clients are at others now. */
+  /** Ends the connections of a gateway that does not answer, because its clients are at other gateways now. */
   break(name: string): void {
     for (const socket of this.#connections.get(name) ?? []) socket.destroy();
   }

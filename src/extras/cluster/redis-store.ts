@@ -9,7 +9,7 @@ import { type ClusterStore, StoreUnavailable } from './store.js';
 
 export interface RedisStoreOptions {
   readonly location: StoreLocation;
-  /** Name of the cluster, which begins all keys. */
+  /** Name of the cluster, with which all keys begin. */
   readonly name: string;
   readonly user?: string | undefined;
   readonly passwordFile?: string | undefined;
@@ -21,12 +21,12 @@ export interface RedisStoreOptions {
   readonly commandMs?: number;
 }
 
-/** How long the Sentinels may take to name the server, and how long a connection may take. */
+/** How long a connection to a server or to a Sentinel may take, in milliseconds. */
 const CONNECT_MS = 1_000;
 const COMMAND_MS = 250;
 const MAX_PASSWORD_BYTES = 4_096;
 const MAX_CA_BYTES = 1024 * 1024;
-/** Claims that are renewed or released at once, so that other commands do not wait long for them. */
+/** Limit of the claims that one command renews or releases, so that other commands do not wait long. */
 const CLAIMS_AT_ONCE = 500;
 
 /** Opens a store that is away until its first `beat`. Throws a `UsageError` if a file cannot be used. */
@@ -183,7 +183,7 @@ class RedisStore implements ClusterStore {
     if (this.#client !== undefined) return;
     if (this.#isClosed) throw this.#fault;
     try {
-      // The files may have changed.
+      // Reads the files again, because they may have changed.
       this.#credentials = await readCredentials(this.#options);
       const client = await this.#openServer(await this.#serverAddress());
       if (!this.#isClosed && this.#client === undefined) this.#client = client;
@@ -194,7 +194,7 @@ class RedisStore implements ClusterStore {
     }
   }
 
-  /** Connects to a server that has the keys: the one at the address, or the one that it names, which is in the same Redis Cluster. */
+  /** Connects to a server that has the keys: the one at the address, or another one of the same Redis Cluster to which it redirects. */
   async #openServer(address: Address): Promise<Client> {
     const { user } = this.#options;
     const { password } = this.#credentials;
@@ -277,7 +277,7 @@ class RedisStore implements ClusterStore {
       return client;
     } catch (error) {
       client.destroy();
-      // A client that was destroyed while it looked for its host would stay connected.
+      // Destroys the client again, because one that was destroyed during its DNS lookup would connect and stay connected.
       connected.then(
         () => client.destroy(),
         () => {},
@@ -302,9 +302,9 @@ function chunks(names: readonly string[]): string[][] {
 const PARTS = 5;
 
 /**
- * Rejects when the promise takes longer, and no other answer came meanwhile: a thousand commands at once are answered one after
- * another. `answers` returns the number of answers. Those that have arrived are read first, and the time in which this process did
- * not run does not count, because a store that answers must not seem to be away.
+ * Rejects if the promise takes longer and no other answer comes meanwhile, because a thousand commands at once are answered one
+ * after another. `answers` returns the number of answers. Those that have arrived are read first, and the time in which this
+ * process did not run does not count, because a store that answers must not seem to be away.
  */
 async function within<T>(ms: number, promise: Promise<T>, answers = () => 0): Promise<T> {
   let isOver = false;

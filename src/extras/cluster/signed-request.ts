@@ -7,10 +7,7 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 
 /** Header with the facts about a request between gateways, and its signature. */
 export const SIGNATURE_HEADER = 'trunkline-hop';
-/**
- * Paths at which a gateway says that it lives, lists the gateways, and says whether it is the home of the user or session whose
- * key follows.
- */
+/** Paths of the peer port: ping, list of the gateways, and whether this gateway is the home of the user or session whose key follows. */
 export const [PING_PATH, MEMBERS_PATH, HOMES_PATH] = ['/cluster/ping', '/cluster/members', '/cluster/homes/'];
 /**
  * Stands for the receiver in the request of a command, because the command does not know the name of the gateway. Such a
@@ -107,8 +104,8 @@ export class RequestVerifier {
   }
 
   /**
-   * Returns the request; `undefined` if its signature is not valid, or if it is for another gateway or came before. A request
-   * to `ANY_RECEIVER` may come again. The body is not read here: `isBody` checks it.
+   * Returns the request; `undefined` if its signature is not valid, or if it is for another gateway or came before. A request to
+   * `ANY_RECEIVER` may come again. `isBody` checks the body, because it is not read yet.
    */
   verify({ method, url, headers, rawHeaders }: IncomingMessage): VerifiedRequest | undefined {
     const [, text, mac] = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(String(headers[SIGNATURE_HEADER])) ?? [];
@@ -144,9 +141,7 @@ export class RequestVerifier {
 /** Limit of the senders whose numbers are known. A gateway that starts again is a new sender. */
 const MAX_SENDERS = 1_000;
 
-/**
- * Most requests that may overtake one. At 10,000 a second, 10,000 overtake a request whose connection takes a second to open.
- */
+/** Limit of the requests that may overtake one. At 10,000 a second, 10,000 overtake a request whose connection takes a second to open. */
 const WINDOW = 32_768;
 
 /** The numbers that came from one sender. Numbers far below the highest one count as seen. */

@@ -39,19 +39,19 @@ type Dialers = Dial[3];
 
 type Failed = Extract<DialOutcome, { kind: 'failed' }>;
 
-/** How often a gateway looks whether the process is still where it is connected to, in milliseconds. */
+/** How often a gateway checks that the process still runs on the gateway to which it is connected, in milliseconds. */
 const LOOK_MS = 2_000;
 
 /**
- * Servers whose process runs on one gateway of the cluster, the one that has the lease. The others connect to it as to a server
- * behind a URL. The lease stays with a gateway while the process is idle, or is started again.
+ * Servers with `placement: one`, whose process runs on one gateway of the cluster, the one that has the lease. The others connect
+ * to it as to a server behind a URL. The lease stays with a gateway while the process is idle, or is started again.
  */
 export class SoleServers implements Port {
   readonly #options: SoleServersOptions;
   readonly #leases: Leases;
   /** The processes that run here, by the keys of their servers, with the functions that give them away. */
   readonly #running = new Map<string, () => void>();
-  /** Keys of the servers that this gateway has given away, and of those that no other gateway is known to run yet. */
+  /** Keys of the servers that this gateway has given away. `#moving` has those of them that no other gateway is known to run yet. */
   readonly #given = new Set<string>();
   readonly #moving = new Set<string>();
   /** Gateways that servers have left or are about to leave, by the keys of the servers. */
@@ -67,7 +67,7 @@ export class SoleServers implements Port {
     this.#leases = new Leases({ ...options, isKept });
   }
 
-  /** Where other gateways find the server: here, perhaps after a pause in which they send no calls, or elsewhere. */
+  /** Returns where other gateways find the server: `moving` is here, after a pause in which they send no calls. */
   placeOf(key: string): 'here' | 'moving' | 'elsewhere' {
     if (!this.#leases.has(leaseOf(key)) || this.#left.get(key) === this.#options.self) return 'elsewhere';
     return this.#isPausing && this.isMoving ? 'moving' : 'here';
@@ -192,10 +192,10 @@ export class SoleServers implements Port {
       { ...target, spec, era },
       {
         ...listener,
-        // The process is not this gateway's, so nothing is its failure here.
+        // Counts as trouble, because the process runs on another gateway, and must not fail here.
         unfit: (because) => listener.lost('trouble', because),
         lost: (fault, because) => {
-          // It does not know the session, because it does not run the server any more.
+          // The other gateway does not know the session, because it does not run the server any more.
           if (fault === 'server') this.#left.set(key, holder);
           listener.lost(fault === 'server' ? 'moved' : fault, because);
         },
@@ -229,7 +229,7 @@ export class SoleServers implements Port {
     if (!isOver()) onMoved();
   }
 
-  /** Whether another gateway may have the process, or answers calls that it got while it had the process. */
+  /** Whether `holder` may still have the process, or still answers calls that it got while it had the process. */
   async #mayHold(key: string, holder: string, inFlight: () => number): Promise<boolean> {
     const { store, addressOf } = this.#options;
     if (addressOf(holder) === undefined) return false;

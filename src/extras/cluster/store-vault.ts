@@ -18,13 +18,13 @@ import type { Cancel } from '../../wire/timing/clock.js';
 import { type ClusterStore, StoreUnavailable } from './store.js';
 
 /**
- * Time of a lease, in milliseconds. A renewal confirms it before its request for tokens, which takes 30 s at most. A call whose
- * gateway waits for the lease of one that was killed learns the outcome before its `timeout`, which is 60 s by default.
+ * Time of a lease, in milliseconds. It is longer than a request for tokens, 30 s at most, before which it is confirmed. It is
+ * shorter than the default `timeout` of a call, 60 s, because a call may have to wait for the lease of a gateway that was killed.
  */
 const LEASE_MS = 45_000;
 /** Pause before asking again, in milliseconds. */
 const WAIT_MS = 100;
-/** How long a store that has stopped to answer is asked again, in milliseconds: longer than a gateway takes to connect again. */
+/** How long a store that has stopped answering is asked again, in milliseconds: longer than a gateway takes to connect again. */
 const PATIENCE_MS = 3_000;
 /** Pause before trying again to store a login, in milliseconds. */
 const RETRY_MS = 500;
@@ -33,11 +33,14 @@ const FOLLOW_MS = 5_000;
 /** How long the end of a process waits for the store, in milliseconds. */
 const CLOSE_MS = 2_000;
 
-/** A version of a login. Each change makes a greater number, and 0 is nothing. The record is `undefined` after a logout. */
+/**
+ * A version of a login. Each change makes a greater number; 0 means that the store has no login. The record is `undefined` after a
+ * logout.
+ */
 interface Version {
   readonly version: number;
   readonly record: LoginRecord | undefined;
-  /** Whether no key opens the record, and whether another key than the first one opens it. */
+  /** `isUnreadable`: no key decrypts the record. `hasOldKey`: another key than the first one decrypts it. */
   readonly isUnreadable?: boolean;
   readonly hasOldKey?: boolean;
 }
@@ -65,13 +68,16 @@ export class StoreVault implements Vault {
   readonly #options: StoreVaultOptions;
   readonly #holder = randomUUID();
   readonly #newest = new Map<string, Version>();
-  /** The ends of the latest works with each lease, because this process is one holder. */
+  /** The latest work with each lease. The next work waits for it, because this process is one holder. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** Logins that the store has to get. */
+  /** Logins whose newest version must still be stored. */
   readonly #restoring = new Set<string>();
-  /** Logins that were encrypted again with the first key. Gateways with other first keys would do it in turns for ever. */
+  /**
+   * Logins that were encrypted again with the first key. Each is encrypted again only once, because gateways with different first
+   * keys would do it in turns for ever.
+   */
   readonly #resealed = new Set<string>();
-  /** When the store stopped to answer; `undefined` while it answers. */
+  /** When the store stopped answering; `undefined` while it answers. */
   #awaySince: number | undefined = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
@@ -117,7 +123,7 @@ export class StoreVault implements Vault {
     return () => cancel();
   }
 
-  /** Waits for the store for two seconds if it has to get a login. Rejects with a `LoginError` if it does not get it. */
+  /** Waits for the store for two seconds if a login must still be stored. Rejects with a `LoginError` if it is not stored by then. */
   async close(): Promise<void> {
     const end = performance.now() + CLOSE_MS;
     while (this.#restoring.size > 0 && performance.now() < end) await setTimeout(WAIT_MS);
@@ -220,7 +226,7 @@ export class StoreVault implements Vault {
     return { bytes, version: 0, record: undefined, isUnreadable: true };
   }
 
-  /** Returns the newest version of a login. Keeps it. */
+  /** Returns the newest version of a login, and remembers it. */
   #newestOf(name: string, stored: Version): Version {
     // Another gateway may have encrypted it with a key that this process does not have yet.
     if (stored.isUnreadable === true) return stored;

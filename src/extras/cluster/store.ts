@@ -8,27 +8,28 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
-/** Takes a name for `ms`. Returns whether nobody has taken it before. Rejects with `StoreUnavailable`. */
+/** Claims a name for `ms` milliseconds. Resolves with false if it was claimed before. Rejects with `StoreUnavailable`. */
 export async function takeOnce(store: Pick<ClusterStore, 'claim'>, name: string, ms: number): Promise<boolean> {
   const taker = randomBytes(16).toString('base64url');
   return (await store.claim(`once:${name}`, taker, ms)) === taker;
 }
 
-/** For a command without which the cluster goes on. */
+/** Handler for the rejection of a command that the cluster can do without. Throws any other error than `StoreUnavailable`. */
 export function ignoreAbsence(error: unknown): undefined {
   if (!(error instanceof StoreUnavailable)) throw error;
   return undefined;
 }
 
 /**
- * The store that the gateways of a cluster share. It has keys, values and times to live, and each command is atomic. Every value
- * is text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
+ * The store that the gateways of a cluster share. It has keys, values and times to live, and each command is atomic. Every value is
+ * text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
  *
  * Each command settles within 250 ms, or within 250 ms of the latest answer to another one, and rejects with `StoreUnavailable` at
- * once while the store is known to be away, so that no request of a client waits for it. Only `beat` and `connect` ask a store that is away, and may take 2.5 s then.
+ * once while the store is known to be away, so that no request of a client waits for it. Only `beat` and `connect` ask a store that
+ * is away, and may then take some seconds.
  */
 export interface ClusterStore {
-  /** Whether the last command was answered. */
+  /** Whether the store is connected, and has answered every command since. */
   readonly isUp: boolean;
 
   /** Connects to a store that is away. */
@@ -39,8 +40,8 @@ export interface ClusterStore {
   leave(member: string): Promise<void>;
 
   /**
-   * Returns the holder of the name. If the name is free, or if `instead` holds it, `holder` gets it for `ms` first. The time
-   * of a claim that `holder` has already begins again.
+   * Returns the holder of the name. If the name is free, or if `instead` holds it, `holder` gets it for `ms` first. If `holder` has
+   * the claim already, its time begins again.
    */
   claim(name: string, holder: string, ms: number, instead?: string): Promise<string>;
   /** Returns the holder of the name; `undefined` if the name is free. */
@@ -50,7 +51,7 @@ export interface ClusterStore {
    * names that others hold.
    */
   renew(names: readonly string[], holder: string, ms: number): Promise<readonly string[]>;
-  /** Ends those of these claims that `holder` has. */
+  /** Ends the claims among these that `holder` has. */
   release(names: readonly string[], holder: string): Promise<void>;
 
   /** Returns a record; `undefined` if there is none. */

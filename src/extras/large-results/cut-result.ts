@@ -93,7 +93,7 @@ function linkBinaries(
   });
 }
 
-/** The number of bytes that a literal in Base64 has. */
+/** Returns the number of bytes that a literal in Base64 encodes. */
 function decodedLength(inside: Uint8Array): number {
   const end = textInside(inside.subarray(boundaryBefore(inside, Math.max(0, inside.length - ESCAPED_PADDING))));
   const padding = end.length - end.replace(/=+$/, '').length;
@@ -122,7 +122,7 @@ function cutText(
   const structureAt = lengthBefore(lengths, texts.length);
   const length = ofStructure === undefined ? structureAt - 1 : structureAt + textLength(ofStructure);
   const [only = NOTHING, ...more] = parts;
-  // Copies here, too.
+  // Copies, because the memory of the answer is used again.
   const inside = more.length === 0 ? only.slice() : join([only, ...more.flatMap((part) => [LINE_BREAK, part])]);
   const uri = keep({ inside, length, isBinary: false, mimeType: 'text/plain' });
   if (uri === undefined) return NO_EDITS;
@@ -196,7 +196,10 @@ function contentOf(bytes: Uint8Array, block: Span): BlockContent {
   return { kind: 'resource', literal: inner('blob'), mimeType: type, uri };
 }
 
-/** Returns a function that finds a member by its name, if it is there once. Readers differ in which of several they take. */
+/**
+ * Returns a function that finds a member by its name. It finds none of several with one name, because readers differ in which they
+ * take.
+ */
 function membersOf(bytes: Uint8Array, object: Span): (name: string) => Span | undefined {
   const members: { readonly name: string; readonly value: Span }[] = [];
   visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key, value) => {
@@ -241,7 +244,7 @@ function cutTexts(
     const text = isFirst ? insideOf(hasTail ? `${note}\n\n` : note) : NOTHING;
     const span = { start: isFirst ? start + headEnd : start, end: hasTail ? start + tailStart : end };
     if (isFirst || hasTail) edits.push({ span, text });
-    // A block of an earlier text, which stays, comes before.
+    // Removes the block with the comma before it, because the block of the first text stays before it.
     else edits.push({ span: { start: elements[block - 1]?.end ?? start, end: elements[block]?.end ?? end }, text });
   });
   return edits;
@@ -257,7 +260,7 @@ function linkEdit(
   return { span: { start: at, end: at }, text: toBytes(`${comma}${JSON.stringify(block)}`) };
 }
 
-/** Length of this many texts, each with a line break behind it. */
+/** Length of the first `count` texts, each with a line break behind it. */
 function lengthBefore(lengths: readonly number[], count: number): number {
   return sum(lengths.slice(0, count)) + count;
 }

@@ -33,7 +33,7 @@ const RESULTS: ReadonlyMap<string, readonly string[]> = new Map([
 interface KeptResult extends KeptContent {
   /** The client that got the result. */
   readonly client: DownstreamClient;
-  /** Limit of one answer of `trunkline__read_result`. */
+  /** Limit of one answer of `trunkline__read_result`, in bytes. */
   readonly maxBytes: number;
   /** Cancels the timer that forgets the result. */
   cancel: Cancel;
@@ -63,7 +63,7 @@ export class LargeResults implements ResultCutter {
   readonly #seal: Hmac;
   readonly #limits: typeof LIMITS;
   readonly #holdings = new Map<Owner, Holding>();
-  /** Of all that is kept. */
+  /** Bytes of all kept results. */
   #bytes = 0;
   #count = 0;
   /** Number of the latest result. */
@@ -80,7 +80,7 @@ export class LargeResults implements ResultCutter {
     };
   }
 
-  /** All that is kept; `undefined` if nothing is. */
+  /** Number and bytes of the kept results; `undefined` if there are none. */
   get kept(): { readonly count: number; readonly bytes: number } | undefined {
     return this.#count === 0 ? undefined : { count: this.#count, bytes: this.#bytes };
   }
@@ -241,7 +241,7 @@ const MIN_READ_BYTES = 1_000;
 /** Limit of the text to find, in characters. */
 const MAX_FIND_LENGTH = 100;
 
-/** Clients send this list entry with each conversation, so it is short. */
+/** Kept short, because clients send list entries to the model in each conversation. */
 const READ_RESULT = {
   name: 'trunkline__read_result',
   title: 'Read a long result',

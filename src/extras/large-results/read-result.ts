@@ -14,7 +14,7 @@ interface LongText {
 const PIECE_BYTES = 64 * 1024;
 const PIECES_PER_TURN = 8;
 
-/** Reads the characters from `offset` on that fit into `length` bytes. Within a character, begins with the next one. */
+/** Reads the characters from `offset` on that fit into `length` bytes. If `offset` is within a character, begins with the next one. */
 export async function readRange(
   { inside, turn }: LongText,
   offset: number,
@@ -39,7 +39,7 @@ export async function readRange(
 const CONTEXT_BYTES = 4 * 1024;
 /** Characters of a long line that are shown on each side of the found text. */
 const SHOWN = 200;
-/** Size that a line has for the limit besides its text, because it is shown with its offset. */
+/** Bytes that count for a line besides its text, because it is shown with its offset. */
 const OFFSET_BYTES = 12;
 
 /** A line, or a part of a long line, with the offset of its first character. */
@@ -49,8 +49,8 @@ interface Line {
 }
 
 /**
- * Finds the lines with a text, in upper or lower case, from `offset` on. A long line is shown in part. Ends before the line with
- * which all lines would be longer than `maxBytes`, and returns the offset of that line as `next`.
+ * Finds the lines that contain a text, in upper or lower case, from `offset` on. A long line is shown in part. Ends before the line
+ * with which all lines would be longer than `maxBytes`, and returns the offset of that line as `next`.
  */
 export async function findLines(
   { inside, turn }: LongText,
@@ -58,7 +58,7 @@ export async function findLines(
   maxBytes: number,
   wanted: string,
 ): Promise<{ readonly lines: readonly Line[]; readonly next: number | undefined }> {
-  // A plain text without operators, so that no pattern can take longer than its length allows.
+  // Escapes the operators, because the text is plain, and a pattern of a client could take very long.
   const pattern = new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'giu');
   const lines: Line[] = [];
   let size = 0;
@@ -88,7 +88,7 @@ export async function findLines(
   return { lines, next: undefined };
 }
 
-/** The ends of the line around a part of a text, or of what is shown of a long line. */
+/** Returns the bounds of the line around a part of a text, or of the shown part of a long line. */
 function lineAround(text: string, start: number, end: number): [from: number, to: number] {
   const first = wholeUnits(text, Math.max(0, start - SHOWN));
   const last = wholeUnits(text, Math.min(text.length, end + SHOWN));
@@ -117,7 +117,10 @@ async function* piecesFrom({ inside, turn }: LongText, offset: number): AsyncGen
   }
 }
 
-/** The place between two characters at which so many bytes end, `before` or `behind` a character that has the last of them. */
+/**
+ * Returns the place between two characters at which `length` bytes end. If they end within a character, the place is on this `side`
+ * of it.
+ */
 function positionOf(length: number, text: string, side: 'before' | 'behind') {
   let units = 0;
   let bytes = 0;

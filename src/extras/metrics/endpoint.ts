@@ -17,7 +17,7 @@ interface MetricsEndpointOptions {
   readonly onFault: (fault: string | undefined) => void;
 }
 
-/** Time between two attempts to listen. The process that has the address may be an earlier hub, which ends. */
+/** Time between two attempts to listen, in milliseconds. The process that has the address may be an earlier hub that is ending. */
 const RETRY_MS = 2_000;
 const MAX_CONNECTIONS = 16;
 const TIMEOUT_MS = 10_000;

@@ -16,7 +16,7 @@ const STATES = [
 ];
 const BREAKER_STATES = ['closed', 'half-open', 'open'];
 
-/** What each metric says. */
+/** Sentences about the metrics, by type and name. */
 const HELP = {
   counter: {
     trunkline_calls_total: 'Tool calls that have ended, by outcome.',
@@ -156,7 +156,7 @@ function ofUsage({ servers }: StatusFacts, usage: Usage, cpu: ProcessorTime): Sa
   };
 }
 
-/** Adds up the processor time of servers, which goes on growing when a process ends and the next one begins at 0. */
+/** Adds up the processor time of servers. The sum goes on growing when a process ends and the next one begins at 0. */
 class ProcessorTime {
   readonly #totals = new Map<string, number>();
   readonly #latest = new Map<number, number>();
@@ -166,7 +166,7 @@ class ProcessorTime {
   }
 
   note(server: string, pid: number, cpuMs: number): void {
-    // Processes of the group that have ended take their time with them.
+    // The time of a group shrinks when one of its processes ends.
     const added = Math.max(0, cpuMs - (this.#latest.get(pid) ?? 0));
     this.#totals.set(server, this.of(server) + added);
     this.#latest.set(pid, cpuMs);

@@ -19,11 +19,14 @@ const OWN = 'trunkline';
 const OTHER = 'other';
 
 /**
- * Counts the calls, and what only events tell, since the start of the process. The counters belong to keys of the
- * configuration and not to processes, so they survive restarts and reloads.
+ * Counts calls and events since the start of the process. The counters belong to keys of the configuration and not to processes, so
+ * they survive restarts and reloads.
  */
 export class Metrics implements CallObserver, CallObservation {
-  /** The server is `trunkline` for its own tools, and '' for calls that name no tool of any server. */
+  /**
+   * Calls by server, tool and outcome. The server is `trunkline` for Trunkline's own tools, and '' for calls that name no tool of
+   * any server.
+   */
   readonly calls = counters();
   readonly durations = histograms();
   readonly waits = histograms();
@@ -78,7 +81,7 @@ export class Metrics implements CallObserver, CallObservation {
     const key = server ?? (isOwn ? OWN : '');
     const tool = this.hasTools ? this.#toolOf(key, name) : '';
     const counted = this.calls.of({ server: key, tool, outcome: effect });
-    // A counter that appears with its first call has no rate for it, so all outcomes of a tool begin together.
+    // Creates the counters of all outcomes together, because a counter that appears with its first call has no rate for that call.
     if (counted.value === 0) for (const outcome of OUTCOMES) this.calls.of({ server: key, tool, outcome });
     counted.value += 1;
     addTo(this.durations, durationMs, { server: key, outcome: effect });

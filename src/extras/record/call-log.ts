@@ -20,7 +20,7 @@ import { RotatedFile } from './rotated-file.js';
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 export const MAX_CALL_FILES = 5;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
-/** Milliseconds that a line may wait. A write for each call would cost more than the call. */
+/** Milliseconds that a line may wait, because a write for each call would cost more than the call. */
 const DELAY_MS = 250;
 /** Estimated bytes of a line besides arguments and result. */
 const LINE_BYTES = 400;
@@ -54,11 +54,11 @@ export interface Excerpt {
 /** One line of the call log. */
 export interface LoggedCall {
   readonly time: string;
-  /** The user, or the machine with a token of its own. Both are absent if clients need not say who their user is. */
+  /** The user, or the machine with a token of its own. Both are absent if the gateway does not know the users of its clients. */
   readonly user?: string;
   readonly machine?: string;
   readonly client: string;
-  /** Id of the session, the same for all its calls. */
+  /** Hash of the session, the same for all its calls. */
   readonly session: string;
   /** Absent for Trunkline's own tools, and for names that no server has. */
   readonly server?: string;

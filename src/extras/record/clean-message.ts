@@ -32,7 +32,10 @@ export function createCleaner(find: FindSecrets): CleanMessage {
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null/g;
 const NUMBER = /^-?\d/;
-/** Names with "token" that are no secrets: progress has a token, and models count tokens. Known secrets still count. */
+/**
+ * Names with "token" whose values are no secrets, because requests have progress tokens, and models count tokens. Known secrets are
+ * still removed.
+ */
 const AFTER_PROGRESS_TOKEN = /"progressToken"\s*:\s*$/;
 const AFTER_TOKEN = /token"\s*:\s*$/i;
 const LONGEST_NAME = 48;

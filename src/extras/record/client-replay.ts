@@ -99,7 +99,7 @@ class ReplayedClient {
     });
     const first = entries.find((entry) => entry.conn === conn && entry.dir === 'c>g');
     const [begin] = messagesIn((first && textOf(first)) ?? '');
-    // Opens the session, because the recording began in the middle of it.
+    // Opens the session if the recording began in the middle of it.
     if (begin?.kind !== 'request' || (begin.method !== METHODS.initialize && !begin.method.startsWith('server/'))) {
       this.#connection.send(HANDSHAKE);
       this.#connection.send(`{"jsonrpc":"2.0","method":"${METHODS.initialized}"}`);
@@ -224,7 +224,7 @@ function memberOf(value: Readonly<Record<string, unknown>>, key: string): unknow
 }
 
 const LONGEST_VALUE = 100;
-/** Characters of the common beginning that are shown of two long texts. */
+/** Characters that are shown of the common beginning of two long texts. */
 const SHOWN_BEFORE = 20;
 
 /** Describes a difference, such as `result.content[0].text: "a" is now "b"`. */

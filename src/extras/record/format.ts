@@ -71,7 +71,7 @@ export function parseLine(line: string): RecordedLine | undefined {
   return { kind: 'entry', entry: value as unknown as Entry };
 }
 
-/** The text of a message; `undefined` if it was too large. A page in a browser reads recordings, too. */
+/** The text of a message; `undefined` if it was too large. Uses no `Buffer`, because a page in the browser reads recordings, too. */
 export function textOf({ raw, base64 }: Entry): string | undefined {
   if (raw !== undefined || base64 === undefined) return raw;
   return new TextDecoder().decode(Uint8Array.from(atob(base64), (each) => each.charCodeAt(0)));

@@ -13,7 +13,7 @@ export interface LineQueueOptions {
   readonly maxBytes: number;
   /** Returns the line that replaces missing lines and says how many they are. */
   readonly describeGap: (lines: number) => string;
-  /** Milliseconds that lines may wait, so that many are written at once. Lines of a whole piece wait no longer. 0 if absent. */
+  /** Milliseconds that lines may wait, so that many are written at once. A full piece is written at once. 0 if absent. */
   readonly delayMs?: number;
   /** Called for the first failure in a series of failed writes. */
   readonly onFault: (error: unknown) => void;
@@ -91,7 +91,7 @@ export class LineQueue {
 
   async #drain(): Promise<void> {
     const { delayMs = 0 } = this.#options;
-    // A busy queue never becomes empty, so that without this bound a few lines at a time would be written.
+    // Ends the loop unless a piece is full, because a busy queue never becomes empty, and would write a few lines at a time.
     const isDue = () => delayMs === 0 || this.#isClosed || this.#waitingBytes >= MAX_PIECE_BYTES;
     do {
       await nextTurn();

@@ -56,7 +56,10 @@ export function showMessages(
   return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });
 }
 
-/** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */
+/**
+ * Returns the digest of the servers, without the values of variables, because the digest of one of few possible values would reveal
+ * the value.
+ */
 function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
   const programs = servers.map(({ key, spec }) =>
     spec?.kind === 'remote'
@@ -144,8 +147,8 @@ export class Recorder {
 }
 
 /**
- * Returns name and version of a client. Fewer characters are shown than searched for secrets, because a name may be
- * long.
+ * Returns name and version of a client. Searches more characters for secrets than it shows, so that a secret at the cut is
+ * recognized.
  */
 function nameOf(
   { name, version }: { name?: unknown; version?: unknown } = {},

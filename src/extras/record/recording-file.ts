@@ -17,7 +17,10 @@ const PARTS = 2;
 
 /** Limit of a recorded message, because removing the secrets of a larger one would hold the event loop. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** Part of the recording that one message may take. JSON makes up to six bytes of one, and a line must fit into half. */
+/**
+ * Divisor of the size of a recording that gives the limit of a message, because JSON turns a byte into up to six, and a line must
+ * fit into half of the recording.
+ */
 const SHARE_OF_MESSAGE = 16;
 
 /** Returns the size of the largest message that a recording of `maxBytes` takes. */

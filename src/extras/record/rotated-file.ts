@@ -18,7 +18,7 @@ export interface RotatedFileOptions {
 
 const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
 const NEWLINE = 0x0a;
-/** How often a file that other processes may rotate is looked at. */
+/** How often a file that other processes may rotate is compared with its name, in milliseconds. */
 const LOOK_EVERY_MS = 1_000;
 
 /**
@@ -68,7 +68,10 @@ export class RotatedFile implements LineSink {
     }
   }
 
-  /** Opens the file again if another process has rotated it, or if it was removed. Others have made it longer. */
+  /**
+   * Opens the file again if another process has rotated it, or if it was removed. Otherwise reads its length, because other
+   * processes write to it.
+   */
   async #follow(): Promise<void> {
     this.#lookedAt = Date.now();
     const now = statOf(this.#options.file);
@@ -111,7 +114,7 @@ export class RotatedFile implements LineSink {
   async #rotate(): Promise<void> {
     const { file, isShared, maxFiles } = this.#options;
     const opened = await this.#handle.stat();
-    // Nothing comes between the look and the renaming, so that two processes hardly ever rename the files at once.
+    // Compares and renames in one turn, so that two processes hardly ever rename the files at once.
     if (isSameFile(statOf(file), opened)) shiftFiles(file, maxFiles);
     else if (!isShared) throw new Error(`another process writes to ${file}`);
     await this.#reopen();

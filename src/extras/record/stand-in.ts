@@ -15,10 +15,10 @@ export interface StandInOptions {
   readonly send: (text: string) => void;
 }
 
-/** A request that the stand-in is answering. */
+/** A message for which the stand-in is sending the recorded steps. */
 interface Performance {
   readonly scene: Scene;
-  /** The id and the progress token of the request, as JSON. */
+  /** The id and the progress token of the message, as JSON. A notification has no id. */
   readonly id: string | undefined;
   readonly progressToken: string | undefined;
   isCancelled: boolean;
@@ -92,7 +92,10 @@ export class StandIn {
     for (const performance of this.#performances) if (performance.id === id) performance.isCancelled = true;
   }
 
-  /** Answers a request without a recorded answer: as every server can, or else with an error. */
+  /**
+   * Answers a request without a recorded answer: a ping, the handshake or the list of tools with a result, any other one with an
+   * error.
+   */
   #improvise(request: RequestEnvelope, params: unknown): void {
     const { script, server, send } = this.#options;
     const { method } = request;

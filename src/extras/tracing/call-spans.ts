@@ -19,7 +19,7 @@ import {
 } from './trace-context.js';
 import type { TraceSettings } from './trace-settings.js';
 
-/** A span. Its name, its end and its error are set when it ends at the latest. */
+/** A span. Its name, its end and its error are final when it ends. */
 export interface CallSpan {
   name: string;
   /** The SERVER span of a call at the front, or the CLIENT span of an attempt. */
@@ -48,7 +48,7 @@ export interface CallSpansOptions {
   readonly isSampledId: (traceId: string) => boolean;
   /** Takes the room for the spans of one more call. Returns `false` if too many spans wait, or come too fast. */
   readonly admit: () => boolean;
-  /** Counts a span that is not made, because there is no room for it. */
+  /** Counts a span that is not made, because `admit` has returned `false`. */
   readonly dropped: () => void;
   readonly ended: (span: CallSpan) => void;
   /** Difference between milliseconds since 1970 and milliseconds on the clock. */
@@ -209,7 +209,7 @@ class TracedCall implements CallObservation {
     this.#options.ended(span);
   }
 
-  /** Adds a context to the request. Only a message that no era has changed can be written anew. */
+  /** Adds `traceparent` to the request, unless its era has changed the message, because then the message is not there as a whole. */
   #insert(exchange: Exchange): void {
     const { request } = exchange;
     if (request.whole === undefined) return;
@@ -243,7 +243,7 @@ interface Fault {
   readonly message?: string;
 }
 
-/** Error of the front: the same JSON-RPC code may be a fault of the request there. */
+/** Returns the error of the span at the front, where some JSON-RPC codes are faults of the request and no errors. */
 function faultOf(call: ObservedCall, { response, failure }: CallEnd): Fault | undefined {
   if (failure instanceof RpcError) return codeFault(failure.code, failure.message, FAULTS_OF_REQUEST);
   if (failure !== undefined) return { type: failure.reason, message: describeFailure(failure) };

@@ -86,7 +86,7 @@ function addressIn(url: string) {
   return { address: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
 }
 
-/** Everything that can be a credential of the collector, under names from which the redaction concludes that it is secret. */
+/** Returns all possible credentials of the collector, under names that the redaction takes for names of secrets. */
 function credentialsIn(endpoint: string, headers: TraceSettings['headers'], env: FeatureHost['environment']) {
   const { password, search } = new URL(endpoint);
   const written = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'].flatMap((name) =>

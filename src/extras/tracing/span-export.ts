@@ -23,20 +23,20 @@ import { COLLECTOR_VARIABLES, type TraceSettings } from './trace-settings.js';
 const MAX_WAITING = 2048;
 /** Spans of one request to the collector. The event loop waits while they are written as JSON. */
 const BATCH = 256;
-/** Limit of the spans a second, so that traces leave the processor to the calls. As many spans as may wait can come at once. */
+/** Limit of the spans a second, so that traces leave the processor to the calls. Up to `MAX_WAITING` spans can come at once. */
 const SPANS_PER_SECOND = 3000;
 /** Longest delay of a span, and longest time of a request to the collector, unless variables of OpenTelemetry say otherwise. */
 const DELAY_MS = 1000;
 const TIMEOUT_MS = 3000;
 /** Longest time that the last spans may take at the end. */
 const FLUSH_WITHIN_MS = 500;
-/** Difference of the wall clock to the monotonic clock that a sleeping laptop exceeds. */
+/** Drift of the wall clock against the monotonic clock, in milliseconds, beyond which the machine must have slept or its time was set. */
 const MAX_DRIFT_MS = 1000;
 
 export interface SpanExportOptions extends Pick<CallSpansOptions, 'now' | 'scan' | 'redact' | 'addressOf'> {
   readonly settings: TraceSettings;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Called when the collector begins to fail, and when it takes spans again. */
+  /** Called when the collector begins to fail, and when it takes spans again. `dropped` counts all spans that were not sent so far. */
   readonly onFailing: (fault: string) => void;
   readonly onRecovered: (dropped: number) => void;
 }
@@ -182,7 +182,7 @@ const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT };
 const NO_ERROR = { code: SpanStatusCode.UNSET };
 const NOTHING: [] = [];
 
-/** A span in the form in which the SDK sends it. A class, because the literal of an object with a closure costs more. */
+/** A span in the form in which the SDK sends it. It is a class, because an object literal with a closure costs more. */
 class SentSpan implements ReadableSpan {
   readonly name;
   readonly kind;

@@ -7,7 +7,9 @@ export interface TraceSettings {
   /** Headers of the configuration. Absent if the endpoint and the headers of the environment count. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly sampler: Sampler;
+  /** Whether a request without a `traceparent` gets one. */
   readonly insertsContext: boolean;
+  /** Whether spans have the arguments and results of calls. */
   readonly hasContent: boolean;
   /** Where the endpoint comes from: `gateway.tracing`, or the name of a variable. */
   readonly from: string;
