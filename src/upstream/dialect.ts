@@ -47,7 +47,7 @@ export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }
 
-/** Performs the handshake as soon as the client is known. */
+/** Opens the connection as soon as the profile of the client is known. */
 export async function openConnection(
   dialect: Dialect,
   channel: Channel,

@@ -42,7 +42,7 @@ export interface DialTarget<Spec extends ServerSpec = ServerSpec> {
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
-  /** Limit of the bytes that the server has not read. Beyond the limit, messages wait; `overloaded` says how long. */
+  /** Limit of the bytes that the server has not read. Beyond the limit, messages wait; `overloaded` in `RequestFailure` says how long. */
   readonly maxUnwrittenBytes: number;
   /** Returns the present limits of the server's processes. Absent without limits. */
   readonly limits?: () => ResourceLimits;
@@ -66,8 +66,8 @@ export interface Dialed extends Launched {
 }
 
 /**
- * Dials with the dialer that `begin` finds, which can also fail. `isEnded` returns true when the caller has ended the connection
- * meanwhile.
+ * Returns at once, and dials later: `begin` resolves with the dial, or with its failure. `isEnded` returns whether the caller has
+ * ended the connection meanwhile.
  */
 export function dialLater(begin: (isEnded: () => boolean) => Promise<Dialed | DialOutcome>): Dialed {
   let dialed: Dialed | undefined;
@@ -120,7 +120,7 @@ export interface UpstreamConnection {
   /** The server's name as JSON, if its revision requires the name in results. */
   readonly nameInResults?: Uint8Array | undefined;
   readonly counters: Readonly<DropCounters>;
-  /** Number of requests without an answer. */
+  /** Number of requests without an answer. Requests without a deadline do not count. */
   readonly inFlight: number;
   /** Total time for which the gateway did not read the server, because the server flooded it, in milliseconds. */
   readonly pausedMs: number;
@@ -172,7 +172,7 @@ export function newDropCounters() {
     duplicate: 0,
     /** Answers to requests that were never sent. */
     unknown: 0,
-    /** Lines that are not messages. */
+    /** Lines that are not messages, and answers with a malformed result or error. */
     junk: 0,
     /** Messages that were repaired and passed on, because they had bytes that are not UTF-8, or an id that was missing or null. */
     repaired: 0,
@@ -248,9 +248,9 @@ export interface UpstreamListener extends Pick<LaunchEvents, 'suspected' | 'clea
   request(request: ServerRequest): void;
   /** The server sends a notification that is not the progress of a request. */
   notification(notification: NotificationEnvelope): void;
-  /** The gateway has closed the connection, because the server is silent, violates the protocol or exceeds a limit. */
+  /** The gateway gives the connection up, because the server is silent, floods, violates the protocol or exceeds a limit. */
   unfit(reason: EndedBecause): void;
-  /** The server ended by itself. */
+  /** The process of the server has exited, by itself or because the gateway ended it. */
   closed(exit: ChildExit): void;
   /** A connection ended, as in `LaunchEvents`. */
   lost(fault: LaunchFault | 'moved', reason: string): void;

@@ -101,7 +101,7 @@ export class ServerEra {
     this.#verdicts.forget();
   }
 
-  /** Ends a launch. Returns whether the probe may have ended the server, which only the first such end shows. */
+  /** Notes the end of a launch. Returns `true` once, if the probe may have ended the server. */
   ended(): boolean {
     if (!this.#isProbing || this.#hasProbeFailed) return false;
     this.#isProbing = false;

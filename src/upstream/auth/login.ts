@@ -37,7 +37,7 @@ import {
   withoutSecret,
 } from './vault.js';
 
-/** Ports of redirect URIs. They must not vary, because authorization servers compare redirect URIs as texts. */
+/** Ports of redirect URIs, in the order of the tries. They are fixed, because authorization servers compare redirect URIs as texts. */
 const PORTS = [27_890, 27_891, 27_892, 27_893, 27_894];
 const CALLBACK = '/callback';
 /** Longest wait for the person, in milliseconds. */
@@ -50,7 +50,7 @@ export interface LoginOptions {
   /** Scopes to request instead of the scopes that the server names. */
   readonly scopes?: readonly string[] | undefined;
   readonly clientId?: string | undefined;
-  /** Asks the person whether this authorization server may get these keys of `oauth`. Without it, `issuer` has to name it. */
+  /** Asks the person whether this authorization server may get the values of these keys of `oauth`. Absent if only `issuer` can name it. */
   readonly confirmIssuer?: Binding['confirmIssuer'];
 }
 
@@ -58,7 +58,7 @@ export interface LoginOptions {
 export interface PendingLogin {
   /** The page to open. */
   readonly url: string;
-  /** Where the page sends the browser back to. The authorization server must know it. */
+  /** URL to which the page sends the browser back. The authorization server must know this URL. */
   readonly redirectUri: string;
   /** The refusal of the authorization server when Trunkline asked for the page. */
   readonly refusal: string | undefined;
@@ -100,7 +100,7 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
         throw error;
       },
     );
-    // It may fail before anyone waits for it.
+    // Marks a rejection as handled, because the login may fail before a caller waits for it.
     finished.catch(() => {});
     return { url: url.href, redirectUri, refusal, submit: (text) => answers.submit(text), finished };
   } catch (error) {
@@ -110,9 +110,9 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
 }
 
 /**
- * Makes the page for the browser. Unless the client is new, asks for it once, as a browser would: an authorization server that
- * has forgotten the client, or does not know its redirect URI, shows that on the page only, and nothing would come back. So a
- * client that was registered before is registered anew, once.
+ * Makes the URL of the page for the browser. Unless the client is new, requests the page once, because an authorization server
+ * that has forgotten the client, or does not know its redirect URI, says so on the page only, and never sends the browser back.
+ * Registers such a client again, once.
  */
 async function openPage({ found, settings, before, scopes, fetch }: Plan, redirectUri: string, state: string) {
   const params = settings.authorizationParams;
@@ -132,7 +132,7 @@ async function openPage({ found, settings, before, scopes, fetch }: Plan, redire
 const ABOUT_CLIENT =
   /invalid_client|unauthorized_client|(?:unknown|invalid|unregistered)\W+(?:oauth\W+)?client|client\W.{0,40}(?:not\W+(?:found|registered|exist)|unknown|invalid)/i;
 
-/** Drops the registration of a client that the authorization server does not know, so that the next login makes another. */
+/** Drops the registration of a client that the authorization server does not know. Returns the error to throw. */
 async function withoutForgotten({ vault }: LoginOptions, { id }: Plan, error: unknown): Promise<unknown> {
   const { cause } = error as Error;
   if (!(error instanceof LoginError && cause instanceof OAuthRefusal && cause.isAboutClient)) return error;
@@ -266,8 +266,8 @@ function redirectUriOf(port: number): string {
 }
 
 /**
- * Listens for the browser on loopback: at the address of the configured URI or port, or else at that of the registration or a fixed
- * one. Without a listener, the person has to paste the address.
+ * Listens for the browser on loopback: at the configured URI or port, or else at the port of the registration, a fixed one, or
+ * any free one. Listens nowhere if the configured URI is not on loopback, so that the person has to paste the URL.
  */
 async function openListener(
   { callbackPort, clientId, server, redirectUri: own }: LoginSettings,
@@ -363,8 +363,8 @@ class Answers {
   }
 
   /**
-   * Takes an answer, which may be an error. Returns whether the parameters hold one of this login. Any web page can send others,
-   * but knows no `state`, so they change nothing.
+   * Takes an answer, which may be an error. Returns whether it belongs to this login. Any web page can send parameters, but does
+   * not know `state`, so it changes nothing.
    */
   #answered(params: URLSearchParams): boolean {
     const [code, error] = [params.get('code'), params.get('error')];

@@ -12,7 +12,7 @@ export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepS
   readonly onChange: (server: string) => void;
 }
 
-/** Opens the access of connections. Shares it among those with one login, and follows the logins of other processes. */
+/** Opens one access for all connections with the same login. Watches the logins, because other processes change them, too. */
 export class Logins {
   readonly #options: LoginsOptions;
   /** Accesses with a login, by the names of the logins. */

@@ -32,7 +32,7 @@ export interface OAuthAccessOptions {
   readonly clock: Clock;
   /** Redacts tokens in logs, because a server may repeat them. The returned function ends this. */
   readonly keepSecret: (secrets: Readonly<Record<string, string>>) => () => void;
-  /** Called after each renewal by this process. `refused` ends the login; `failed` is every other fault. */
+  /** Called after each renewal by this process. `refused` ends the login, at the latest with its token; `failed` is any other fault. */
   readonly onRenewed?: ((server: string, result: RenewalResult) => void) | undefined;
 }
 
@@ -43,7 +43,7 @@ const RENEW_BEFORE_MS = 60_000;
 const RENEW_SHARE = 0.2;
 /** Pause after a renewal that the authorization server did not answer, in milliseconds. It doubles with each failure. */
 const RETRY = { firstMs: 1_500, maxMs: 60_000 } as const;
-/** Tokens with a shorter lifetime are renewed when a request needs it, in milliseconds. */
+/** Lifetime below which tokens are renewed only when a request needs them, in milliseconds. */
 const SHORT_MS = 5_000;
 /** Shortest pause between renewals ahead of time, in milliseconds, for any lifetime of the tokens. */
 const MIN_PAUSE_MS = 1_000;
@@ -51,7 +51,7 @@ const MIN_PAUSE_MS = 1_000;
 const LOCK_MS = 120_000;
 /** Longest time of a timer, in milliseconds, below the limit of Node. */
 const MAX_TIMER_MS = 24 * 3_600_000;
-/** If a renewed token is refused within this time, another renewal does not help, in milliseconds. */
+/** Time after a renewal within which a refusal of the new token is not answered with another renewal, in milliseconds. */
 const REFUSED_AGAIN_MS = 60_000;
 
 /**
@@ -68,7 +68,7 @@ export class OAuthAccess implements RemoteAccess {
   /** Reason for which the vault cannot be read. */
   #fault: Error | undefined;
   #renewing: Promise<Blocked | undefined> | undefined;
-  /** Failures of renewals in a row, of which none was a refusal, and the end of the pause after the last one. */
+  /** Number of renewals in a row that threw an error, and the pause after one that may succeed later. */
   #failures = 0;
   #pause: { readonly until: number; readonly error: RequestError } | undefined;
   /** The token of the latest renewal that followed a refusal. */
@@ -131,12 +131,12 @@ export class OAuthAccess implements RemoteAccess {
     return (await this.#renew(token, 'refused', asked)) ?? 'again';
   }
 
-  /** Reads the login again. Resolves with whether it has begun or ended. One that has expired ends the calls that meet it. */
+  /** Reads the login again. Resolves with whether a login, a logout or a fault came since. Calls find an expiry themselves. */
   async reread(): Promise<boolean> {
     await this.#loaded();
     const identity = this.#record?.identity;
     const fault = this.#fault;
-    // Requests do not wait for it, because the store may be slow.
+    // Requests do not wait for this reading, because the store may be slow.
     await this.#load();
     return identity !== this.#record?.identity || fault?.message !== this.#fault?.message;
   }
@@ -217,8 +217,8 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   /**
-   * Renews the tokens, unless another process has already replaced the token `stale`. Resolves with `undefined` if there is
-   * another token then. Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time
+   * Renews the tokens, unless another process has already replaced the token `stale`. Resolves with `undefined` if the login has
+   * a usable token then. Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time
    * share one renewal.
    */
   #renew(stale: string | undefined, why: 'ahead' | 'refused', asked?: AuthChallenge): Promise<Blocked | undefined> {
@@ -363,7 +363,7 @@ export class OAuthAccess implements RemoteAccess {
     return this.#required(`its login has expired or was revoked${words}`);
   }
 
-  /** Returns the failure that a person has to log in, unless the client gets its tokens itself. */
+  /** Returns `login_required`. Names the command that logs in, unless the client gets its tokens without a person. */
   #required(because: string): Blocked {
     const isOfClient = this.#options.spec.login.grant === 'client_credentials';
     return { blocked: 'login_required', because: isOfClient ? because : `${because}; ${this.#command} logs in` };
@@ -374,7 +374,7 @@ export class OAuthAccess implements RemoteAccess {
   }
 }
 
-/** Makes the `fetch` for documents and tokens of one server. A `User-Agent` for the server is one for them, too. */
+/** Makes the `fetch` for the metadata and tokens of one server. Sends the `User-Agent` that is configured for the server. */
 export function loginFetch(clock: Clock, spec: OAuthAccessOptions['spec']): ReturnType<typeof createFetch> {
   const { url, proxy, ca, isInsecure, login } = spec;
   const agent = spec.headers['user-agent'];
@@ -382,7 +382,7 @@ export function loginFetch(clock: Clock, spec: OAuthAccessOptions['spec']): Retu
   return createFetch({ clock, server: new URL(url), proxy, ca, isInsecure, headers });
 }
 
-/** The record without the registration of its client, which the authorization server has forgotten. */
+/** Removes the redirect URI of a registered client, because the next login then registers another client. */
 export function withForgottenClient(record: LoginRecord): LoginRecord {
   const { redirectUri: _, ...client } = record.client;
   return record.client.isRegistered ? { ...record, client } : record;

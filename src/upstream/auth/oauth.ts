@@ -42,8 +42,9 @@ export type Client = LoginRecord['client'];
 /**
  * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the
  * server. A server without such a document (2025-03-26) is its own issuer. An authorization server without metadata has the
- * endpoints `/authorize`, `/token` and `/register`, as official clients assume. Settings replace what documents say. Sends nothing
- * to an authorization server that must not get the secrets of the configuration. Throws a `LoginError` or a `RequestError`.
+ * endpoints `/authorize`, `/token` and `/register`, as official clients assume. Settings take precedence over the documents.
+ * Sends nothing to an authorization server that must not get the secrets of the configuration. Throws a `LoginError` or a
+ * `RequestError`.
  */
 export async function discover(
   url: URL,
@@ -105,7 +106,7 @@ async function resourceMetadata(
   );
   let fault: string | undefined;
   if (named !== undefined && URL.canParse(named)) {
-    // All requests have these headers, and any host may be named here.
+    // `oauth.headers` go with every request, and a challenge can name any host.
     const isForeign = settings.confidential?.includes('headers') === true && new URL(named).origin !== url.origin;
     const document = isForeign ? 'another host would get `oauth.headers`' : await readDocument(new URL(named), fetch);
     if (typeof document !== 'string') return document;
@@ -115,7 +116,7 @@ async function resourceMetadata(
     const document = await readDocument(one, fetch);
     if (typeof document !== 'string') return document;
   }
-  // A document that a server names must exist, unless the settings say what it would.
+  // A document that a challenge names must exist, unless the settings name the issuer.
   if (fault === undefined || settings.issuer !== undefined) return undefined;
   throw new LoginError(fault, 'ask the operator of the server, or set `oauth: { issuer: … }`');
 }
@@ -207,7 +208,7 @@ function canonicalResource(url: URL): string {
   return canonical.pathname === '/' && canonical.search === '' ? canonical.origin : canonical.href.replace(/\/$/, '');
 }
 
-/** Returns the configured scopes, or else those offered and `offline_access` for renewals, with those that calls lacked. */
+/** Returns the wanted or configured scopes, or else the offered ones and `offline_access`, and adds those that calls lacked. */
 export function scopesFor(
   { scopes, metadata }: Discovered,
   settings: LoginSettings,
@@ -308,7 +309,7 @@ export async function clientFor(
   );
 }
 
-/** Ways in which clients authenticate that need no key, the best first. */
+/** Methods of client authentication without a key, the best first. */
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -322,7 +323,7 @@ interface ClientRequest {
   readonly before: LoginRecord | undefined;
   readonly scopes: readonly string[];
   readonly fetch: FetchLike;
-  /** Whether the authorization server does not know the client anymore that was registered before. */
+  /** Whether the authorization server has forgotten the client that was registered before. */
   readonly isForgotten?: boolean;
 }
 
@@ -333,8 +334,8 @@ export interface Binding {
 }
 
 /**
- * Throws a `LoginError` if the configuration has secrets that the authorization server must not get: the server names another one
- * than before, or neither the configuration nor the person has named it.
+ * Throws a `LoginError` if the authorization server must not get the client or the secrets of the configuration, because another
+ * one knows this client, or neither the configuration nor the person has named it.
  */
 async function checkBinding(
   issuer: string,
@@ -386,7 +387,7 @@ export async function authorizationUrl(
   }
 }
 
-/** The URL of a page for the browser, as ASCII. `undefined` for a file or a script, and for a page that others on the way can change. */
+/** Returns the URL of a page for the browser, as ASCII, or `undefined` for a file, a script or an unprotected page (`isProtected`). */
 function pageUrl(text: unknown): string | undefined {
   if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -462,7 +463,7 @@ export async function refresh(
     try {
       return await requestToken(context, { ...form, ...scope });
     } catch (error) {
-      // The token was not used.
+      // `invalid_scope` does not use up the refresh token.
       if (!(error instanceof OAuthRefusal && error.code === 'invalid_scope' && scope)) throw error;
       return await requestToken(context, form);
     }
@@ -568,7 +569,7 @@ export async function startDeviceLogin(context: TokenContext, scopes: readonly s
   };
 }
 
-/** Revokes the tokens (RFC 7009). Resolves with false if the authorization server offers no revocation. */
+/** Revokes the tokens (RFC 7009). Resolves with false if there is no endpoint for it. Throws a `LoginError` if that refuses. */
 export async function revoke(context: TokenContext, tokens: StoredTokens): Promise<boolean> {
   const endpoint = extension(context.metadata, 'revocation_endpoint');
   if (typeof endpoint !== 'string') return false;
@@ -667,7 +668,7 @@ async function requestToken(context: TokenContext, form: Readonly<Record<string,
   }
 }
 
-/** Removes what the request has said in secret, in case that the answer repeats it. */
+/** Redacts the secrets of the request, because the answer may repeat them. */
 function withoutSecrets(text: string, params: URLSearchParams, { client }: TokenContext): string {
   const isSecret = /secret|token|code|assertion|password/;
   const secrets = [...params].flatMap(([name, value]) => (isSecret.test(name) ? [value] : []));
@@ -675,7 +676,7 @@ function withoutSecrets(text: string, params: URLSearchParams, { client }: Token
   return all.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
 }
 
-/** Makes a form for the endpoints of revocations and device codes, with the authentication of a request for tokens. */
+/** Makes a form with the authentication of the client, for the endpoints of tokens, revocations and device codes. */
 async function authenticated(context: TokenContext, endpoint: string, params: URLSearchParams): Promise<RequestInit> {
   const { client, metadata } = context;
   const headers = new Headers({ accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' });
@@ -706,7 +707,7 @@ function stored(access_token: string, answer: JsonObject): StoredTokens {
     ...{ access_token, token_type: textOf(answer, 'token_type') ?? 'Bearer', obtainedAt },
     ...(refresh_token !== undefined && { refresh_token }),
     ...(scope !== undefined && { scope }),
-    // Without a lifetime, or with none left, a refusal shows when the token has expired.
+    // Tokens without a lifetime, or with none left, get no `expiresAt`, because only a refusal shows that they have expired.
     ...(seconds > 0 && { expiresAt: obtainedAt + Math.min(seconds, MAX_LIFETIME) * 1_000 }),
   };
 }
@@ -717,7 +718,7 @@ function failure(error: unknown, what: string): Error {
   return new LoginError(`${what} (${describe(error)})`, hint, { cause: error });
 }
 
-/** The setting that may cure a refusal. */
+/** Returns advice about the setting that may cure a refusal. */
 function hintOf({ code, message }: OAuthRefusal): string | undefined {
   if (code === 'invalid_target' || /\bresource\b|AADSTS(?:901\d+|28003)/i.test(message))
     return 'if the authorization server does not accept `resource`, set `oauth: { resource: false }`';
@@ -725,7 +726,7 @@ function hintOf({ code, message }: OAuthRefusal): string | undefined {
   return code === 'invalid_request' ? 'if a parameter is missing, add it with `oauth: { tokenParams: … }`' : undefined;
 }
 
-/** Describes an error on one line of at most 300 characters. */
+/** Describes an error on one line of 400 characters at most, before the escapes of `printable`. */
 function describe(error: unknown): string {
   return printable(errorMessage(error).split('\n', 1)[0]?.slice(0, 400) ?? '');
 }

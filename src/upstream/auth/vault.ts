@@ -106,11 +106,11 @@ export interface Vault {
 export interface LockedLogin {
   /** Reads the login, as the vault does. */
   read(): Promise<LoginRecord | undefined>;
-  /** Rejects with a `LoginError` or a `RequestError` if the login cannot be stored now. */
+  /** Checks that the login can be stored. Rejects with a `LoginError` or a `RequestError` if it cannot be stored now. */
   check(): Promise<void>;
   /**
-   * Stores the login. If a store does not answer, it gets the login later. Resolves with the login as it is then, which is
-   * another one if another process has changed it although the lock was held. Rejects with a `LoginError`.
+   * Stores the login, later if the store of a cluster does not answer. Resolves with the login that is stored then, which differs
+   * if another process changed it although the lock was held. Rejects with a `LoginError`.
    */
   write(record: LoginRecord): Promise<LoginRecord | undefined>;
   remove(): Promise<void>;
@@ -122,10 +122,10 @@ export function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
-/** Encrypts a text for the place with this name. Decryption fails in another place. */
+/** Encrypts the text of the login with this name (`nameOf`). Decryption fails with the name of another login. */
 export function encrypt(key: Uint8Array, name: string, text: string): Buffer {
   const sealed = sealBytes([key], Buffer.from(text), Buffer.from(name));
-  // The tag comes first here.
+  // This format has the tag before the content.
   const [nonce, content, tag] = [
     sealed.subarray(0, NONCE_BYTES),
     sealed.subarray(NONCE_BYTES, -TAG_BYTES),
@@ -134,6 +134,7 @@ export function encrypt(key: Uint8Array, name: string, text: string): Buffer {
   return Buffer.concat([FORMAT, nonce, tag, content]);
 }
 
+/** Returns the text, or `undefined` if the bytes are damaged, or were encrypted with another key or name. */
 export function decrypt(key: Uint8Array, name: string, bytes: Buffer): string | undefined {
   if (!bytes.subarray(0, FORMAT.length).equals(FORMAT)) return undefined;
   const rest = bytes.subarray(FORMAT.length);

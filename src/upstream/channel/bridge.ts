@@ -200,7 +200,7 @@ export class Bridge implements Channel {
     handler.settle({ kind: 'failed', reason, sent: false });
   }
 
-  /** Lets a request wait until the server has read more of what was sent. Its timeouts begin when it is sent. */
+  /** Lets a request wait until the server has read more of the earlier messages. Its timeouts begin when it is sent. */
   #hold(
     byteLength: number,
     { firstMs, idleMs }: RequestTimeouts,
@@ -317,7 +317,7 @@ export interface BridgeEvents extends HealthEvents {
   request(request: ServerRequest): void;
   /** The server sends a notification other than progress, which the bridge delivers itself. */
   notification(notification: NotificationEnvelope): void;
-  /** The server writes a line that is no message. It belongs in the server's log only. */
+  /** The server wrote a line that cannot be used. It belongs in the server's log only. */
   junk(line: Uint8Array, reason: JunkReason): void;
   /** A handler threw an error, which affects only its message. Without this listener, the error is thrown again. */
   readonly fault?: OnInternalError;
@@ -327,7 +327,7 @@ export interface BridgeOptions extends ReadingOptions {
   /** Sends messages to the server. */
   readonly output: TrackedSink;
   readonly events: BridgeEvents;
-  /** Messages wait while the server has more unread bytes than this. Requests fail as `overloaded` if it takes none for seconds. */
+  /** Messages wait while the server has more unread bytes than this. Requests fail as `overloaded` if it takes no byte for 5 s. */
   readonly maxUnwrittenBytes: number;
   /** Whether the transport holds an error back, because it may have another meaning. `request` is as in `open`. */
   readonly holdsBack?: (error: ResponseEnvelope, request: number | undefined) => boolean;
@@ -335,13 +335,13 @@ export interface BridgeOptions extends ReadingOptions {
   readonly flood?: { readonly pausedMs: number };
 }
 
-/** A message that waits until the server has read more of what was sent before. */
+/** A message that waits until the server has read more of the messages before it. */
 interface HeldMessage {
   readonly byteLength: number;
   /** End of the wait, in milliseconds on the clock. */
   readonly until: number;
   readonly send: () => void;
-  /** The server takes nothing, or the wait is over. */
+  /** The server takes nothing, the wait is over, or the connection is closed. */
   readonly giveUp: () => void;
 }
 
@@ -352,10 +352,10 @@ interface HeldMessagesOptions {
   readonly maxUnwrittenBytes: number;
 }
 
-/** The most that waits for one server. A server that reads nothing could ask for answers without end. */
+/** Limits of the messages that wait for one server, because a server that reads nothing could still send requests without end. */
 const MAX_HELD = 1_000;
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
-/** Time without a byte taken after which a server counts as one that does not read, in milliseconds. */
+/** Time after which a server that has taken no byte is considered stuck, in milliseconds. */
 const STUCK_MS = 5_000;
 const CHECK_EVERY_MS = 20;
 

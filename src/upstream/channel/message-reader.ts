@@ -15,7 +15,7 @@ import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters } from '../port.js';
 import type { AnswerFault, OutgoingRequests } from './outgoing-requests.js';
 
-/** Reason why a line of a server is not a message. */
+/** Reason for which a line of a server cannot be used. */
 export type JunkReason =
   | Rejection['reason']
   | AnswerFault
@@ -29,7 +29,7 @@ export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLine
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly events: {
-    /** The server writes a line that is no message. It belongs in the server's log only. */
+    /** The server wrote a line that cannot be used. It belongs in the server's log only. */
     junk(line: Uint8Array, reason: JunkReason): void;
     readonly fault?: OnInternalError;
   };
@@ -105,7 +105,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     if (outgoing.size > 0 && this.#decoder.unfinishedBytes >= byteLength) this.#wasUseful = true;
   }
 
-  /** Logs an unfinished line, because it may say why the server is of no use: it ends its lines in another way, or died. */
+  /** Ends the stream. Logs an unfinished line, because it may show the fault, such as carriage returns instead of newlines, or a crash. */
   end(): void {
     const { unfinished, returns } = this.#decoder;
     const isWithReturns = returns > 0 && !this.#hasLines;

@@ -12,9 +12,9 @@ import type { DropCounters, RequestHandler, RequestTimeouts, SentRequest } from 
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;
   readonly counters: DropCounters;
-  /** Whether the server waits for an answer of a client. Meanwhile, only the maximum timeout ends its requests. */
+  /** Whether the server waits for an answer of a client. Meanwhile, only the maximum timeout ends the requests to the server. */
   readonly isServerWaiting: () => boolean;
-  /** The server answered a request, in time or late, or reported progress of one. `at` is milliseconds on the clock. */
+  /** The server answered a request, in time or late, or reported progress of one. */
   readonly onSignOfLife: () => void;
   /** A request was cancelled. Its handler is settled already. */
   readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
@@ -22,7 +22,7 @@ export interface OutgoingRequestsOptions {
   readonly onTimeout: (request: PendingRequest) => void;
   /** Receives dropped answers and internal errors. */
   readonly events: {
-    /** An answer has a result that is not an object, or an id that no request has. It belongs in the server's log only. */
+    /** An answer has a malformed result or error, or an id that no request has. It belongs in the server's log only. */
     junk(line: Uint8Array, reason: AnswerFault): void;
     readonly fault?: OnInternalError;
   };
@@ -126,7 +126,7 @@ export class OutgoingRequests {
     return this.#pending.get(id)?.handler;
   }
 
-  /** Reports progress. Drops that of an unknown request, because some clients close the connection at an unknown token. */
+  /** Reports progress of a request. Drops progress of an unknown one, because some clients close the connection at an unknown token. */
   progressed(notification: NotificationEnvelope): void {
     const { clock, counters, onSignOfLife } = this.#options;
     const { progressToken } = notification.tokens;
@@ -158,7 +158,7 @@ export class OutgoingRequests {
       this.#settle(request, { kind: 'failed', reason, sent: request.position < takenBytes, because });
   }
 
-  /** Returns the request that an error without an id of Trunkline answers. Some servers name an id of their own. */
+  /** Finds the request for an error with a wrong or missing id, because some servers send `null` or an id of their own. */
   #unnamedBy({ bytes, id, error }: ResponseEnvelope, asked: number | undefined): number | undefined {
     if (error === undefined) return undefined;
     if (asked !== undefined) return asked;
@@ -207,7 +207,7 @@ export class OutgoingRequests {
   }
 }
 
-/** Why an answer is of no use, although it is a message. */
+/** Reason for which an answer cannot be used, although it is a valid message. */
 export type AnswerFault = 'result-not-an-object' | 'error-without-code-and-message' | 'unknown-id';
 
 function faultOf({ bytes, result, error }: ResponseEnvelope): AnswerFault | undefined {

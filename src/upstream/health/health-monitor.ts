@@ -5,7 +5,7 @@ import type { UpstreamConnection } from '../port.js';
 export interface HealthEvents {
   /** Several requests in a row timed out, without a sign of life meanwhile. */
   silent(): void;
-  /** The server writes too much that is of no use. Called once. */
+  /** The server writes too much useless output. Called once. */
   violated(reason: string): void;
 }
 
@@ -24,13 +24,13 @@ const TOO_EXCESSIVE = `it sent ${MAX_EXCESSIVE} oversized or unfinished messages
 const TOO_MUCH_STRAY = 'it wrote more than 16 MiB that is no message to stdout within a minute';
 
 /**
- * Watches whether one server is silent, and whether its output takes what other servers need.
+ * Watches whether one server is silent, and whether it writes so much useless output that other servers suffer.
  *
  * A sign of life is an answer to a request of Trunkline's, in time or late, or progress of such a request. Logs and other
  * notifications prove nothing, because the thread that writes them may run while the thread that answers requests hangs.
  *
  * An excessive message exceeds the frame limit, or was dropped unfinished. Stray output is every line that is not a message,
- * be it malformed or a log: only its amount counts, because a server that works may write any of it.
+ * malformed or a log. Only its amount counts, because a working server may write some.
  */
 export class HealthMonitor {
   readonly #clock: Clock;

@@ -24,7 +24,7 @@ export interface Challenge {
   readonly words?: string | undefined;
 }
 
-/** The request that needs headers. Some are bound to it. */
+/** The request that needs headers, because some headers are bound to it, such as a DPoP proof. */
 export interface AccessRequest {
   readonly method: string;
   readonly url: URL;
@@ -34,8 +34,8 @@ export interface AccessRequest {
 }
 
 /**
- * Authorization of the requests to one remote server. There is one for each server and resource. Rejects with a `RequestError` if
- * the headers come from the network, and cannot be had at the moment.
+ * Authorizes the requests to one remote server. Connections with the same login share one access; any other connection has its
+ * own. Rejects with a `RequestError` if the headers come from the network, and cannot be had at the moment.
  */
 export interface RemoteAccess {
   /** Headers of the next request. */

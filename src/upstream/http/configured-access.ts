@@ -64,7 +64,7 @@ class CommandAccess implements ConfiguredAccess {
     if (status !== 401)
       return loginRequired(`it answers HTTP ${status} to the headers of \`headersCommand\`${said(words)}`);
     const known = await this.headers();
-    // Another request may have had the command run since.
+    // Another request may have run the command again since.
     const latest = known === used ? await (this.#running === undefined ? this.#start() : this.headers()) : known;
     if (isBlocked(latest)) return latest;
     return isSame(latest, used)
@@ -98,7 +98,7 @@ function isSame(one: AccessHeaders, other: AccessHeaders): boolean {
 
 /** One run of the command in a shell. Its output may be secret, so no reason repeats it. */
 class CommandRun {
-  /** Resolves when the command and all processes of its group have ended, or will not end. */
+  /** Resolves when the command and all processes of its group have ended, or cannot be ended. */
   readonly outcome: Promise<AccessHeaders | Blocked>;
   readonly #clock: Clock;
   readonly #child: SpawnedChild;

@@ -8,7 +8,7 @@ const BOM = [0xef, 0xbb, 0xbf] as const;
 
 /** Longest name of a field that means something (`event`), in bytes. */
 const MAX_NAME_BYTES = 8;
-/** Longest value of a field other than `data`. A longer one is cut, so a server cannot fill memory with it. */
+/** Longest value of a field, except for the data of messages, in bytes. A longer value is cut, so a server cannot fill memory with it. */
 const MAX_VALUE_BYTES = 8 * 1024;
 
 export interface EventStreamOptions {
@@ -41,7 +41,7 @@ export class EventStreamReader {
     this.#options = options;
   }
 
-  /** The id of the last event that had one: where the stream can be resumed. */
+  /** The id of the last event that had one, because the stream can be resumed after this event. */
   get lastEventId(): string | undefined {
     return this.#lastEventId;
   }

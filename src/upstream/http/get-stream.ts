@@ -2,7 +2,7 @@ import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents, SESSION_GONE }
 
 /** First and longest pause before the stream is opened again, unless the server names one, in milliseconds. */
 const REOPEN = { firstMs: 1_000, maxMs: 30_000 } as const;
-/** Time after which a stream that breaks off was of use, so that the pauses begin anew, in milliseconds. */
+/** Time that a stream must last so that the pauses begin anew, in milliseconds. */
 const USEFUL_MS = 10_000;
 /** Longest wait for the `endpoint` event, in milliseconds. */
 const ENDPOINT_MS = 10_000;
@@ -26,7 +26,7 @@ export class GetStream {
 
   /**
    * Reads the stream, and opens it again when it breaks off, or when the server refuses it later. Calls `onAnswer` when the
-   * server has answered. Resolves when the server offers no stream, or after `end`.
+   * server has answered. Resolves when the server offers no stream, when the session is over or was replaced, or after `end`.
    */
   async read(onAnswer: () => void): Promise<void> {
     const { signal } = this.#abort;
@@ -43,7 +43,7 @@ export class GetStream {
         const { statusCode = 0 } = response;
         if (statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
           response.resume();
-          // A server refuses the first one if it has no such stream.
+          // A refusal of the first request means that the server has no such stream.
           if (!wasOpen && statusCode < 500 && statusCode !== 429) return;
           if (statusCode === 404 && sessionId !== undefined) {
             if (!(await this.#session.renew(sessionId))) this.#session.lose('lapsed', SESSION_GONE);
@@ -58,7 +58,7 @@ export class GetStream {
           retryMs = events.retryMs;
         }
       } catch {
-        // A request shows soon enough that the server is unreachable. Until then the stream may come back.
+        // The next POST shows soon enough that the server is unreachable. Until then the stream may come back.
       }
       this.#isOpen = false;
       pauseMs = this.#now() - openedAt >= USEFUL_MS ? REOPEN.firstMs : pauseMs;

@@ -30,7 +30,7 @@ export interface HttpDialerOptions
   readonly onInternalError: OnInternalError;
   /** Removes secrets from the words of servers. */
   readonly redact?: (text: string) => string;
-  /** Authorizes the requests of one connection. The connection has ended when `release` has. */
+  /** Opens the access of one connection. The end of the connection waits for `release`. */
   readonly openAccess: (spec: RemoteSpec) => { readonly access: RemoteAccess; readonly release: () => unknown };
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
@@ -39,7 +39,7 @@ export interface HttpDialerOptions
 }
 
 export interface RemoteTarget extends DialTarget<RemoteSpec> {
-  /** The parameters of a tool that the server wants repeated in headers. */
+  /** Returns the parameters of a tool that headers must repeat (`x-mcp-header`). */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];
   /** Reads the tools of the server again. Never rejects. */
   readonly rereadTools: () => Promise<void>;

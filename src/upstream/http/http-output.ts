@@ -27,10 +27,10 @@ import {
   type SessionRequest,
 } from './session.js';
 
-/** Redirects and new authorizations that one request may need. */
+/** Limit of the redirects and new authorizations of one request. */
 const MAX_STEPS = 4;
 const MAX_COOKIES = 20;
-/** Messages that are kept for a session that replaces this one. */
+/** Limit of the messages that are kept for a session that replaces this one. */
 const MAX_STATE = 1_000;
 /** Time for requests in flight to end after the session or the network is lost, in milliseconds. */
 const GRACE_MS = 1_000;
@@ -50,7 +50,7 @@ const ACCEPT = `application/json, ${EVENT_STREAM}`;
 const PING = Buffer.from('{"jsonrpc":"2.0","id":0,"method":"ping"}');
 const INITIALIZED = Buffer.from(`{"jsonrpc":"2.0","method":"${METHODS.initialized}"}`);
 
-/** Longest event that is read of an answer to a request of the session itself, in characters. */
+/** Limit of the event stream that is read for the answer to a request of the session itself, in characters. */
 const MAX_EVENT = 1024 * 1024;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 
@@ -64,20 +64,20 @@ export interface HttpOutputOptions {
   /** The longest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
   readonly incoming: HttpIncoming;
-  /** The parameters of a tool that the server wants repeated in headers. */
+  /** Returns the parameters of a tool that headers must repeat (`x-mcp-header`). */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];
   /** Reads the tools of the server again. Never rejects. */
   readonly rereadTools: () => Promise<void>;
 }
 
 /**
- * Sends each message of a bridge in a POST of its own, and hands what the server answers to the bridge: Streamable HTTP (page
+ * Sends each message of a bridge in a POST of its own, and hands the answers to the bridge. Speaks Streamable HTTP (page
  * basic/transports of the revisions from 2025-03-26 on), and HTTP with SSE (2024-11-05), where all answers come on one stream.
  */
 export class HttpOutput implements TrackedSink, HttpSession {
   readonly options: HttpOutputOptions;
   #url: URL;
-  /** Where a server of revision 2024-11-05 wants its messages. */
+  /** URL to which a server of revision 2024-11-05 wants its messages sent. */
   #endpoint: URL | undefined;
   #sessionId: string | undefined;
   /** The message that opened the session, and those that a new session has to get. */
@@ -133,7 +133,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return this.#revision !== undefined && isModernRevision(this.#revision);
   }
 
-  /** The handshake agreed on this revision, which every request names in a header from now on. */
+  /** Takes the revision that the handshake agreed on. From now on, every request names it in a header. */
   negotiated(revision: string): void {
     this.#revision = revision;
   }
@@ -172,7 +172,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     });
   }
 
-  /** Keeps what clients have told this session, because a session that replaces it has to be told again. */
+  /** Keeps the log level and the subscriptions of this session, because a session that replaces it has to get them again. */
   #keepState({ method, bytes, params }: RequestEnvelope, body: Uint8Array): void {
     if (method === METHODS.setLevel) this.#state.set(method, body);
     if (method !== METHODS.subscribe && method !== METHODS.unsubscribe) return;
@@ -189,8 +189,8 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /**
-   * Ends the answer of a request that is cancelled. Returns whether this is all: from revision 2026-07-28 on, the end of the
-   * answer is the cancellation, and a request that was not sent needs none.
+   * Ends the answer of a request that is cancelled. Returns whether no notification has to be sent, because from revision
+   * 2026-07-28 on the end of the answer is the cancellation, and an unsent request needs none.
    */
   #endsRequest({ method, bytes, tokens }: NotificationEnvelope): boolean {
     if (method !== METHODS.cancelled || tokens.requestId === undefined) return false;
@@ -200,7 +200,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return isUnsent || this.#isModern || post?.isModern === true;
   }
 
-  /** Fails all requests in flight, so that nothing is left to fail for the bridge. */
+  /** Fails all requests in flight, so that none is left for the bridge to fail. */
   close(reason: CloseReason, because?: EndedBecause): number {
     this.#isClosed = true;
     this.#stream?.end();
@@ -270,8 +270,8 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /**
-   * Whether a 401 is about the session instead of the credentials: the server accepts the credentials of a request without the
-   * session, and none with it. A renewal of the credentials would not help.
+   * Whether a 401 is about the session instead of the credentials, because the server accepts the credentials without the
+   * session, and not with it. A renewal of the credentials would not help.
    */
   async #refusesSession(request: SessionRequest): Promise<boolean> {
     if (!isCall(request) || this.#sessionId === undefined) return false;
@@ -281,7 +281,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return outside !== undefined && outside.status !== 401 && outside.status !== 403;
   }
 
-  /** Whether a refusal is about one call: the server accepts the same credentials of another request. */
+  /** Whether a refusal is about one call only, because the server accepts the same credentials in another request. */
   async #refusesOnly(request: SessionRequest): Promise<boolean> {
     const { status = 0 } = (isCall(request) ? await this.#ping() : undefined) ?? {};
     return status >= 200 && status < 300;
@@ -293,7 +293,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     const { status, body } = answer;
     if (status < 200 || status > 299) return false;
     const { error } = (parseJson(body) ?? {}) as { readonly error?: { readonly code?: number } };
-    // It may not know `ping`.
+    // The server may not know `ping`.
     return error === undefined || error.code === RPC_CODES.methodNotFound;
   }
 
@@ -360,7 +360,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return new BlockedError(blocked);
   }
 
-  /** The server wants no request for this time, in milliseconds. */
+  /** Delays requests for this time, in milliseconds, because the server wants none. */
   pauseFor(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.options.clock.now() + ms);
   }
@@ -381,7 +381,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return new Promise((resolve) => {
       const end = () => {
         cancel();
-        // The signal of a stream lasts through all its pauses.
+        // Removes the listener, because the signal of a stream outlives each pause.
         signal.removeEventListener('abort', end);
         resolve();
       };
@@ -391,7 +391,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     });
   }
 
-  /** Follows a redirect within the origin. Credentials go to no other one. */
+  /** Takes the URL of a redirect, unless it has another origin, which must not get the credentials. Returns whether it did. */
   #isRedirected(response: HttpAnswer, from: URL): boolean {
     const { statusCode = 0, headers } = response;
     const { location } = headers;
@@ -424,8 +424,8 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /**
-   * Sends nothing more, because the connection cannot be used. It is closed as soon as no request is in flight: the server may
-   * answer those that it has.
+   * Sends nothing more, because the connection cannot be used. Closes it when no request is in flight, or after 1 s, because the
+   * server may still answer.
    */
   lose(loss: Loss, because: string): void {
     if (this.isOver) return;
@@ -441,7 +441,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
 
   /**
    * Opens the stream for messages that belong to no request, if the server offers one. Resolves when the server has answered,
-   * because servers drop such messages before, and soon in any case, because some proxies hold the answer back.
+   * because servers drop such messages before that. Waits 500 ms at most, because some proxies hold the answer back.
    */
   #listen(): Promise<void> {
     if (this.hasOneStream || this.isOver) return Promise.resolve();
@@ -456,10 +456,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     });
   }
 
-  /**
-   * Opens the stream of a server of revision 2024-11-05, on which all answers come. Resolves with whether the server is such a
-   * one.
-   */
+  /** Opens the stream of a server of revision 2024-11-05, on which all answers come. Resolves with whether the server has one. */
   async openOneStream(): Promise<boolean> {
     const stream = new GetStream(this, () => this.options.clock.now());
     this.#stream = stream;
@@ -478,7 +475,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return false;
   }
 
-  /** A proxy that adds a folder to the URL may not add it to the endpoint that the server names. */
+  /** Adds the folder of the URL to the endpoint, because a proxy that adds a folder may not change the endpoint that the server names. */
   tryPrefixedEndpoint(): boolean {
     const [, folder = ''] = /^(.+)\/[^/]*$/.exec(this.#url.pathname) ?? [];
     const named = this.#endpoint;
@@ -502,7 +499,7 @@ function sessionIn({ headers }: HttpAnswer): string | undefined {
   return typeof id === 'string' && /^[\x21-\x7e]{1,1024}$/.test(id) ? id : undefined;
 }
 
-/** The message in an answer: its JSON, or the first event with data. Reads no more of a stream. Never rejects. */
+/** Returns the message in an answer, which is its JSON, or the first event with data. Reads no more of a stream. Never rejects. */
 async function messageIn(response: HttpAnswer): Promise<string | undefined> {
   if (mediaTypeOf(response) !== EVENT_STREAM)
     return Buffer.from(await readBody(response))
@@ -516,7 +513,7 @@ async function messageIn(response: HttpAnswer): Promise<string | undefined> {
       if (data !== undefined || text.length > MAX_EVENT) return data;
     }
   } catch {
-    // It broke off before a message.
+    // The stream broke before a message.
   }
   return undefined;
 }

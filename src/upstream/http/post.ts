@@ -21,7 +21,7 @@ import {
 
 const JSON_TYPE = 'application/json';
 const ACCEPT = `${JSON_TYPE}, ${EVENT_STREAM}`;
-/** Times that a message is sent again because the server wants a pause first. */
+/** Limit of the repetitions of one message after pauses that the server wants. */
 const MAX_REPEATS = 3;
 /** Longest pause for which a message waits, in milliseconds. */
 const MAX_WAIT_MS = 10_000;
@@ -32,7 +32,7 @@ const MAX_EMPTY_STREAMS = 5;
 /** New sessions for one message, if the server forgets one after the other. */
 const MAX_SESSIONS = 5;
 
-/** One message on its way to the server, until what the server answers is read. */
+/** One message on its way to the server, until the answer of the server is read. */
 export class Post {
   /** The id of the request; `undefined` for notifications and responses. */
   readonly id: number | undefined;
@@ -149,8 +149,8 @@ export class Post {
   }
 
   /**
-   * The pause that an overloaded server wants before the message is sent again, in milliseconds. `undefined` if the message is
-   * not to be sent again: the answer names no pause, the pause is too long, or the server has wanted too many pauses.
+   * The pause that an overloaded server wants before the message is sent again, in milliseconds. Returns `undefined` if the
+   * message must not be sent again, because the answer names no pause, a pause that is too long, or one too many.
    */
   async #pauseWanted(response: HttpAnswer, repeats: number): Promise<number | undefined> {
     const { statusCode, headers } = response;
@@ -232,7 +232,7 @@ export class Post {
     this.#fail('connection_lost', true, 'the stream ended before the answer');
   }
 
-  /** An error status. A JSON-RPC error in the body is the answer, unless the refusal is about more than this message. */
+  /** Reads a refusal. A JSON-RPC error in the body is the answer, unless the refusal is about more than this message. */
   async #readRefusal(response: HttpAnswer): Promise<void> {
     const { statusCode: status = 0, statusMessage } = response;
     const bytes = await readBody(response);
@@ -250,7 +250,7 @@ export class Post {
     return { isInSession, isInitialize: this.#isInitialize, isModern: this.isModern };
   }
 
-  /** Acts on what a refusal means. Returns whether this settles the message. */
+  /** Acts on the meaning of a refusal. Returns whether this settles the message. */
   async #isMovedOn(refusal: Refusal): Promise<boolean> {
     const meaning = meaningOf(refusal);
     switch (meaning) {
@@ -340,7 +340,7 @@ export class Post {
   }
 
   /**
-   * The server wants other headers, so its tools may have changed. Reads the tools again, and sends a call once more. Any other
+   * Reads the tools again, because they may have changed if the server wants other headers. Sends a call once more. Any other
    * request, and a call that is refused again, fails. The client does not get the JSON-RPC error of the server, because the
    * client does not know the headers.
    */
@@ -370,7 +370,7 @@ function wrongType(statusCode: number, type: string): string {
 
 const NEWLINE = Uint8Array.of(0x0a);
 
-/** JSON over several lines, in place. A newline inside a JSON string is always escaped, so only white space changes. */
+/** Puts JSON on one line, in place. A newline inside a JSON string is always escaped, so only white space changes. */
 function onOneLine(bytes: Uint8Array): Uint8Array {
   for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) bytes[at] = 0x20;
   return bytes;

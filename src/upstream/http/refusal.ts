@@ -2,7 +2,7 @@ import { describeRefusal } from '../../host/http/words.js';
 import { RPC_CODES } from '../../wire/jsonrpc/message.js';
 import { MODERN_CODES } from '../../wire/mcp/revisions.js';
 
-/** A refusal of a message: its status, or 200 for an error in an answer, and what is known of both sides. */
+/** A refusal of a message: its status, or 200 for an error in an answer, and the facts about message and session. */
 export interface Refusal {
   readonly status: number;
   readonly statusMessage?: string | undefined;
@@ -29,13 +29,13 @@ export interface Refusal {
  */
 export type Meaning = 'new session' | 'in doubt' | 'other headers' | 'older' | 'final';
 
-/** Servers that were made after the example of the official SDK answer 400 and 422 with an error about the session. */
+/** Words about the session, as in the errors 400 and 422 of servers that were made after the example of the official SDK. */
 const ABOUT_SESSION = /\bsession\b|\bnot (?:been )?initiali[sz]ed\b/i;
-/** Errors with which servers answer, with 200, in a session that they do not know. */
+/** Codes of the errors that servers send with status 200 when they do not know the session. */
 const CODES_OF_SESSION: ReadonlySet<number> = new Set([-32_000, -32_001, -32_002, -32_600]);
 const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
 
-/** Decides what a refusal means, for all requests that credentials and waiting cannot help. */
+/** Decides the meaning of a refusal that neither other credentials nor a pause can cure. */
 export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: Refusal): Meaning {
   if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'final';
   if (isInitialize) {

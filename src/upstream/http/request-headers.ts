@@ -7,8 +7,8 @@ import { MIRRORED_NAMES, type MirroredParam } from '../../wire/mcp/mirrored-para
  * page basic/transports/streamable-http of revision 2026-07-28; earlier revisions have none of them.
  *
  * @param message the message as it is sent: names are those of the server, not the exposed ones
- * @param paramsOf the parameters of a tool that the server wants in headers
- * @param isModern whether the connection is of such a revision, which the notification of a client with a handshake does not say
+ * @param paramsOf returns the parameters of a tool that headers must repeat
+ * @param isModern whether the connection is of such a revision, which a notification of a client with a handshake does not name
  */
 export function metadataHeaders(
   message: RequestEnvelope | NotificationEnvelope,
@@ -35,7 +35,7 @@ export function metadataHeaders(
   return headers;
 }
 
-/** `undefined` for null, objects and arrays, which are not repeated. */
+/** Returns the text of a string, number or boolean. Null, objects and arrays give `undefined`, because headers do not repeat them. */
 function primitiveText(bytes: Uint8Array, value: Span): string | undefined {
   if (isString(bytes, value)) return readString(bytes, value);
   const text = readText(bytes, value);

@@ -59,7 +59,7 @@ export interface SessionRequest {
   readonly onSent?: () => void;
 }
 
-/** The session, as those see it who send its messages and read its streams. */
+/** The session, as the senders of its messages and the readers of its streams see it. */
 export interface HttpSession {
   readonly options: {
     readonly transport: 'auto' | 'http' | 'sse';
@@ -79,7 +79,7 @@ export interface HttpSession {
   readonly isListening: boolean;
   /** Sends an HTTP request with the headers of the session. Throws `RequestError`, `BlockedError` or `PausedError`. */
   request(request: SessionRequest): Promise<HttpAnswer>;
-  /** Takes the id of the session from the answer to `initialize`. `handshake` opens another session like this one. */
+  /** Takes the id of the session from the answer to `initialize`. `handshake` is the message that opens another session like this one. */
   takeSession(response: HttpAnswer, handshake: Uint8Array): void;
   /** Whether the server answers another request of this session, or cannot be asked. */
   answersPing(): Promise<boolean>;
@@ -104,7 +104,7 @@ export const SESSION_GONE = 'it does not know the session anymore';
 const MAX_BODY_BYTES = 1024 * 1024;
 const BODY_MS = 5_000;
 
-/** Reads a body, up to 1 MiB and for up to 5 s. Never rejects: the beginning of a body may tell enough. */
+/** Reads a body, up to 1 MiB and for up to 5 s. Never rejects, because the beginning of a body may tell enough. */
 export async function readBody(response: HttpAnswer): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -116,7 +116,7 @@ export async function readBody(response: HttpAnswer): Promise<Uint8Array> {
       chunks.push(chunk);
     }
   } catch {
-    // The beginning is what there is.
+    // Returns the beginning, because the rest will not come.
   }
   clearTimeout(timer);
   return Buffer.concat(chunks);

@@ -47,7 +47,7 @@ export class EraDialect implements Dialect {
     if (known === 'modern') {
       const discovery = await this.#discover(channel, options).outcome;
       if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
-      // A wrong configuration must be seen, so the start fails. The next one asks, unless the era is configured.
+      // The start fails, because a wrong configuration must be seen. The next start asks for the era, unless it is configured.
       if (discovery.kind === 'other') era.forget();
       return { ...discovery, kind: 'failed', isRefused: true };
     }
@@ -112,7 +112,7 @@ export class EraDialect implements Dialect {
     return { kind: 'open', connection };
   }
 
-  /** Resolves as the promise, or with `undefined` after a silence of `SILENCE_MS` or half of the start timeout. */
+  /** Resolves as the promise, or with `undefined` after `SILENCE_MS` or half of the start timeout, whichever is shorter. */
   #orSilence<T>(promise: Promise<T>, { timeoutMs }: OpenOptions): Promise<T | undefined> {
     return new Promise((resolve) => {
       const cancel = this.#options.clock.schedule(Math.min(SILENCE_MS, timeoutMs / 2), () => resolve(undefined));

@@ -24,7 +24,7 @@ interface UpstreamListenOptions {
   readonly listener: Pick<UpstreamListener, 'notification'>;
 }
 
-/** Called once, with an error if the server does not report on the subject. */
+/** Called once, with an error if the server does not report on the subject, or with `closed` if the channel is closed first. */
 type OnSubscribed = (error?: RpcError | 'closed') => void;
 
 /** One `subscriptions/listen` request. */

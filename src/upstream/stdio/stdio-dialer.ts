@@ -22,7 +22,7 @@ import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
 
 /*
- * How a server is spoken with over stdio, for one launch:
+ * Communication with a server over stdio, for one launch:
  *
  * 1. `dial` starts the program (`spawn-child.ts`) in a process group of its own, with a mark in its environment. The mark finds
  *    the processes that leave the group (`LaunchedFamily`), and the guardian ends them if the gateway is killed.
@@ -30,8 +30,8 @@ import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, Upstr
  *    an id and a deadline, settles it once (`outgoing-requests.ts`), and lets messages wait while the server does not read. stderr goes to
  *    the log of the server.
  * 3. The dialect of the era performs the handshake over the bridge, and makes the connection that the gateway uses.
- * 4. A server that floods is read in turns, one that answers nothing is probed (`health-monitor.ts`), and one that closes a pipe
- *    (`watchPipes`) or exceeds a limit is given up: `giveUp` closes the bridge, and the supervisor ends the launch.
+ * 4. A server that floods is read in turns, and one that answers nothing is probed (`health-monitor.ts`). A server that closes a
+ *    pipe (`watchPipes`) or exceeds a limit is given up: `giveUp` closes the bridge, and the supervisor ends the launch.
  * 5. After an exit, the rest of stdout is read for 80 ms. Then the bridge fails what is in flight. `end` ends the group and the family.
  */
 
