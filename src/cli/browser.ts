@@ -6,11 +6,11 @@ import { pathToFileURL } from 'node:url';
 import { systemProgram } from '../host/process/windows.js';
 
 /**
- * Opens a page in the browser of the user. If this fails, the user opens the printed URL. All users of the machine can read
- * arguments: with the code of a page they would open it first, and with the `state` of a login they would log in the person as
- * somebody else. So the browser gets a file that only this user can read, which forwards to the page. The file is in the home
- * folder, because browsers that are installed as snaps see no hidden folder, and have a temporary folder of their own. Returns a
- * function that removes the file, for when the page is open; a signal that ends the process removes it, too.
+ * Opens a page in the browser of the user. If this fails, the user opens the printed URL. The browser gets a file that forwards to the page
+ * and that only this user can read, because all users of the machine can read arguments: another user could open the page first with its
+ * code, or log in the user as somebody else with the `state` of a login. The file is in the home folder, because browsers that are
+ * installed as snaps see no hidden folder, and have a temporary folder of their own. Returns a function that removes the file, for when the
+ * page is open; a signal that ends the process removes it, too.
  */
 export function openBrowser(url: string): () => void {
   // Windows shows arguments to their user alone, and its browsers may not find the files of WSL.
@@ -66,8 +66,8 @@ app=$(osascript -l JavaScript -e 'ObjC.import("AppKit"); const page = $.NSURL.UR
 [ -n "$app" ] && open -a "$app" "$1" || open "$1"`;
 
 /**
- * The program and its arguments: the variable `BROWSER`, otherwise the opener of the platform. The variable may be the path of a program,
- * or words, where quotes keep a path with spaces together.
+ * Returns the program that opens the URL, and its arguments: those of the variable `BROWSER`, otherwise the opener of the platform. The
+ * variable may be the path of a program, or words, where quotes keep a path with spaces together.
  */
 export function browserCommand(url: string, platform: NodeJS.Platform = process.platform): readonly string[] {
   const { BROWSER = '' } = process.env;

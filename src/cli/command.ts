@@ -91,7 +91,7 @@ export const EXIT_CODES = [
   'When a signal ends a command other than serve: 128 plus its number.',
 ];
 
-/** Commander removes the style where stdout has no colors. */
+/** Returns bold text. Commander removes the style where stdout has no colors. */
 export function heading(text: string): string {
   return styleText('bold', text, { validateStream: false });
 }

@@ -36,10 +36,7 @@ export interface ToldProfile {
   readonly clientInfo: object;
 }
 
-/**
- * A client for one command. It uses a session as every other client does, so that a command shows exactly what a client
- * would get.
- */
+/** A client for one command. It uses a session as every other client does, so that a command shows exactly what a client would get. */
 export class LocalClient {
   readonly #scan: ScanEnvelope;
   readonly #connection: ClientConnection;
@@ -89,7 +86,7 @@ export class LocalClient {
     return this.#lastId + 1;
   }
 
-  /** Cancels all pending requests. */
+  /** Closes the connection, and rejects all pending requests. */
   close(): void {
     this.#connection.close();
     this.#fail(new Error('The client was closed'));

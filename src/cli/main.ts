@@ -15,13 +15,12 @@ import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { type HttpValues, readServing, readTransports } from './commands/serve/serve-options.js';
 
-// A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand.
-// `program.ts` parses the other commands with commander. Serving uses `parseArgs` of Node, because commander takes 5 ms or
-// more to load.
+// A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand. `program.ts` parses the
+// other commands with commander. Serving uses `parseArgs` of Node, because commander takes 5 ms or more to load.
 
 /** Runs the command of the command line, and ends the process. */
 export async function main(): Promise<never> {
-  // In a desktop program, `process.execPath` may be Electron. Our own processes run as Node with this; servers do not get it.
+  // In a desktop program, `process.execPath` may be Electron. With this variable, our own processes run as Node; servers do not get it.
   if (process.versions.electron !== undefined) process.env.ELECTRON_RUN_AS_NODE = '1';
   cacheCompiledCode(codeCacheFolder, VERSION);
   try {
@@ -57,7 +56,7 @@ async function run(args: string[]): Promise<number> {
   return await serveOrAttach({ ...settings, ...recordingOptions(values.record, values.max) }, values, true);
 }
 
-/** A client on stdin shares the hub of its configuration. At a terminal or over HTTP, there is nothing to share. */
+/** Attaches a client on stdin to the hub of its configuration. Serves in this process at a terminal, over HTTP, or with the hub off. */
 async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlone: boolean): Promise<number> {
   const transports = readTransports(values);
   const canShare =
@@ -90,7 +89,7 @@ export function cacheCompiledCode(findFolder: () => string, version: string, ena
   }
 }
 
-/** Node has this function from version 22.8 on. */
+/** Returns the function of Node, which exists from version 22.8 on. */
 function enableCompileCache(): ((folder: string) => unknown) | undefined {
   return (process.getBuiltinModule('node:module') as { enableCompileCache?: (folder: string) => unknown })
     .enableCompileCache;

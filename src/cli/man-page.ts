@@ -62,7 +62,7 @@ function item(term: string, about: string): string[] {
   return ['.TP', `.B ${text(term)}`, text(about)];
 }
 
-/** Text for troff: a backslash, a hyphen, and a period or an apostrophe at the start of a line mean something there. */
+/** Escapes the characters with a meaning in troff: a backslash, a hyphen, and a period or an apostrophe at the start of a line. */
 function text(plain: string): string {
   const escaped = plain.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('…', '...');
   return escaped.replaceAll(/^(?=[.'])/gm, '\\&').replaceAll(/\n+/g, '\n.br\n');

@@ -17,8 +17,8 @@ export function terminalWidth({ isTTY, columns }: { readonly isTTY?: boolean; re
 const DEFAULT_WIDTH = 80;
 
 /**
- * Breaks lines that are wider than a terminal at spaces. What is in backticks stays whole, because a person copies it. Further lines
- * have the indentation of the first one, or `hang` spaces if that has none.
+ * Breaks lines that are wider than a terminal at spaces. Text in backticks stays whole, because a person copies it. Further lines have the
+ * indentation of the first one, or `hang` spaces if that has none.
  */
 export function folded(text: string, width: number | undefined, hang = 0): string {
   if (width === undefined) return text;
@@ -149,7 +149,7 @@ export async function reportFault(error: unknown): Promise<number> {
     const reason = 'this user has no home folder: HOME is not set, and the system has no account for the user';
     return await reportFault(new UsageError(reason, 'set HOME to a folder that only this user can write'));
   }
-  // The message or the stack can contain secrets. The redactor is in the file of all that serves, which commands do without.
+  // The message or the stack can contain secrets. Loads the redactor here, because most commands do without the module of serving.
   const { createRedactor } = await import('../host/observe/redact.js');
   const text = error instanceof Error ? error.stack : String(error);
   tell(createRedactor([])(`trunkline: internal error, please report this bug: ${text}`));

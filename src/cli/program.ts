@@ -766,7 +766,7 @@ function withChoice(command: CliCommand): CliCommand {
     .option(...YES);
 }
 
-/** For an option that may be given several times: its values in order. */
+/** Collects the values of an option that may be given several times, in order. */
 function collect(value: string, earlier: readonly string[] = []): string[] {
   return [...earlier, value];
 }

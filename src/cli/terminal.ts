@@ -14,10 +14,13 @@ export interface Look {
 
 type Format = Parameters<typeof styleText>[0];
 
-/** Neither a terminal nor colored. */
+/** The look of a file or a pipe without colors. */
 export const PLAIN: Look = { width: undefined, isColored: false };
 
-/** `FORCE_COLOR` wins over `NO_COLOR` (no-color.org), as in Node itself; without either, a terminal has colors. */
+/**
+ * Returns the look for a stream. `FORCE_COLOR` wins over `NO_COLOR` (no-color.org), as in Node itself; without either, a terminal has
+ * colors.
+ */
 export function lookOf(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   { FORCE_COLOR, NO_COLOR, TERM }: NodeJS.ProcessEnv = process.env,
@@ -174,13 +177,13 @@ function wrapped(text: string, width: number): readonly string[] {
   return lines;
 }
 
-/** A file or a pipe gets the text of a server as it is. */
+/** Escapes the text of a cell for a terminal. A file or a pipe gets the text of a server as it is. */
 function toText(cell: Cell, { width }: Look): string {
   const text = typeof cell === 'string' ? cell : cell.text;
   return width === undefined ? text : printable(text);
 }
 
-/** Narrows the widest columns, which are those of descriptions, by so many columns, or until none can be narrower. */
+/** Narrows the widest columns, usually descriptions, by `excess` characters in all, or until none can be narrower. */
 function narrowed(widths: readonly number[], least: readonly number[], excess: number): readonly number[] {
   const narrow = [...widths];
   for (let left = excess; left > 0; left -= 1) {

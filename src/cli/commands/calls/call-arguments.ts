@@ -48,7 +48,7 @@ export function toJsonObject(text: string): string {
   return onOneLine(text);
 }
 
-/** Strings in valid JSON contain no line breaks. */
+/** Replaces line breaks by spaces. They stand only between tokens, because strings in valid JSON contain none. */
 function onOneLine(json: string): string {
   return json.replace(/[\r\n]/g, ' ');
 }
@@ -63,8 +63,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Builds the JSON object of these pairs. A value has the type that the tool's `inputSchema` names for its key, or is text if
- * there is none. The values of a repeated key become an array.
+ * Builds the JSON object of these pairs. A value has the type that the tool's `inputSchema` names for its key, or is text if there is none.
+ * The values of a repeated key become an array. Throws a `UsageError` for a value that does not fit.
  */
 export function objectOf(pairs: readonly ArgumentPair[], inputSchema: unknown): string {
   const properties = isRecord(inputSchema) && isRecord(inputSchema.properties) ? inputSchema.properties : {};
@@ -100,7 +100,7 @@ function typesOf(schema: unknown): readonly unknown[] {
   return Array.isArray(alternatives) ? alternatives.flatMap((each) => typesOf(each)) : [];
 }
 
-/** Form of a typed value, and its name in messages. */
+/** The types of JSON Schema, each with the check of a parsed value and its name in messages. */
 const FORMS: readonly { readonly type: string; readonly is: (value: unknown) => boolean; readonly name: string }[] = [
   { type: 'integer', is: (value) => typeof value === 'number' && Number.isInteger(value), name: 'a whole number' },
   { type: 'number', is: (value) => typeof value === 'number', name: 'a number' },

@@ -152,7 +152,9 @@ function describeProgress({ progress, total, message }: Progress): string {
   return typeof message === 'string' ? `${share}, ${message}` : share;
 }
 
-/** The message of a failed tool goes to stderr, so that stdout has results only. */
+/**
+ * Prints a result, and returns the exit code. Without `--json`, the text of a failed tool goes to stderr, so that stdout has results only.
+ */
 function printResult(result: Uint8Array, isJson: boolean): number {
   const json = new TextDecoder().decode(result);
   const { content, structuredContent, isError } = JSON.parse(json) as Record<string, unknown>;

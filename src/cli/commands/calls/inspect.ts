@@ -24,7 +24,7 @@ export async function inspect(invocation: Invocation<{ follow: true; server: str
   };
   if (file === undefined) return await inspectGateway(settings, server, show);
   const { header } = await openRecording(file);
-  // An earlier recording can have the name of the part before.
+  // Reads one file of a recording with one part, because a file with the name of an earlier part belongs to an earlier recording.
   const maxFiles = header.part > 1 || isFollowed ? 2 : 1;
   for await (const line of logLines({ file, maxFiles, isFollowed })) await show(parseLine(line));
   return EXIT.ok;
@@ -61,7 +61,7 @@ export function lineText(line: RecordedLine, server: string | undefined): string
   }
 }
 
-/** Returns the line in the form of a recording. */
+/** Returns the object that `--json` prints for a line, as a recording has it. */
 function recorded(line: RecordedLine): object {
   switch (line.kind) {
     case 'header':

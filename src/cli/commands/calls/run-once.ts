@@ -92,7 +92,7 @@ export async function runOnce(
   });
 }
 
-/** The configuration with the servers that a user gets over HTTP. */
+/** Returns the configuration with the servers that a user gets over HTTP. Throws a `UsageError` if users have no variables. */
 async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'>): Promise<Config> {
   const folder = config.gateway.http.auth?.variables;
   if (folder === undefined)

@@ -35,7 +35,7 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
   );
 }
 
-/** Returns the tools of the servers of the hub. Reports servers with a problem on stderr. */
+/** Prints the tools of the servers of the hub, and reports servers with a problem on stderr. Returns the exit code. */
 async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
   try {
     const result = await waiting('waiting for the lists of the gateway', listAllTools(hub.client));
@@ -148,8 +148,8 @@ export async function listAllTools(client: LocalClient): Promise<string> {
 }
 
 /**
- * Reports on stderr the servers that did not start or do not list their tools, or only some of them. Returns whether one has failed;
- * one that only users can have, has not.
+ * Reports on stderr the servers that did not start or do not list their tools, or only some of them. Returns whether a server has failed. A
+ * server whose variables only users have has not failed.
  */
 export function reportFaults(once: Once, isWanted: (tried: TriedServer) => boolean = () => true): boolean {
   const faulty = examine(once).filter((tried) => tried.fault !== undefined && isWanted(tried));
@@ -162,7 +162,7 @@ export function reportFaults(once: Once, isWanted: (tried: TriedServer) => boole
   return faulty.some(({ report }) => report.state !== 'per user');
 }
 
-/** `withOwn` includes the tools of the gateway itself. */
+/** Makes the tables of the listed and the quarantined tools. `withOwn` includes the tools of the gateway itself. */
 function describe(result: ListToolsResult, servers: readonly ServerReport[], withOwn: boolean): string {
   const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));
   const listed = result.tools.flatMap(({ name, title, description }) => {

@@ -189,8 +189,8 @@ async function planAll(clients: readonly Client[], plan: (client: Client) => Pro
 }
 
 /**
- * Registers Trunkline with clients, and removes these entries from them. One undo takes both back. The clients use `config`, an
- * absolute path. Returns the exit code.
+ * Registers Trunkline with clients, and removes the servers `taken` from their files. One undo takes both back. The clients use `config`,
+ * an absolute path. Returns the exit code.
  */
 export async function registerAndTakeOut(
   clients: readonly Client[],
@@ -348,7 +348,7 @@ function programPath(): string {
   return process.argv[1] ?? '';
 }
 
-/** Paths in the home folder begin with `~`. */
+/** Returns a path for messages. A path in the home folder begins with `~`. */
 function shown(file: string): string {
   return withoutHome(file, homedir());
 }

@@ -115,7 +115,10 @@ export async function writeImport(prepared: PreparedImport): Promise<void> {
   tellWritten(added, target);
 }
 
-/** Copies the kept files first, because a server that starts without its file would write a new one. */
+/**
+ * Saves an import. Copies the files of servers before it writes the configuration, because a server that starts without its file would
+ * write a new one.
+ */
 function save({ target, added, edited }: PreparedImport): void {
   copyKeptFiles(added);
   saveEdit(target, edited);
@@ -242,7 +245,7 @@ export function toJson(
   };
 }
 
-/** Finds the servers of all clients, of one client, of one file or of stdin (`-`). Throws a `UsageError`. */
+/** Finds the servers of all clients, of one client, of one file or of stdin (`-`). Throws a `UsageError` for text that cannot be read. */
 export async function serversFrom(from: string | undefined, system: ClientSystem): Promise<FoundServers> {
   if (from === undefined) return await findServers(system);
   if (from === '-') return fromText(placeOf('stdin'), await readAll(process.stdin), 'stdin');

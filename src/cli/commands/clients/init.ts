@@ -23,7 +23,7 @@ import { carryFromNpx, describeTwoFiles, twoFiles, useNewer } from './kept-files
 interface InitOptions {
   /** Names of the clients to register Trunkline with. By default, the user chooses, or all installed ones are registered. */
   client: readonly string[];
-  /** Whether the imported servers are confined. By default, the user is asked if the machine can do it. */
+  /** Whether the imported servers are confined. By default, `init` asks the user, on a machine that can confine servers. */
   sandbox: true;
   dryRun: true;
   yes: true;
@@ -82,7 +82,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     return code;
   };
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
-  // Starting a server whose package failed installs it again, and reports the failure.
+  // Reports no failure here, because the start below installs a failed package again, and reports the failure.
   const faults: InstallFault[] = [];
   const step = { ...report.step('install'), onFault: (fault: InstallFault) => void faults.push(fault) };
   const installed =
@@ -94,7 +94,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     tell(`trunkline: ${onDisk.message}`);
     return await endEarly(EXIT.failed);
   }
-  // Before the servers run, because they would begin with files of their own.
+  // Copies files before the servers run, because they would begin with files of their own.
   for (const line of await carryFromNpx(configured, plan)) tell(line);
   for (const each of two) useNewer(each);
   tell('\nStarting every server once:');
@@ -171,8 +171,8 @@ function disableBroken(prepared: Retrying, { broken, reasons }: Tried): Prepared
 }
 
 /**
- * Makes the configuration what it was before the import. Where that is impossible, because another command has changed it or it had no
- * servers, the servers are disabled, or else a client with Trunkline would have them twice.
+ * Restores the configuration from before the import. Disables the servers instead if another command has changed the file, or if it had no
+ * servers before, because a client with Trunkline would otherwise have them twice.
  */
 function takeBack(prepared: Retrying, enabled: readonly string[]): void {
   const { file, text } = prepared.target.config;
@@ -189,7 +189,7 @@ function takeBack(prepared: Retrying, enabled: readonly string[]): void {
 
 interface Tried {
   readonly broken: readonly string[];
-  /** By key. */
+  /** Reasons by the key of the server. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 
@@ -222,7 +222,10 @@ async function wantsConfinement(
   return await questions.confirm('Confine the imported servers?', { byDefault: false });
 }
 
-/** The import with confined servers, for which the paths of their entries are open if the user agrees. */
+/**
+ * Returns the import with confined servers, for which the paths of their entries are open if the user agrees. `undefined` if the user gives
+ * up.
+ */
 async function confinedImport(
   settings: GlobalOptions,
   found: Retrying,
@@ -271,7 +274,7 @@ function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly 
   return isOurs && isChosen && isOfUser && sound.includes(key);
 }
 
-/** Advice on servers that this command has not disabled, or whose file has no comments. */
+/** Advice on disabled servers without the comment of `init`: another command has disabled them, or the file is JSON. */
 const AFTER_MENDING =
   'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
 

@@ -27,7 +27,7 @@ import { plural } from '../../../wire/json/printable.js';
 import { tell, withoutHome } from '../../output.js';
 import { describeCarried } from '../packages/package-remarks.js';
 
-/** Where packages and files of servers are for the user of this process. */
+/** Returns the folders of packages and of files of servers, for the user of this process. */
 export function keepingPlaces(configFile: string): KeepingPlaces {
   const { platform, env, execPath } = process;
   const home = homedir();
@@ -37,7 +37,7 @@ export function keepingPlaces(configFile: string): KeepingPlaces {
   return { platform, home, env, nodePath: execPath, storeFolder, serversFolder: serverFilesFolder(), suffix };
 }
 
-/** Copies the files that servers have written beside their programs to the data folder. Throws a `HintedError`. */
+/** Copies the files that servers have written beside their programs to the data folder. Throws a `HintedError` if one cannot be copied. */
 export function copyKeptFiles(added: readonly PlannedServer[]): void {
   for (const { key = '', kept } of added) {
     if (kept === undefined) continue;
@@ -61,7 +61,7 @@ export function describeKept(key: string, kept: KeptFile): string[] {
   return [`${key}: ${where(kept)}`, `  ${role}: ${describeFile(newest)}`, ...older];
 }
 
-/** Says the same of a server that was added by hand. A file of an earlier run may belong to another server. */
+/** Says where the file of a server that was added by hand will be. A file of an earlier run may belong to another server. */
 export function describeNewFile(kept: KeptFile): string[] {
   const { file, earlier } = kept;
   const other = earlier.find((each) => each.file !== file);
@@ -85,8 +85,8 @@ function shown(file: string): string {
 }
 
 /**
- * Takes the files that other servers have written beside their programs from the cache of npx to the packages that Trunkline has
- * installed, and names them. Of several folders, the one with the latest file counts.
+ * Copies the files that servers have written beside their programs from the cache of npx to the packages that Trunkline has installed, and
+ * returns lines about them. Leaves out servers with a `KeptFile`. Of several folders, copies the one with the latest file.
  */
 export async function carryFromNpx(settings: GlobalOptions, plan: readonly PlannedServer[]): Promise<string[]> {
   const { servers, file } = await readConfig(settings);
@@ -116,14 +116,14 @@ function latest(folder: string): number {
   return Math.max(0, ...writtenIn(folder).map((path) => statSync(join(folder, path)).mtimeMs));
 }
 
-/** The folder in the store that has a program. */
+/** Returns the folder of the package store in which a program is. */
 function installationOf(program: string): string | undefined {
   const { storeFolder } = packageFolders();
   const [name = ''] = relative(realpathSync(storeFolder), program).split(sep);
   return name === '' || name === '..' ? undefined : join(storeFolder, name);
 }
 
-/** A server whose data is in two files that differ, because a client runs it, too. */
+/** A server that a client runs, too, and whose file there differs from the file of Trunkline, or is the only one. */
 interface TwoFiles {
   readonly key: string;
   /** The name of the client. */

@@ -74,7 +74,7 @@ function chooseApproved(config: Config, name: string | undefined): readonly Serv
 /** Asks or decides whether to approve a tool. Resolves with `undefined` if there is no decision. */
 type Decide = (question: string) => Promise<boolean | undefined>;
 
-/** `isUnasked` is set if the tools still wait, because there is no terminal on which to ask. */
+/** Makes the function that decides. `isUnasked` is true if there is no terminal on which to ask. */
 async function decisionMaker(isYes: boolean, isJson: boolean, ending: AbortSignal) {
   if (isYes) return { decide: (async () => true) as Decide, isUnasked: false };
   // With `--json`, a program reads the output, and cannot answer questions.
@@ -128,7 +128,7 @@ async function reviewServer(
     };
     for (const line of describe(key, tool, approvals)) say(line);
     const isApproved = await decide(`Approve ${tool.name} of ${key}?`);
-    // A "no" is also stored if nothing is stored yet, because otherwise the first use would approve the tools.
+    // Stores a "no", too, while nothing is stored, because otherwise the first use would approve the tools.
     const mustStore = isApproved || (isApproved === false && approvals.isUntouched);
     const problem = mustStore ? store(key, approvals, isApproved ? [tool] : []) : undefined;
     tools.push({ ...facts, state: isApproved && problem === undefined ? 'approved' : 'waiting' });

@@ -120,7 +120,9 @@ function openConfigToEdit({ config: named }: GlobalOptions): OpenConfig {
   return openConfig(fileToEdit(named));
 }
 
-/** The same with its environment file, which may take secrets. Throws a `ConfigError` if one of them cannot be used. */
+/**
+ * Opens the configuration to edit with its environment file, which may take secrets. Throws a `ConfigError` if one of them cannot be used.
+ */
 export function openEditableConfig(settings: GlobalOptions): EditableConfig {
   const config = openConfigToEdit(settings);
   return { config, secrets: EnvDraft.open(config.file, config.text, homedir()) };
@@ -148,7 +150,7 @@ export function saveEdit({ config, secrets }: EditableConfig, edited: string): v
   }
 }
 
-/** Returns the place to set the variables of a new entry. The environment file is a place only if the entry names it. */
+/** Returns the place to set the variables of a new entry. The environment file is a place only if `defaults` or the entry names it. */
 export function whereToSet(entry: NewEntry, { secrets: { file, envFile } }: EditableConfig): string {
   if (envFile === undefined || entry.envFile !== undefined) return `in ${file} or in your environment`;
   return `in your environment, or in ${file} with \`envFile: ${envFile}\` in its entry`;

@@ -108,7 +108,7 @@ const NO_KEYCHAIN = 'Trunkline cannot use the keychain of this system';
 const NONE = 'No secrets are stored. `trunkline secret set NAME` stores one.';
 const LATER = 'A running Trunkline reads it when the configuration file is saved.';
 
-/** Large enough for keys and certificates, which have some kilobytes. */
+/** Most characters of a value on stdin, because keys and certificates have some kilobytes. */
 const MAX_VALUE_LENGTH = 64 * 1024;
 
 /** Returns the value. Throws a `UsageError` if there is none. */

@@ -182,7 +182,7 @@ async function pingRegistry(npm: string, { node, home, env }: Machine): Promise<
   return lines.length > 0 ? lines : [`no answer within ${PING_WITHIN_MS / 1_000} s`];
 }
 
-/** Leaves time to end npm within the limit of a check. */
+/** Time limit of `npm ping`, which leaves time to end npm within the limit of a check. */
 const PING_WITHIN_MS = 2_500;
 
 function configChecks({ settings, machine, servers }: DoctorFacts, config: Config): Checks {
@@ -264,7 +264,7 @@ async function servingProcesses({ program }: Machine): Promise<ServingProcess[]>
   ];
 }
 
-/** The Trunklines of this user that serve HTTP. */
+/** Finds the gateways of this user that serve HTTP. */
 async function findHttpGateways() {
   return (await findGateways(gatewayFolders(userHubsFolder()))).filter(({ kind }) => kind === 'http');
 }
@@ -320,7 +320,7 @@ export async function checkStarts(facts: DoctorFacts): Promise<Started> {
 
 export interface Started {
   readonly findings: readonly Finding[];
-  /** The keys of the servers that became ready. */
+  /** The keys of the servers that are ready, or idle in a running gateway. */
   readonly working: ReadonlySet<string>;
 }
 
@@ -353,7 +353,7 @@ async function observe(facts: DoctorFacts): Promise<Observed> {
   };
 }
 
-/** Starts the servers whose packages are installed. Installs nothing and approves nothing. */
+/** Starts the servers once, except those whose packages are not installed. Installs nothing and approves nothing. */
 async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Observed> {
   const startable = servers.filter(({ spec }) => spec !== undefined && spec.missing === undefined);
   let observed: Observed = { servers: [], tools: [], rows: [] };
@@ -366,7 +366,7 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
     (whole) => whole.servers.filter(({ key }) => keys.has(key)),
     async (once) => {
       const { composition, client, starts } = once;
-      // The servers are stopped when this returns.
+      // The gateway stops the servers after this function has returned, and `endedBy` gets its entries then.
       composition.platform.events.subscribe('server.changed', ({ instance, snapshot: { state, lastExit } }) => {
         if (state === 'stopped') endedBy.set(instance, lastExit?.signal ?? undefined);
       });
@@ -394,7 +394,7 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
   return { ...observed, servers: ended };
 }
 
-/** The revisions of the modern era have no `ping`. */
+/** Sends a `ping` to a ready server. Leaves out those of the modern era, whose revisions have no `ping`. */
 async function ping(
   composition: GatewayProcess,
   { server, state, era }: ServerReport,
@@ -431,7 +431,7 @@ function toolsIn(list: string | undefined, reports: readonly ServerReport[]): Li
   });
 }
 
-/** Runs each command once, even if several clients have it. They run one after the other, because each starts all servers. */
+/** Runs each registered command once, even if several clients have it. Runs one after the other, because each starts all servers. */
 async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
   const { registrations, machine, config } = facts;
   const path = await desktopPath(machine);
@@ -463,7 +463,7 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
 /** Folder in which desktop programs run their servers. */
 const ROOT = process.platform === 'win32' ? 'C:\\' : '/';
 
-/** The command may attach to a running hub, but must not start one, because that hub would outlive the doctor. */
+/** Whether the command can attach to the running hub. It must not start a hub, because that hub would outlive the doctor. */
 function sharesHub(run: FoundCommand, { hub, config }: DoctorFacts): boolean {
   if (hub?.state.kind !== 'running' || config instanceof ConfigError) return false;
   const named = configIn(run);

@@ -12,12 +12,14 @@ import { notedPid } from '../hub/running.js';
 
 /**
  * The hub of a configuration, whether it runs or not. Requests to it start and create nothing. Without a hub, another gateway of the
- * configuration tells about servers and tools, because the servers must not run twice.
+ * configuration reports servers and tools, because the servers must not run twice.
  */
 export interface DoctorHub extends HubFacts {
   /** Absent if no hub has ever run. */
   readonly logFile: string | undefined;
-  /** Asks the running gateway for the reports of its servers. Resolves with `undefined` if it has started none yet. */
+  /**
+   * Asks the running gateway for the reports of its servers. Resolves with `undefined` if none runs, or if it has started no server yet.
+   */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
   /** Asks the running gateway for its list of tools, as JSON and as rows. Resolves with `undefined` if it does not answer. */
   readonly tools: () => Promise<{ readonly list: string; readonly rows: readonly ToolRow[] } | undefined>;
@@ -28,8 +30,8 @@ export interface DoctorHub extends HubFacts {
 const ANSWER_WITHIN_MS = 2_500;
 
 /**
- * Finds the hub of this configuration, and connects to it if it runs. `named` is the value of `--gateway`: only that gateway is
- * asked about servers and tools.
+ * Finds the hub of this configuration, and connects to it if it runs. `named` is the value of `--gateway`, and names the only gateway that
+ * is asked about servers and tools.
  */
 export async function openDoctorHub(configFile: string, named?: string): Promise<DoctorHub> {
   const settings = { config: configFile, gateway: named, verbosity: 0, logFile: undefined };

@@ -41,7 +41,7 @@ export async function doctor({ settings, words, options, isJson }: Invocation<Do
   );
 }
 
-/** Runs the checks that start no server. Returns the findings without secrets and without the name of the home folder. */
+/** Runs the checks that start no server. Returns the findings without secrets, and with `~` for the home folder. */
 export async function findFaults(settings: GlobalOptions): Promise<readonly ReportedFinding[]> {
   const { findings, clean } = await find(settings, [], { start: false });
   return findings.map((each) => reported(each, clean));
@@ -107,7 +107,7 @@ function thisMachine(isOffline: boolean): Machine {
   };
 }
 
-/** Values in the files of clients are secrets, too. */
+/** Returns the sources of secrets in a client's entry, because values in the files of clients are secrets, too. */
 function secretsOfClient({ run }: FoundServers['servers'][number]) {
   return [run.kind === 'command' ? { env: run.env, args: run.args } : { env: run.headers, args: [run.url] }];
 }
@@ -141,7 +141,7 @@ type ReportedFinding = Omit<Finding, 'repair'>;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Level, string>;
 const INDENT = '      ';
-/** Most pieces of evidence that are shown of one finding, a line each, because they can be the output of a server. */
+/** Most pieces of evidence that are shown of one finding, because they can be lines of the output of a server. */
 const MAX_LINES = 20;
 
 /** The findings by area, each with its evidence and its remedy, and a line that counts them. */

@@ -33,8 +33,8 @@ import {
 } from './running.js';
 
 /**
- * `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or without a hub its gateways over HTTP, after
- * their calls; with `--all` every hub of this user. What ends each other gateway is said. Fails if gateways run and none has ended.
+ * `trunkline stop`: ends the hub of the configuration and the earlier hubs that drain; without a hub, its gateways over HTTP after their
+ * calls; with `--all`, every hub of this user. Tells how to end the other gateways. Fails if one could not be ended, or if only others run.
  */
 export async function stop({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
   if (options.all) {
@@ -46,7 +46,7 @@ export async function stop({ settings, options, isJson }: Invocation<{ all: true
   const { file, fault } = configuration;
   const own = choice.chosen === undefined ? [] : [choice.chosen, ...choice.alike];
   const hubs = own.filter(({ kind }) => kind === 'hub');
-  // A folder can have only hubs that drain.
+  // Adds the folders of hubs that drain, because a folder can have no other hubs.
   const draining = settings.gateway === undefined ? running.filter(({ configFile }) => configFile === file) : [];
   const folders = new Set([...hubs, ...draining].flatMap(({ kind, folder }) => (kind === 'hub' ? [folder] : [])));
   const isEnded = ({ kind }: RunningGateway) => kind === 'http' && hubs.length === 0;
@@ -66,10 +66,10 @@ interface StoppedHub {
   readonly pid: number | null;
   /** Absent for a hub. */
   readonly url?: string;
-  /** `null` if it does not answer, or is not known. */
+  /** `null` if the gateway does not answer, or if its configuration is not known. */
   readonly configFile: string | null;
   readonly result: 'stopped' | 'killed' | 'failed';
-  /** Clients that stay connected. */
+  /** Number of clients that stay connected; `null` if it is not known. */
   readonly clients: number | null;
   /** Sentence for the user. */
   readonly text: string;
@@ -147,7 +147,7 @@ async function killSilent(folder: string, number: number): Promise<StoppedHub> {
   return { ...UNKNOWN, pid: pid ?? null, result: 'failed', text: silentText(pid) };
 }
 
-/** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
+/** `trunkline hub restart`: starts another hub, to which each client moves when nothing is in flight. Only stops a hub without clients. */
 export async function restartHub({ settings, isJson }: Invocation): Promise<number> {
   const replace = async ({ gateway, control }: OpenGateway): Promise<number> => {
     const { clients, pid, configFile } = await describeHub(control);

@@ -52,9 +52,9 @@ interface NoGateway {
 }
 
 /**
- * Finds the gateway that a command is about, and connects to it. `says` is when the command says which gateway that is: if the
- * configuration has several, or if there are several at all. With `only`, a gateway without a hub does not count, because it cannot do
- * what the command wants.
+ * Finds the gateway that a command is about, and connects to it. `says` is when to tell the user which gateway that is: if the
+ * configuration has several (`if alike`), or unless a hub is the only gateway (`if several`). With `only`, refuses a gateway that is no
+ * hub, because it does not know the command.
  */
 export async function openGateway(
   settings: GlobalOptions,
@@ -91,8 +91,8 @@ export async function connectTo(gateway: RunningGateway): Promise<OpenGateway | 
 }
 
 /**
- * Runs a command on the gateway that it is about, and returns the exit code. Says which gateway that is if several run. Prints
- * a message if none runs or if it cannot be reached.
+ * Runs a command on the gateway that it is about, and returns the exit code. Tells the user which gateway that is, unless a hub is the only
+ * one, or `only` is set. Prints a message if none runs or if it cannot be reached.
  */
 export async function withGateway(
   settings: GlobalOptions,
@@ -116,7 +116,7 @@ export async function withGateway(
   }
 }
 
-/** Finds the gateway that a command is about. */
+/** Finds the gateway that a command is about. Throws a `UsageError` if `--gateway` names none that runs. */
 export async function findGateway(settings: GlobalOptions) {
   const configuration = configurationOf(settings);
   const { file } = configuration;
@@ -178,7 +178,10 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/** Connects a command to the running gateway, if there is one. Says which one it is if several run. Reports a refusal on stderr. */
+/**
+ * Connects a command to the running gateway, if there is one. Tells the user which one it is if the configuration has several. Reports a
+ * refusal on stderr.
+ */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
   const opened = await openHubClient(settings, 'if alike');
   if (typeof opened !== 'string') return opened;
@@ -302,8 +305,9 @@ export interface HubClientForCommand {
 }
 
 /**
- * Connects a command to the gateway of its configuration as a client: the hub, else one that serves HTTP, else one on stdin. Starts
- * none, and returns `undefined` if none runs. If the gateway refuses the client, returns the reason as a sentence without a period.
+ * Connects a command to the gateway of its configuration as a client: the hub, else one that serves HTTP, else one on stdin. Starts none.
+ * Returns `undefined` if none runs, or for a hub if TRUNKLINE_HUB is `off`. If the gateway refuses the client, returns the reason as a
+ * sentence without a period.
  */
 export async function openHubClient(
   options: GlobalOptions,

@@ -93,7 +93,9 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
   chooseServers(await readConfig(settings), [server]);
 }
 
-/** Asks the running gateway for its log file, and for the last output of the named server. */
+/**
+ * Asks the running gateway for its log file, and for the last output of the named server. Throws a `UsageError` if it has no such server.
+ */
 async function askGateway({ control, report: ask }: OpenGateway, server: string | undefined) {
   const { logFile, configFile, hasStarted } = await describeHub(control);
   if (server === undefined || !hasStarted) return { logFile, configFile, output: [] };
@@ -131,7 +133,7 @@ export function logText(line: string, server: string | undefined, look: Look | u
   return text.replace(`${printable(named)}: `, (name) => paint(look, color, name));
 }
 
-/** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */
+/** Whether an instance is of this server. Instances of a server are called `KEY`, `KEY~2`, `KEY~3`. */
 function isOf(server: string, instance: unknown): boolean {
   return typeof instance === 'string' && (instance === server || instance.startsWith(`${server}~`));
 }

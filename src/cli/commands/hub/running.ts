@@ -27,16 +27,16 @@ export interface RunningGateway {
   readonly configFile: string | undefined;
   /** The URL of a gateway that serves HTTP, without the path. */
   readonly url: string | undefined;
-  /** Time of its start, in milliseconds since 1970; 0 for a hub, of which only the latest of a folder takes clients. */
+  /** Time of its start, in milliseconds since 1970; 0 for a hub, because only the latest hub of a folder takes clients. */
   readonly since: number;
-  /** The folder in which it has its folder, and the name of that, which is the number of a hub. */
+  /** The folder that contains the folder of the gateway, and the name of the latter: for a hub, its number. */
   readonly folder: string;
   readonly name: number | string;
-  /** Its own description, or why it takes no commands. */
+  /** Its own description, or the reason why it takes no commands. */
   readonly answer: HubDescription | Exclude<NoControl, 'not running'>;
 }
 
-/** Longest wait for a hub that is only listed. */
+/** Longest wait for a gateway that is no hub of the command's configuration. */
 const LISTED_WITHIN_MS = 500;
 
 /** The configuration that a command is about, and the folder of its hubs. */
@@ -46,8 +46,8 @@ interface Asked {
 }
 
 /**
- * All gateways of this user that run on this machine. The hubs of the configuration that the command is about get all the time
- * that they may need for an answer.
+ * Finds all gateways of this user that run on this machine. Waits without this limit for the hubs of the configuration that the command is
+ * about.
  */
 export async function findRunning(asked?: Asked): Promise<readonly RunningGateway[]> {
   const hubs = allHubFolders(userHubsFolder()).flatMap((folder) =>
@@ -60,7 +60,7 @@ export async function findRunning(asked?: Asked): Promise<readonly RunningGatewa
       const folder = dirname(own);
       const name = basename(own);
       const answer = await soon(ask(folder, name));
-      // Its file is older than its end.
+      // The gateway has ended since `findGateways` read its file.
       if (answer === 'not running') return [];
       return [{ kind, pid, configFile: configFile || undefined, url: url ?? undefined, since, folder, name, answer }];
     }),
@@ -120,7 +120,7 @@ async function withConfigurations(found: readonly RunningGateway[]): Promise<rea
 /** A process that passes messages between its client and a hub. */
 export interface AttachProcess {
   readonly pid: number;
-  /** The client's description of itself; null if it is not known. */
+  /** The name that the client has given in its handshake; null if it is not known. */
   readonly client: string | null;
   /** The pid of its hub; null if none was found, as after `trunkline stop`. */
   readonly hub: number | null;
@@ -155,7 +155,7 @@ export async function findOwnProcesses(program = process.argv[1] ?? ''): Promise
 
 /** The configuration of a process of ours that serves, null if its command line does not say; `undefined` for another process. */
 function servingOf({ pid, words }: CommandLine, program: string): string | null | undefined {
-  // Behind Node stands the link that npm has made for the program, or the program itself.
+  // The word after Node and its options is the link that npm has made for the program, or the program itself.
   const script = words.findIndex((word, index) => index > 0 && !word.startsWith('-'));
   const [node = '', command = ''] = [words[0], words[script]];
   const isOurs = isOurselves({ kind: 'command', command, args: [], env: {} }, program);
@@ -168,7 +168,7 @@ function servingOf({ pid, words }: CommandLine, program: string): string | null 
   return folder === undefined ? null : join(folder, config);
 }
 
-/** The working folder of a process of this user. Only on Linux, where no program has to be asked. */
+/** The working folder of a process of this user. `undefined` except on Linux, because other systems need a program to find it out. */
 function workingFolderOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
@@ -255,7 +255,7 @@ export function nameOf({ kind, pid, url }: Pick<RunningGateway, 'kind' | 'pid' |
   return kind === 'http' ? `the gateway over HTTP at ${url}${which}` : `the gateway of one client on stdin${which}`;
 }
 
-/** Its configuration file, and whether the file is gone. */
+/** Returns the configuration file of a gateway, with a remark if the file is gone. */
 export function configurationText({ configFile }: Pick<RunningGateway, 'configFile'>): string {
   if (configFile === undefined) return 'an unknown configuration';
   return existsSync(configFile) ? configFile : `${configFile} (does not exist any more)`;

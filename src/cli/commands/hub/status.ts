@@ -115,7 +115,7 @@ async function listAll(isJson: boolean): Promise<number> {
   return await answer(isJson, toJson(found), () => allText(found, lookOf(process.stdout)));
 }
 
-/** Whether a gateway runs, drains, or why it does not describe itself. */
+/** Returns `running`, `draining`, or the reason why a gateway does not describe itself. */
 function stateOf(gateway: RunningGateway): string {
   const { answer } = gateway;
   if (typeof answer === 'string') return answer;

@@ -238,7 +238,7 @@ interface WatchedServer {
   readonly callsPerSecond: number | null;
   readonly p50Ms: number | null;
   readonly memoryBytes: number | null;
-  /** The line of output that names the cause, else the problem in the configuration, else the last failure. */
+  /** The line of output that names the cause, else the problem in the status, else the last failure; empty without any. */
   readonly lastError: string;
   readonly needsApproval: boolean;
 }

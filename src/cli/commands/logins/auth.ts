@@ -28,7 +28,10 @@ export async function logout({ settings, words, options, isJson }: Invocation<{ 
   });
 }
 
-/** Removes the tokens of a server. `problem` is the reason why they could not be revoked, as a clause. */
+/**
+ * Removes the tokens of a server, and the registration of the client there. `problem` is the reason why they could not be revoked, as a
+ * clause.
+ */
 export async function removeLogin(settings: GlobalOptions, name: string, isRevoked: boolean) {
   const { spec, config } = await loginSpec(settings, name);
   const vault = await openVault(config);
@@ -38,7 +41,7 @@ export async function removeLogin(settings: GlobalOptions, name: string, isRevok
     const record = await login.read().catch(unreadable(null));
     if (record === undefined) return { result: 'none', problem: null } as const;
     const problem = isRevoked && record?.tokens ? await revokedFault(record, spec) : undefined;
-    // Also removes the registration of the client, because the authorization server may have forgotten it.
+    // Removes the registration of the client, too, because the authorization server may have forgotten it.
     await login.remove();
     return { result: 'logged_out', problem: problem ?? null } as const;
   });
@@ -62,7 +65,7 @@ async function revokedFault(
   }
 }
 
-/** The logins at the servers of the configuration, the place of their key, and the faults of logins that cannot be read. */
+/** Reads the logins at the servers of the configuration, the place of their key, and the faults of logins that cannot be read. */
 export async function readLogins(settings: GlobalOptions) {
   const config = await readConfig(settings);
   const vault = await openVault(config);

@@ -71,7 +71,7 @@ export async function withLoginErrors(name: string | undefined, work: () => Prom
   }
 }
 
-/** Returns the server with this key, and its configuration. Throws a `UsageError` if it needs no login. */
+/** Returns the server with this key, and its configuration. Throws a `UsageError` if it is unknown, has a mistake, or needs no login. */
 export async function loginSpec(
   settings: GlobalOptions,
   name: string,

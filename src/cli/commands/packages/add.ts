@@ -103,7 +103,7 @@ function openedFor(run: Run, kept: KeptFile | undefined): OpenedPath[] {
 const HOW_REMOTE = 'write `trunkline add NAME URL --header "Name: value"`';
 const HOW = 'write `trunkline add NAME PACKAGE` or `trunkline add NAME -- COMMAND ARGS…`';
 
-/** Reads `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry, and a command or arguments after `--`. */
+/** Reads `NAME -- COMMAND`, `NAME URL`, or `[NAME] PACKAGE`, which may be a name of the registry, with arguments after `--`. */
 async function read({
   words,
   behind: rest,

@@ -11,7 +11,7 @@ import { allSettled, type PackagedServer, type PackageWork, workOnPackages } fro
 
 /**
  * `trunkline install`: installs missing packages and reports the result for each server. `onFault` gets each failure, and reports it on
- * stderr by default. The table always shows which packages failed.
+ * stderr by default. The table and the JSON always show which packages failed.
  */
 export async function install(
   { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
@@ -82,7 +82,7 @@ const OUTCOMES = {
   failed: () => 'failed',
 };
 
-/** The installer decides how many packages are installed at once. */
+/** Installs the packages of all servers. The installer decides how many are installed at once. */
 async function installAll(work: PackageWork): Promise<Result[]> {
   const pending = new Set(work.servers);
   const keysOfPending = () => [...pending].map(({ key }) => key);

@@ -73,7 +73,7 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
 /** Returns the version that `trunkline update` would install. As in npm, `latest` has precedence if it is in the range. */
 function newestAccepted(request: PackageRequest, { tags, versions, engines }: PublishedVersions): string | undefined {
   const { latest } = tags;
-  // If `latest` needs another Node, npm chooses an older version, which is unknown here: only `latest` says what it needs.
+  // If `latest` needs another Node, npm chooses an older version, which is unknown here, because only `latest` has its needs.
   if (request.version === undefined) return fitsNode(nodeRangeIn(engines), process.versions.node) ? latest : undefined;
   if (isExact(request)) return request.version;
   if (Object.hasOwn(tags, request.version)) return tags[request.version];

@@ -48,7 +48,7 @@ export function remarksOnNewest(
   ];
 }
 
-/** Takes the files that a server has written beside its program to the folder of the new version, and names them. */
+/** Copies the files that a server has written beside its program to the folder of another version, and returns lines about them. */
 export function describeCarried(from: string, to: string, options?: { readonly newerWins: boolean }): string[] {
   const { carried, left, kept } = carryOver(from, to, options);
   const shown = (folder: string, path: string) => withoutHome(join(folder, path), homedir());

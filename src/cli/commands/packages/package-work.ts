@@ -31,7 +31,10 @@ export interface PackageWork extends OpenedInstaller {
 
 export type PackagedServer = ServerConfig & { readonly package: ServerPackage };
 
-/** Runs `work` on the packages of the chosen servers, and ends all processes afterwards. */
+/**
+ * Runs `work` on the packages of the chosen servers, and ends all processes afterwards. Returns the exit code of `work`, or a failure if
+ * one of the servers has a mistake in its entry.
+ */
 export async function workOnPackages(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],

@@ -35,7 +35,7 @@ export async function clusterStatus({ settings, isJson }: Invocation): Promise<n
   return await answer(isJson, { members: view.members.map(toJson) }, text);
 }
 
-/** Asks the gateway on this machine that listens there for other gateways. */
+/** Asks the gateway on this machine about its cluster, at the address where it listens for the other members. */
 export async function askOwn(listen: Address, keyFile: string, secretFolder: string | undefined): Promise<Asked> {
   const seals = createSeals({ sharedKeys: await readSealKeys(keyFile, secretFolder) });
   return await askGateway({ listen, keys: seals.keysFor('hops') });

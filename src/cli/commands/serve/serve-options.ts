@@ -74,7 +74,7 @@ export interface HttpValues {
   readonly view?: string;
 }
 
-/** Decides which transports to open. Throws a `UsageError` when the options contradict each other. */
+/** Decides which transports to open. Throws a `UsageError` if the options contradict each other, or for an address without a valid port. */
 export function readTransports(values: HttpValues): Transports {
   const { http, stdio = http === undefined } = values;
   if (http !== undefined && !stdio && values.view !== undefined) {
@@ -102,7 +102,7 @@ function readHttp(address: string, values: HttpValues): HttpSettings {
 
 const ADDRESS = /^(?:(?<host>[^:[\]]+|\[[0-9a-f:.]+\]):)?(?<port>\d{1,5})$/i;
 
-/** Parses `7411`, `localhost:7411` or `[::1]:7411`. Without a host, returns both loopback addresses. */
+/** Parses `7411`, `localhost:7411` or `[::1]:7411`. Without a host, returns `localhost`, which stands for both loopback addresses. */
 function readAddress(address: string): { host: string; port: number } {
   const { host = 'localhost', port } = ADDRESS.exec(address)?.groups ?? {};
   if (port === undefined || Number(port) > 65_535) {

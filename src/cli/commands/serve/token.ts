@@ -25,7 +25,7 @@ export async function token({ settings, isJson }: Invocation): Promise<number> {
   }
 }
 
-/** The configuration, if only its users have tokens. One that is missing or has mistakes serves nobody. */
+/** Returns the configuration file if it has users. `undefined` for a file that is missing or has mistakes, because no gateway serves it. */
 function fileWithUsers(settings: GlobalOptions): string | undefined {
   try {
     const { file } = new ConfigLocation(settings);

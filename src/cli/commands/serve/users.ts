@@ -148,8 +148,8 @@ export async function setVariable({
 }
 
 /**
- * The path of a setting of `gateway.http.auth`, that of the tokens, and the names of the variables of users to which servers refer, or
- * that they need. Throws a `UsageError` if the setting is not set.
+ * Returns the path in a setting of `gateway.http.auth`, and the path in its `tokens`. `names` returns the variables of users to which
+ * servers refer; with `true`, without those that have a default. Throws a `UsageError` if the setting is not set.
  */
 function placeOf(setting: 'tokens' | 'variables', settings: GlobalOptions) {
   const { file } = new ConfigLocation(settings);
@@ -167,8 +167,8 @@ function placeOf(setting: 'tokens' | 'variables', settings: GlobalOptions) {
 }
 
 /**
- * Writes a file as the owner of it, or of the folder in which it is made, would. Otherwise the gateway, which runs with an account of
- * its own, could not read what root has written. A symbolic link stays a link.
+ * Writes a file, and makes its folders. Root gives them the owner of the earlier file, or of the folder in which they are made, because the
+ * gateway runs with an account of its own, and could not read files of root. A symbolic link stays a link.
  */
 function writeFor(path: string, text: string, mode: number): void {
   const file = realPath(path) ?? path;

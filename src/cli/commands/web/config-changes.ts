@@ -91,7 +91,7 @@ function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Removes everything secret that the configuration has, also where it only looks like a secret. */
+/** Returns a function that removes the secrets of the configuration from a text, and all text that looks like a secret. */
 export async function redactorOf(settings: GlobalOptions): Promise<Redact> {
   return createRedactor((await readServers(settings)).flatMap(secretSourcesOf));
 }
@@ -115,7 +115,7 @@ function nearChanges(lines: readonly DiffLine[]): DiffLine[] {
   return lines.filter((_, at) => changed.some((each) => Math.abs(each - at) <= CONTEXT_LINES));
 }
 
-/** The configuration file. Throws a `PageRefusal` if it has no such server, whose name could also be a path. */
+/** The configuration file. Throws a `PageRefusal` if it has no such server, because the name of an unknown server could be a path. */
 export function fileWith(settings: GlobalOptions, server: string): string {
   const { file } = new ConfigLocation(settings);
   if (Object.hasOwn(entriesIn(readConfigText(file)), server)) return file;
@@ -154,7 +154,7 @@ export async function settingsOfServer(settings: GlobalOptions, server: string):
   ];
 }
 
-/** Members of an entry whose values are credentials or can contain some. Their names are shown. */
+/** Members of an entry that are or can contain credentials. The page gets only the names in them. */
 const NAMED_ONLY = new Set<string | undefined>(['env', 'headers', 'oauth', 'headersCommand', 'proxy']);
 
 function shown(key: string | undefined, value: unknown, redact: Redact): string {

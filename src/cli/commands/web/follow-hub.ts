@@ -35,7 +35,7 @@ export class HubFollower {
   #ended = '';
   /** The latest state without a hub, as JSON. */
   #absent = '';
-  /** Content of the configuration file in one state of it. The fault is set when it is read. */
+  /** Content of the configuration file in one state of it. `fault` is set when it is first needed. */
   #configured: {
     readonly state: string;
     readonly servers: readonly ConfiguredServer[];
@@ -106,7 +106,7 @@ export class HubFollower {
     this.#show((gateway === undefined ? configuration.file : undefined) ?? chosen?.configFile ?? null);
     const open = chosen && (await connectTo(chosen));
     if (open !== undefined && !('because' in open)) this.#follow(open.control, open.gateway);
-    // While its successor starts, the hub before is still followed.
+    // The earlier hub is still followed while its successor starts.
     else if (this.#control === undefined) {
       const because = open === undefined || open.kind === 'not running' ? undefined : open.because;
       await this.#describeAbsence(chosen?.configFile ?? configuration.file ?? '', because);
@@ -170,14 +170,14 @@ export class HubFollower {
     this.#take({ kind: 'state', at, hub: { kind: 'running', hub, report, disabled }, needs: needsOf(hub, report) });
   }
 
-  /** The file is read again when it has changed. */
+  /** Returns the content of the configuration file. Reads the file again when it has changed. */
   #configurationIn(file: string) {
     const state = `${file} ${stateOf(file)}`;
     if (this.#configured.state !== state) this.#configured = { state, servers: serversIn(file) };
     return this.#configured;
   }
 
-  /** `unreached` is set if a gateway runs and cannot be reached. */
+  /** Tells the page that there is no gateway. `unreached` is the reason why a gateway that runs cannot be reached. */
   async #describeAbsence(configFile: string, unreached?: string): Promise<void> {
     const configured = this.#configurationIn(configFile);
     configured.fault ??= readConfig(this.#settings).then(() => null, errorMessage);

@@ -112,7 +112,7 @@ function refusalOf(error: unknown): PageRefusal | undefined {
   return new PageRefusal(400, `${error.message}${hint}`);
 }
 
-/** Gives the running gateway a command. */
+/** Gives the running gateway a command. Throws a `PageRefusal` if none can be reached, or if it refuses the command. */
 async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
   const open = await openGateway(settings);
   if ('because' in open) throw new PageRefusal(503, open.because);

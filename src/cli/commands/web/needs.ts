@@ -75,7 +75,7 @@ function addProblem({ server, state, problem, advice, code, cause, log, lastFail
   add(`server:${server}:${code ?? state}`, PASSING.has(state) ? 'warn' : 'fail', title, { ...about, ...remedy });
 }
 
-/** A server that lost its lists in a restart answers, so its state is good, but it is of no use. */
+/** Adds a need for a ready server without tools, prompts and resources, for example one that lost its lists in a restart. */
 function addEmptyLists(report: ServerReport, add: Add): void {
   const { server, state, problem, log } = report;
   if (state !== 'ready' || problem !== '' || !offersNothing(report)) return;
@@ -111,7 +111,7 @@ function addApproval(report: ServerReport, add: Add): void {
   );
 }
 
-/** The usage of the instance that is nearest to its limit. */
+/** Adds a need if an instance of the server is near one of its limits. */
 function addLimits({ server, resourceLimits: limits }: ServerReport, { servers }: HubDescription, add: Add): void {
   const own = servers.filter((each) => each.server === server);
   const bytes = Math.max(0, ...own.map(({ memoryBytes }) => memoryBytes ?? 0));

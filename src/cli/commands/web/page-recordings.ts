@@ -65,7 +65,7 @@ export class PageRecordings {
       };
       const cutOff = (error: unknown) => {
         const fault = errorMessage(error);
-        // One that has not begun leaves nothing to stop.
+        // A recording that has not begun leaves nothing to stop.
         if (this.#state?.file === file) this.#tell({ ...this.#state, fault });
         reject(new PageRefusal(400, fault));
       };

@@ -3,7 +3,7 @@ import { logLines } from '../../../host/files/log-lines.js';
 import type { CallRow } from '../../../web/server/contract.js';
 import { isRecord, parseJson } from '../../../wire/json/json-value.js';
 
-/** Calls that a page gets. */
+/** Most calls that a page gets. */
 const MAX_CALLS = 500;
 
 /** The latest calls of a configuration in the call log, which all configurations of the user share. The oldest is first. */
@@ -27,7 +27,7 @@ function rowOf(call: LoggedCall, before: CallRow | undefined): CallRow {
   const { client, session, server = null, method, tool = null, outcome, reason = null, ms } = call;
   const at = Date.parse(call.time);
   return {
-    // Below the numbers of the calls that a hub tells, which have three digits more than its time.
+    // Keeps the id below those of the calls of a hub, which are the time of its start with three more digits.
     id: Math.max(at * 100, (before?.id ?? 0) + 1),
     at,
     session,

@@ -55,7 +55,7 @@ export async function web({ settings, options }: Invocation<WebFlags>): Promise<
     onOpened = openBrowser(server.forFile(url));
     systemClock.schedule(SESSION_LIMITS.codeMs, onOpened);
   }
-  // Loads while the browser opens the page. If it fails, the page is told when it asks.
+  // Loads the module while the browser opens the page. A page that asks gets the failure, if there is one.
   import('./hub-source.js').catch(() => {});
   import('../hub/hub-access.js').then(({ tellWithoutGateway }) => tellWithoutGateway(settings)).catch(() => {});
   await server.closed;
