@@ -17,10 +17,7 @@ type Format = Parameters<typeof styleText>[0];
 /** The look of a file or a pipe without colors. */
 export const PLAIN: Look = { width: undefined, isColored: false };
 
-/**
- * Returns the look for a stream. `FORCE_COLOR` wins over `NO_COLOR` (no-color.org), as in Node itself; without either, a terminal has
- * colors.
- */
+/** The look for a stream. `FORCE_COLOR` wins over `NO_COLOR` (no-color.org), as in Node; without either, a terminal has colors. */
 export function lookOf(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   { FORCE_COLOR, NO_COLOR, TERM }: NodeJS.ProcessEnv = process.env,

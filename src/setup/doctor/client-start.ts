@@ -20,7 +20,7 @@ export interface ClientStart {
   readonly output: readonly string[];
 }
 
-/** Longer than the 10 s that Codex waits, shorter than the 30 s that others wait. */
+/** Time limit for the list of tools: longer than the 10 s that Codex waits, shorter than the 30 s that others wait. */
 const LIST_WITHIN_MS = 20_000;
 const SLOW_MS = 10_000;
 const LADDER = { termAfterMs: 2_000, killAfterMs: 4_000 };

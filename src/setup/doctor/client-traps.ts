@@ -23,8 +23,8 @@ export async function checkTraps(
 }
 
 /**
- * The Claude Desktop of the Windows store reads only the file in its package folder, and ignores the usual one without a
- * word: https://github.com/anthropics/claude-code/issues/26073. Untried on Windows.
+ * Finds entries in the usual file, which the Claude Desktop of the Windows store ignores without a word, because it reads only the file in
+ * its package folder: https://github.com/anthropics/claude-code/issues/26073. Untried on Windows.
  */
 function checkStoreApp(registrations: readonly Registration[], machine: Machine): Finding[] {
   if (machine.platform !== 'win32') return [];
@@ -67,7 +67,7 @@ function checkClaudeCode(registration: Registration, machine: Machine): Finding[
   const own = ['settings.json', 'settings.local.json'].map((each) => join(project, '.claude', each));
   const managed = settingsIn(join(managedFolder(machine), 'managed-settings.json'));
   const all = [...managed, ...[join(folder, 'settings.json'), ...own].flatMap(settingsIn)];
-  // The file of the user has what was decided in each project.
+  // The file of the user has the decisions about servers in each project.
   const state = settingsIn(join(env.CLAUDE_CONFIG_DIR ?? home, '.claude.json')).map(({ file, values }) => {
     return { file, values: memberOf(memberOf(values, 'projects'), project) };
   });
@@ -103,7 +103,7 @@ function denies({ permissions, deniedMcpServers }: SettingsFile['values'], { ser
   return rules.some((rule) => listHas(deny, rule)) || names(deniedMcpServers, server);
 }
 
-/** A list of allowed servers forbids all others. */
+/** Whether the settings allow the server. A list of allowed servers forbids all others. */
 function allows({ allowedMcpServers }: SettingsFile['values'], { server }: Registration): boolean {
   return !Array.isArray(allowedMcpServers) || names(allowedMcpServers, server);
 }
@@ -120,7 +120,7 @@ function names(rules: unknown, { name, run }: Registration['server']): boolean {
   });
 }
 
-/** VS Code can be told to run no MCP servers, or only those of a registry. */
+/** Finds settings of VS Code that allow no MCP servers, or only those of a registry. */
 function checkVsCode(registration: Registration): Finding[] {
   const { place } = registration.server;
   const folder = dirname(place.file);
@@ -166,7 +166,7 @@ const STDERR = '"error":"Server stderr:';
 const GOOD =
   /"result":\{"tools"|"method":"tools\/call"|Successfully connected|Discovered \d+ tools|Connection established/;
 
-/** The last lines about trouble in the newest log of each client about Trunkline, since the last time it went well. */
+/** Finds the last lines about trouble in the newest log of each registration, after the last line that shows success. */
 async function checkClientLogs(
   registrations: readonly Registration[],
   machine: Machine,
@@ -191,7 +191,7 @@ async function checkClientLogs(
   return found;
 }
 
-/** The files that can be the log of a client about its entry. Those of VS Code and Cursor are named after the window. */
+/** The files that can be the log of a client about its entry. VS Code and Cursor have a folder of logs for each window. */
 function logsOf({ server: { place, name } }: Registration, machine: Machine): string[] {
   const { platform, home, cwd } = machine;
   switch (place.client) {

@@ -96,13 +96,13 @@ export function lacksFile({ server: { run }, program }: Registration): boolean {
   return run.kind === 'command' && [run.command, program, configIn(run)].some(isMissing);
 }
 
-/** `connect` writes the file of the user under its own name; other entries are the person's to edit. */
+/** Returns the command that corrects an entry. `undefined` for entries under other names or in other files than `connect` writes. */
 function remedyFor({ place, name }: FoundServer, config: string | undefined): string | undefined {
   if (place.scope !== 'user' || name !== 'trunkline') return undefined;
   return `trunkline connect ${place.client}${config === undefined ? '' : ` --config ${config}`}`;
 }
 
-/** Finds clients that use a Trunkline on another machine without TLS: the network can read the token. */
+/** Finds clients that use a Trunkline on another machine without TLS, because the network can read their tokens. */
 function checkCleartext({ servers }: FoundServers): Finding[] {
   return servers.flatMap(({ place, name, run, isDisabled }) => {
     if (isDisabled || run.kind === 'command' || name !== 'trunkline') return [];
@@ -112,7 +112,7 @@ function checkCleartext({ servers }: FoundServers): Finding[] {
   });
 }
 
-/** Entries of Claude Code for different projects are never active together. */
+/** Finds clients with several active entries. Entries of Claude Code for different projects are never active together. */
 function checkTwice(registrations: readonly Registration[], { cwd }: Machine): Finding[] {
   const active = registrations.filter(({ server: { isDisabled, place } }) => {
     return !isDisabled && (place.scope !== 'local' || place.path.includes(cwd));
@@ -184,7 +184,7 @@ async function whoAnswers({ url, headers }: FoundRemote): Promise<'trunkline' | 
   }
 }
 
-/** The answer is JSON, or an event that has it. */
+/** Whether Trunkline has sent the answer, which is JSON, or an event that has it. */
 function isTrunkline(text: string): boolean {
   const lines = [text, ...text.split('\n').map((line) => line.replace(/^data:\s*/, ''))];
   return lines.some((line) => {
@@ -203,7 +203,7 @@ export interface Registration {
   readonly version: string | undefined;
 }
 
-/** The entries that are Trunkline, whatever their names are. */
+/** Finds the entries that run Trunkline under any name, or connect to one on this machine under the name `trunkline`. */
 export function findRegistrations(servers: readonly FoundServer[], machine: Pick<Machine, 'program'>): Registration[] {
   return servers.flatMap((server): Registration[] => {
     const { run, name } = server;
@@ -217,7 +217,7 @@ export function findRegistrations(servers: readonly FoundServer[], machine: Pick
   });
 }
 
-/** `Claude Code (user, as trunkline)`. */
+/** Names a registration, such as `Claude Code (user, as trunkline)`. */
 export function titleOf({ server: { place, name } }: Registration): string {
   return `${place.title} (${place.scope}, as ${name})`;
 }
@@ -293,7 +293,7 @@ export function checkDuplicates(found: FoundServers, registrations: readonly Reg
   });
 }
 
-/** A client that runs Trunkline and another gateway. `gatewayOf` knows the names of gateways. */
+/** A client that runs Trunkline and another gateway. `gatewayOf` returns the name of the gateway that a server is. */
 export function checkGateways(
   found: FoundServers,
   registrations: readonly Registration[],
@@ -311,8 +311,8 @@ export function checkGateways(
 }
 
 /**
- * Whether the client loses nothing, because in every folder it runs a Trunkline in which this server works, with all variables that
- * the entry sets. The file of a project belongs to others, too, and an extension to its client.
+ * Whether the client can do without the entry, because its user's Trunkline runs this server in every folder, with all variables that the
+ * entry sets. False for the file of a project, which belongs to others, too, and for an extension, which belongs to its client.
  */
 function canTakeOut(
   { place, run }: FoundServer,
@@ -329,7 +329,7 @@ function canTakeOut(
   return serves && Object.keys(run.env).every((name) => Object.hasOwn(programOf(server)?.env ?? {}, name));
 }
 
-/** `undefined` if it depends on the folder in which the client starts Trunkline. */
+/** The configuration that an entry uses. `undefined` for a URL, or if the path depends on the folder in which the client runs. */
 function configOf({ run }: FoundServer, userConfigFile: string): string | undefined {
   if (run.kind === 'remote') return undefined;
   const named = configIn(run);

@@ -50,7 +50,7 @@ function checkCommand(key: string, spec: ChildSpec, { desktop, shell }: SearchPa
   return [finding('TL-COMMAND-NOT-FOUND', `${of} does not exist`)];
 }
 
-/** The system runs a script without a first line by `sh`, so only an interpreter that does not exist is a mistake. */
+/** Finds a script whose interpreter does not exist. A script without a first line is no mistake, because the system runs it by `sh`. */
 function checkInterpreter(key: string, file: string, path: string, { cwd }: ChildSpec, machine: Asked): Finding[] {
   const interpreter = machine.platform === 'win32' ? undefined : interpreterOf(file);
   if (interpreter === undefined) return [];
@@ -87,7 +87,7 @@ type Shells = Pick<Machine, 'platform' | 'env' | 'home'>;
 const PATH_OF_DOCK = '/usr/bin:/bin:/usr/sbin:/sbin';
 /** The PATH of programs that no shell has started, on Debian and systems derived from it. */
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** A login shell may be slow, or wait for input that never comes. */
+/** Time limit of a login shell, which may be slow, or wait for input that never comes. */
 const SHELL_WITHIN_MS = 2_000;
 const TOOL_WITHIN_MS = 1_000;
 
@@ -207,7 +207,7 @@ function interpreterOf(file: string): string | undefined {
     if (first === '') return undefined;
     return /[\\/]env$/.test(first) && second !== undefined && !second.startsWith('-') ? second : first;
   } catch {
-    // It may be run without being read.
+    // A program that cannot be read may still run.
     return undefined;
   }
 }

@@ -63,7 +63,7 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
 }
 
-/** A server that its user has disabled is no fault, unless no other is left. */
+/** Finds servers that `trunkline init` has disabled. A server that the user has disabled is no fault, unless no other is left. */
 function checkDisabled({ file, servers, disabled }: Config): Finding[] {
   const byInit = disabled.length === 0 ? new Map<string, string>() : disabledByInit(readFileSync(file, 'utf8'));
   if (byInit.size > 0) {
@@ -75,7 +75,7 @@ function checkDisabled({ file, servers, disabled }: Config): Finding[] {
   return [finding('TL-CONFIG-DISABLED', `all servers are disabled: ${disabled.join(', ')}`, [file])];
 }
 
-/** Only a file named by a flag was chosen deliberately; any other choice can surprise the user. */
+/** Finds configurations that are not used because another comes first. The user has chosen a file deliberately only with `--config`. */
 function checkShadowed(file: string, source: ConfigSource, machine: Machine): Finding[] {
   if (source === '--config') return [];
   const { cwd, env, home, platform } = machine;
@@ -91,7 +91,7 @@ function checkModes(file: string, { uid }: Machine): Finding[] {
     const { mode } = statSync(path);
     // In a folder with the sticky bit, only its owner can replace a file.
     const isOpen = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
-    // A group of its own for each user is usual on Linux, and a group that may write is, too.
+    // Write permission for the group alone is harmless, because most users on Linux have a group of their own.
     if (!isOpen || (mode & 0o002) === 0) return [];
     return [finding('TL-CONFIG-WRITABLE', `other users can write ${path}`, [], { remedy: `chmod go-w ${path}` })];
   });

@@ -34,7 +34,7 @@ export function finding(
   return repair === undefined ? found : { ...found, repair };
 }
 
-/** Older events belong to another problem. */
+/** Age of the oldest events that count. Older ones belong to another problem. */
 export const RECENT_MS = 24 * 60 * 60 * 1_000;
 
 /** Applies the repairs of the findings. A repaired finding gets the level `ok`; the finding after it describes the repair. */
@@ -60,7 +60,7 @@ export async function repair(findings: readonly Finding[]): Promise<readonly Fin
 /** Checks by their subjects, which the message names when a check fails or does not end in time. They change nothing. */
 export type Checks = Readonly<Record<string, () => Promise<readonly Finding[]> | readonly Finding[]>>;
 
-/** Leaves time for the rest within the five seconds that a run without servers may take. */
+/** Time limit of a check, which leaves time for the rest within the five seconds that a run without servers may take. */
 const LIMIT_MS = 4_000;
 
 /** Runs all checks at the same time. Findings come in the order of the checks. Never rejects. */
@@ -72,7 +72,7 @@ export async function runChecks(checks: Checks, limitMs = LIMIT_MS): Promise<rea
 async function runCheck(about: string, run: Checks[string], limitMs: number): Promise<readonly Finding[]> {
   const late = finding('TL-DOCTOR-TIMEOUT', `the check of ${about} did not end within ${limitMs / 1_000} s`);
   try {
-    // A check that throws at once rejects here, too.
+    // `then` makes a check that throws at once reject, too.
     return await Promise.race([Promise.resolve().then(run), setTimeout(limitMs, [late])]);
   } catch (error) {
     return [finding('TL-DOCTOR-FAILED', `the check of ${about} failed`, [errorMessage(error)])];

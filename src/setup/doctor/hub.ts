@@ -13,7 +13,7 @@ import { type Finding, finding, RECENT_MS } from './finding.js';
 export interface HubFacts {
   /** Absent if no hub has ever run. */
   readonly folder: string | undefined;
-  /** Why no hub can run, as phrases. */
+  /** Reasons why no hub can run, as phrases. */
   readonly faults: readonly string[];
   readonly state:
     | { readonly kind: 'running'; readonly hub: Pick<HubDescription, 'pid' | 'version' | 'clients'> }
@@ -59,8 +59,8 @@ function checkRunning({ state }: HubFacts, version: string, platform: string): F
 }
 
 /**
- * macOS asks once for each program whether it may read folders such as Documents. It counts a process to the program that has
- * started it, but Claude Desktop starts servers so that they count as themselves, and then nobody is asked.
+ * macOS asks once for each program whether it may read folders such as Documents. It counts a process to the program that has started it.
+ * Claude Desktop, however, starts servers so that they count as programs of their own, for which macOS does not ask.
  */
 const ACCESS_ON_MAC =
   'its servers may read the folders and reach the local network that the program may that has started it; Claude Desktop gives its own access to none, so run `trunkline hub restart` in a terminal that has the access';
@@ -75,7 +75,7 @@ async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise
   // Windows removes the pipe of a process that has ended.
   const left = hubNumbers(folder).filter((number) => {
     const { socket, ended } = hubFiles(folder, number);
-    // A hub that was stopped leaves its socket, too, and says that it has ended.
+    // A hub that was stopped leaves its socket, too, and the file `ended`.
     return existsSync(socket) && !existsSync(ended);
   });
   const isLatestAlive = state.kind !== 'not running';

@@ -59,7 +59,7 @@ const OWN_FILES = 256;
 /** Processes for each server with its children, and for the rest of the desktop. */
 const PROCESSES_OF_SERVER = 16;
 const OTHER_PROCESSES = 256;
-/** Editors alone watch thousands. */
+/** Fewest files that users must be able to watch, because editors alone watch thousands. */
 const MIN_WATCHES = 4_096;
 
 /** Whether the limits of the system suffice for this many servers. */
@@ -116,7 +116,7 @@ export async function checkConfinement(
   ];
 }
 
-/** Less than this is too little for a few packages. */
+/** Least free space, because less is too little for a few packages. */
 const MIN_FREE_BYTES = 500 * 1024 * 1024;
 
 /** Magic numbers of file systems over a network, as Linux reports them. */
@@ -212,7 +212,7 @@ export function checkNetwork(machine: Pick<Machine, 'env' | 'platform'>): Findin
   return found;
 }
 
-/** As in `engines` of our package.json. */
+/** The versions of Node in `engines` of our package.json. */
 const NEEDED = '^20.19.0 || >=22.3.0';
 
 /** Folders of version managers that are removed some day, each with the cause of the removal. */
@@ -236,14 +236,14 @@ export function checkNode({ node }: Pick<Machine, 'node'>): Finding[] {
   return found.length > 0 ? found : [finding('TL-NODE-OK', `Node ${node.version} fits`, evidence)];
 }
 
-/** Why the program at this path may disappear; `undefined` if there is no sign of it. */
+/** The reason why the program at this path may disappear; `undefined` if there is no sign of it. */
 export function whyVanishing(path: string): string | undefined {
   return VANISHING.find(([sign]) => sign.test(path))?.[1];
 }
 
 /**
- * Whether packages can be installed. Asks the registry only if packages are used, and never offline: `ping` resolves with
- * the errors of npm.
+ * Whether packages can be installed. Asks the registry only if packages are used, and never offline. `ping` asks it, and resolves with the
+ * errors of npm.
  */
 export async function checkNpm(
   { isOffline }: Pick<Machine, 'isOffline'>,

@@ -7,7 +7,7 @@ import { type Finding, finding } from './finding.js';
 
 export interface PackageTools {
   readonly paths: PackagePaths;
-  /** Why the installed package of a server may not work: one line each. */
+  /** Returns the reasons why the installed package of a server may not work, a line each. */
   readonly remarksOn: (server: ServerConfig) => readonly string[];
   /** Installs the packages of these servers as they are locked. Rejects if that fails. */
   readonly install: (keys: readonly string[]) => Promise<void>;
@@ -74,7 +74,7 @@ export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
   });
 }
 
-/** Equal for servers that are the same. With other headers, the same URL may be another account. */
+/** Returns a text that is equal for servers that run the same. With other headers, the same URL may be another account. */
 function runOf({ spec, package: used }: ServerConfig): string | undefined {
   if (spec === undefined) return undefined;
   if (spec.kind === 'remote') return JSON.stringify([spec.url, Object.entries(spec.headers).sort()]);

@@ -25,7 +25,7 @@ export function checkOtherGateways({ processes, servers, gatewayOf, machine }: O
   const tree = new Tree(processes);
   const names = new Map(processes.map((each) => [each, gatewayOf(each.words)]));
   const isTrunkline = ({ words }: CommandLine) => {
-    // Behind Node stands the link that npm has made for the program, or the program itself.
+    // The word after Node and its options is the link that npm has made for the program, or the program itself.
     const script = words.findIndex((word, index) => index > 0 && !word.startsWith('-'));
     return [words, words.slice(script)].some(([command = '', ...args]) => {
       return isOurselves({ kind: 'command', command, args, env: {} }, machine.program);
@@ -66,7 +66,7 @@ function nameOf(command: string): string {
   return command.split('/').at(-1) ?? command;
 }
 
-/** Which process has started which. */
+/** The processes, with their parents and children. */
 class Tree {
   readonly #byPid: ReadonlyMap<number, CommandLine>;
   readonly #children = new Map<number, CommandLine[]>();
@@ -101,16 +101,16 @@ class Tree {
 }
 
 interface HttpGatewaysFacts {
-  /** The Trunklines that serve HTTP now. */
+  /** The gateways of this user that serve HTTP now. */
   readonly httpGateways: readonly FoundGateway[];
-  /** The configuration that the doctor checks; `undefined` if it cannot be used. */
+  /** The configuration that the doctor checks; `undefined` if it cannot be used, or is of a cluster, whose gateways all run servers. */
   readonly configFile: string | undefined;
   /** The pid of the hub of this configuration, if it runs. */
   readonly hub: number | undefined;
   readonly now: number;
 }
 
-/** Checks the Trunklines that serve HTTP: requests refused in the last day, and servers that two of them run. */
+/** Checks the gateways over HTTP: requests refused in the last day, and a configuration that two gateways serve, or one and the hub. */
 export function checkHttpGateways(facts: HttpGatewaysFacts): Finding[] {
   return [...checkTwice(facts), ...facts.httpGateways.flatMap((found) => checkRefused(found, facts.now))];
 }
@@ -143,7 +143,7 @@ export interface ServingProcess {
   readonly gone?: string | undefined;
 }
 
-/** All processes of Trunkline of this user, and the gateways whose configuration file is gone. */
+/** Lists the processes of Trunkline of this user, and the gateways whose configuration file is gone. */
 export function checkServing(processes: readonly ServingProcess[]): Finding[] {
   if (processes.length === 0) return [];
   const count = processes.length === 1 ? 'one process' : `${processes.length} processes`;
@@ -155,7 +155,7 @@ export function checkServing(processes: readonly ServingProcess[]): Finding[] {
   ];
 }
 
-/** Run files of gateways that were killed, and servers that outlived them. `sweep` ends the processes that carry Trunkline's mark. */
+/** Finds run files of gateways that were killed, and servers that outlived them. `sweep` ends the processes that carry Trunkline's mark. */
 export async function checkRuns(runFolder: string, sweep: () => Promise<void>): Promise<Finding[]> {
   const runs = await findRuns({ folder: runFolder, host: hostIdentity(), onIgnored: () => {}, isReadOnly: true });
   const found = await Promise.all(runs.map(async (each) => await checkRun(each, sweep)));

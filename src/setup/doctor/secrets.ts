@@ -11,7 +11,7 @@ import { isRecord } from '../../wire/json/json-value.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import type { Machine } from './machine.js';
 
-/** Credentials that stand in the configuration itself, and whether others can read it then. */
+/** Finds credentials in the configuration itself, and whether other users can read such a file. */
 export function checkLiterals(file: string, { uid }: Pick<Machine, 'uid'>): Finding[] {
   const source = parseYaml(readConfigText(file), file);
   const literals = literalsIn(source);
@@ -54,7 +54,7 @@ function isCredential(name: string, text: string): boolean {
   return SECRET_NAME.test(name) && !HARMLESS.test(text) && !/\s/.test(text);
 }
 
-/** Files with variables that servers read, beside the configuration or named by an argument. */
+/** Checks files with variables, beside the configuration or named by an argument, for readers among other users. */
 export function checkEnvFiles(configFile: string, servers: readonly ServerConfig[], { uid }: Machine): Finding[] {
   const folder = dirname(configFile);
   const beside = readdirSync(folder).filter((name) => /^\.env(?:\.(?!example|sample|template)[\w-]+)?$/.test(name));
@@ -70,7 +70,7 @@ export function checkEnvFiles(configFile: string, servers: readonly ServerConfig
   return files.filter((file) => isReadableByOthers(file, uid)).map((file) => exposed(file, 'TL-CONFIG-EXPOSED'));
 }
 
-/** The token for HTTP clients, and the key that protects caches. */
+/** Checks the files with the token for HTTP clients and with the key that protects caches. */
 export async function checkSecretFiles(
   { tokenFile, sealFile }: { readonly tokenFile: string; readonly sealFile: string },
   { uid }: Machine,

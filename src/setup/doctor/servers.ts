@@ -82,7 +82,7 @@ function remarksOnPing({ report: { server }, ping }: ObservedServer): Finding[] 
   return [finding('TL-SERVER-PING', `server \`${server}\` ${how}`)];
 }
 
-/** Many servers end only at SIGTERM, which loses nothing. */
+/** Finds servers that ended badly. SIGTERM is no fault, because many servers end only at it, and lose nothing. */
 function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: ObservedServer): Finding[] {
   const found: Finding[] = [];
   if (endedBy === 'SIGKILL')
@@ -108,7 +108,7 @@ export interface ListedTool {
 
 /** Clients show a tool as `mcp__trunkline__NAME`, and models take 64 characters. */
 const LONGEST_NAME = 64 - 'mcp__trunkline__'.length;
-/** Claude Code cuts descriptions here. */
+/** Length beyond which Claude Code cuts descriptions. */
 const MAX_DESCRIPTION_BYTES = 2_048;
 
 /**
@@ -182,7 +182,7 @@ const ADVICE_CODES: readonly (readonly [kind: ToolAdvice['kind'], code: Code, on
   ],
 ];
 
-/** Names of tools that a careful client asks about, behind the prefix of the server. */
+/** Names of tools that may destroy data, with the prefix of the server or without. */
 const DESTRUCTIVE = /(?:^|__|[_-])(?:delete|remove|drop|destroy|erase|purge|truncate|overwrite|wipe)(?:[_-]|$)/i;
 
 /** The share of each server in the list, the largest first. */

@@ -152,9 +152,7 @@ function describeProgress({ progress, total, message }: Progress): string {
   return typeof message === 'string' ? `${share}, ${message}` : share;
 }
 
-/**
- * Prints a result, and returns the exit code. Without `--json`, the text of a failed tool goes to stderr, so that stdout has results only.
- */
+/** Prints a result, and returns the exit code. Without `--json`, the text of a failed tool goes to stderr, and not among results. */
 function printResult(result: Uint8Array, isJson: boolean): number {
   const json = new TextDecoder().decode(result);
   const { content, structuredContent, isError } = JSON.parse(json) as Record<string, unknown>;

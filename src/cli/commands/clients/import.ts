@@ -115,10 +115,7 @@ export async function writeImport(prepared: PreparedImport): Promise<void> {
   tellWritten(added, target);
 }
 
-/**
- * Saves an import. Copies the files of servers before it writes the configuration, because a server that starts without its file would
- * write a new one.
- */
+/** Saves an import, the files of servers first, because a server that starts without its file would write a new one. */
 function save({ target, added, edited }: PreparedImport): void {
   copyKeptFiles(added);
   saveEdit(target, edited);

@@ -222,10 +222,7 @@ async function wantsConfinement(
   return await questions.confirm('Confine the imported servers?', { byDefault: false });
 }
 
-/**
- * Returns the import with confined servers, for which the paths of their entries are open if the user agrees. `undefined` if the user gives
- * up.
- */
+/** The import with confined servers, which may use the paths of their entries if the user agrees. `undefined` if the user gives up. */
 async function confinedImport(
   settings: GlobalOptions,
   found: Retrying,

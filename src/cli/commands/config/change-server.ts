@@ -120,9 +120,7 @@ function openConfigToEdit({ config: named }: GlobalOptions): OpenConfig {
   return openConfig(fileToEdit(named));
 }
 
-/**
- * Opens the configuration to edit with its environment file, which may take secrets. Throws a `ConfigError` if one of them cannot be used.
- */
+/** Opens the configuration to edit and its environment file, for secrets. Throws a `ConfigError` if one of them cannot be used. */
 export function openEditableConfig(settings: GlobalOptions): EditableConfig {
   const config = openConfigToEdit(settings);
   return { config, secrets: EnvDraft.open(config.file, config.text, homedir()) };

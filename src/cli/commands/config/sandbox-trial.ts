@@ -112,10 +112,7 @@ async function report(key: string, { names, read, write, uncopied }: Proposal, i
 
 type Confinable = ChildSpec & Required<Pick<ChildSpec, 'sandbox'>>;
 
-/**
- * The program of a server, as it would be confined. Throws a `UsageError` for a server without a program, with a mistake, or whose package
- * is not installed.
- */
+/** The program of a server, as it would be confined. Throws a `UsageError` if it is missing or not installed. */
 export function confinableOf(server: ServerConfig): Confinable {
   const spec = programOf(server);
   const { key, problem } = server;

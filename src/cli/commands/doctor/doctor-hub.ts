@@ -17,9 +17,7 @@ import { notedPid } from '../hub/running.js';
 export interface DoctorHub extends HubFacts {
   /** Absent if no hub has ever run. */
   readonly logFile: string | undefined;
-  /**
-   * Asks the running gateway for the reports of its servers. Resolves with `undefined` if none runs, or if it has started no server yet.
-   */
+  /** Asks the running gateway for the reports of its servers. Resolves with `undefined` if none runs or has started servers. */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
   /** Asks the running gateway for its list of tools, as JSON and as rows. Resolves with `undefined` if it does not answer. */
   readonly tools: () => Promise<{ readonly list: string; readonly rows: readonly ToolRow[] } | undefined>;

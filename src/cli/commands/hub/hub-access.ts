@@ -178,10 +178,7 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/**
- * Connects a command to the running gateway, if there is one. Tells the user which one it is if the configuration has several. Reports a
- * refusal on stderr.
- */
+/** Connects a command to the running gateway, if any. Names it if the configuration has several. Reports a refusal on stderr. */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
   const opened = await openHubClient(settings, 'if alike');
   if (typeof opened !== 'string') return opened;

@@ -93,9 +93,7 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
   chooseServers(await readConfig(settings), [server]);
 }
 
-/**
- * Asks the running gateway for its log file, and for the last output of the named server. Throws a `UsageError` if it has no such server.
- */
+/** Asks the running gateway for its log file, and for the last output of `server`. Throws a `UsageError` if it has no such server. */
 async function askGateway({ control, report: ask }: OpenGateway, server: string | undefined) {
   const { logFile, configFile, hasStarted } = await describeHub(control);
   if (server === undefined || !hasStarted) return { logFile, configFile, output: [] };

@@ -28,10 +28,7 @@ export async function logout({ settings, words, options, isJson }: Invocation<{ 
   });
 }
 
-/**
- * Removes the tokens of a server, and the registration of the client there. `problem` is the reason why they could not be revoked, as a
- * clause.
- */
+/** Removes the tokens of a server and the registration of the client. `problem` says as a clause why the tokens are not revoked. */
 export async function removeLogin(settings: GlobalOptions, name: string, isRevoked: boolean) {
   const { spec, config } = await loginSpec(settings, name);
   const vault = await openVault(config);

@@ -31,10 +31,7 @@ export interface PackageWork extends OpenedInstaller {
 
 export type PackagedServer = ServerConfig & { readonly package: ServerPackage };
 
-/**
- * Runs `work` on the packages of the chosen servers, and ends all processes afterwards. Returns the exit code of `work`, or a failure if
- * one of the servers has a mistake in its entry.
- */
+/** Runs `work` on the packages of the chosen servers, and ends all processes. Returns a failure if an entry has a mistake. */
 export async function workOnPackages(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],

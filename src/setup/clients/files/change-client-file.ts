@@ -210,7 +210,7 @@ export interface CarriedOut {
   readonly backup: string | undefined;
   /** The client's own program, if it has made the change. */
   readonly program: string | undefined;
-  /** The reason why the journal of `undo` has not the change, if it has not. */
+  /** The reason why the journal of `undo` lacks the change, if it does. */
   readonly unrecorded: string | undefined;
 }
 
@@ -250,7 +250,7 @@ async function makeChange(
   }
 }
 
-/** The client's program supports one shape of entry. Members that the user has added must not get onto a command line. */
+/** Whether the client's own program can make the change. Members that the user has added must not get onto its command line. */
 function canUseProgram({ client, entries, entry, kind }: PlannedChange): boolean {
   const isOwn = entries.length === 1 && entries[0]?.name === OWN_NAME;
   const isUser = isDeepStrictEqual(entries[0]?.path, client.path);
@@ -297,7 +297,7 @@ interface UndoOptions extends Pick<CarryOutOptions, 'system' | 'journal' | 'now'
 export type Undone =
   /** The file has its earlier content, byte for byte. */
   | 'restored'
-  /** Trunkline had created it. */
+  /** The file, which Trunkline had created, is removed. */
   | 'deleted'
   /** Another program changed the file since, so only the entries were put back. */
   | 'entries'
@@ -332,7 +332,7 @@ export async function undoChange(change: Change, options: UndoOptions): Promise<
   return undone;
 }
 
-/** Gives a file that still has the content that Trunkline wrote its earlier content. */
+/** Restores the earlier content of a file that no other program has changed since Trunkline wrote it. */
 async function restore(known: ClientFile, backup: string | undefined, before: Buffer | undefined): Promise<Undone> {
   if (backup === undefined || before === undefined) {
     await removeClientFile(known);
@@ -395,7 +395,7 @@ export interface TouchedEntry {
 }
 
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Older changes are forgotten. */
+/** Most changes in the journal. The oldest are forgotten. */
 const MAX_CHANGES = 200;
 
 /** Remembers the changes of clients' files from run to run, the newest last. */
@@ -406,14 +406,14 @@ export class ChangeJournal {
     this.#file = file;
   }
 
-  /** A journal that is missing or damaged has no changes. */
+  /** Reads the changes. A journal that is missing or damaged has none. */
   async read(): Promise<readonly Change[]> {
     const found = await readRegularFile(this.#file, privateFile(MAX_BYTES));
     const value = found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
     return isRecord(value) && Array.isArray(value.changes) ? value.changes.filter(isChange) : [];
   }
 
-  /** Returns the reason if the change cannot be recorded. */
+  /** Records a change. Returns the reason if it cannot be recorded. */
   async add(change: Change): Promise<string | undefined> {
     return await this.#write([...(await this.read()), change]);
   }

@@ -7,11 +7,11 @@ import { FileRefusal } from '../../../host/files/edit/parse-text.js';
 import { whenFreeSync } from '../../../host/files/held-files.js';
 import { readRegularFile, realPath, replaceFile } from '../../../host/files/whole-file.js';
 
-/** Claude Code keeps the history of all projects in its file. */
+/** Largest file of a client that is read. Claude Code keeps the history of all projects in its file. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
-/** Older backups of the same file are removed. */
+/** Most backups of one file. Older ones are removed. */
 const MAX_BACKUPS = 5;
-/** Files of clients may hold secrets. */
+/** Mode of a new file, because files of clients may hold secrets. */
 const NEW_FILE_MODE = 0o600;
 
 /** A client's file as it was read. */
@@ -31,7 +31,7 @@ export async function readClientFile(path: string, home: string): Promise<Client
   if (found.kind === 'unusable') throw new FileRefusal(found.reason);
   const { uid, mode } = statSync(file);
   if (process.getuid !== undefined && uid !== process.getuid()) throw new FileRefusal('it belongs to another user');
-  // A new file could take its place all the same, because that needs rights in the folder only.
+  // Replacing the file would succeed all the same, because that needs rights in the folder only.
   if ((mode & 0o200) === 0) throw new FileRefusal('it is read-only; make it writable first if Trunkline may change it');
   return { file, bytes: found.bytes, mode: mode & 0o777 };
 }
@@ -75,7 +75,7 @@ export async function writeClientFile(known: ClientFile, content: Uint8Array): P
   }
 }
 
-/** Copies a file beside itself, with its mode, and removes the oldest copies. `undefined` if there is no file. */
+/** Copies a file beside itself, with its mode, and removes the oldest copies. `undefined` without a file. Throws a `FileRefusal`. */
 export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | undefined {
   if (bytes === undefined) return undefined;
   const stem = `${file}.trunkline-${stamp(now)}`;
@@ -157,7 +157,7 @@ function newFile(path: string): string {
   return join(realPath(folder) ?? newFile(folder), basename(path));
 }
 
-/** Throws a `FileRefusal` if that cannot be found out, as when a folder of the path is a file. */
+/** Whether something has this path, also a link that leads nowhere. Throws a `FileRefusal` if a folder of the path cannot be used. */
 function exists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;

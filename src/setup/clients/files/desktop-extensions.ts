@@ -30,7 +30,7 @@ function extensionsIn(folder: string): readonly string[] {
     const entries = readdirSync(join(folder, FOLDER), { withFileTypes: true });
     return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort();
   } catch {
-    // Most people have none.
+    // Most users have no extensions.
     return [];
   }
 }
@@ -98,7 +98,7 @@ class UserConfig {
     return text.replace(REFERENCE, (all, name: string) => this.#known(name) ?? this.#ofUser(name) ?? all);
   }
 
-  /** One argument of the manifest: several, if the user has entered several values; none, if it is not needed. */
+  /** Translates an argument of the manifest: into several if the user has entered several values, into none if it is not needed. */
   argument(text: string): string[] {
     const key = whole(text);
     const value = key && this.#valueOf(key);
@@ -127,7 +127,7 @@ class UserConfig {
     return isReadable ? value : undefined;
   }
 
-  /** Whether the server gets this value: it is required, or was entered. Encrypted secrets count as entered. */
+  /** Whether the server gets this value: it is required, was entered, or is a secret, which only Claude Desktop can decrypt. */
   #isNeeded(key: string): boolean {
     const { required, sensitive } = record(this.#fields[key]);
     return required === true || sensitive === true || this.#values[key] !== undefined;

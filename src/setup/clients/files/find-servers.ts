@@ -41,7 +41,7 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
   };
 }
 
-/** Marks a server as disabled if the file of the user says so, where Claude Code lists disabled servers of projects. */
+/** Marks a server as disabled if the file of the user has it in the list of disabled servers of its project, as Claude Code writes it. */
 function switchedOff(server: FoundServer, projects: unknown): FoundServer {
   const { place, name } = server;
   if (place.client !== 'claude-code' || place.scope === 'user') return server;
@@ -51,7 +51,7 @@ function switchedOff(server: FoundServer, projects: unknown): FoundServer {
   return Array.isArray(list) && list.includes(name) ? { ...server, isDisabled: true } : server;
 }
 
-/** Claude Code keeps the servers that are local to a project in the file of the user. */
+/** Returns the locations of servers that are local to a project. Claude Code keeps them in the file of the user. */
 function localLocations(place: ClientLocation, data: unknown): ClientLocation[] {
   if (place.client !== 'claude-code' || place.scope !== 'user') return [];
   const projects = valueAt(data, ['projects']);

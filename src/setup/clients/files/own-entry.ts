@@ -18,8 +18,8 @@ export interface OwnCommand {
 }
 
 /**
- * The command to register: the Node.js that runs, Trunkline's program as it was started, and the path of the configuration.
- * Clients have another `PATH` and another folder than a shell, so all paths are absolute. Never a script of Windows (`.cmd`):
+ * The command to register: the Node.js that runs, Trunkline's program as it was started, and the path of the configuration. Clients have
+ * another `PATH` and another folder than a shell, so all paths are absolute. The command is never a script of Windows (`.cmd`), because
  * some clients lose the arguments of one.
  */
 export function ownCommand(execPath: string, cliPath: string, config: string): OwnCommand {

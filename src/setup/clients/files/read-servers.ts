@@ -29,7 +29,7 @@ export function serversIn(place: ClientLocation, data: unknown): FoundServer[] {
   });
 }
 
-/** Gemini CLI names the servers that it starts, or does not start, apart from the servers. */
+/** Whether the lists `mcp.allowed` and `mcp.excluded` of Gemini CLI keep the server from being started. */
 function isLeftOut({ client }: ClientLocation, name: string, data: unknown): boolean {
   if (client !== 'gemini') return false;
   const [allowed, excluded] = ['allowed', 'excluded'].map((list) => valueAt(data, ['mcp', list]));
@@ -52,7 +52,7 @@ export function withoutEntry(text: string, { format, path }: ClientLocation, nam
   return withoutValue(format, text, [...path, name]);
 }
 
-/** In the order in which to look. */
+/** Members that may lead to the servers, in the order of the search. */
 const USUAL_PATHS = [
   ...[['mcpServers'], ['mcp_servers'], ['servers'], ['context_servers'], ['amp.mcpServers']],
   ...[['mcp', 'servers'], ['mcp'], ['extensions']],
@@ -69,7 +69,7 @@ function parseGuessed({ file, format }: ClientLocation, text: string): { format:
       const data = parseText(each, text);
       if (isRecord(data)) return { format: each, data };
     } catch {
-      // Another format, then.
+      // The text has another format.
     }
   }
   throw new FileRefusal('it is neither JSON, TOML nor YAML');
@@ -164,12 +164,12 @@ function timeoutOf(entry: Entry, shape: Shape): number | undefined {
   return Math.round(value * unit);
 }
 
-/** Continue has the headers of remote servers there. */
+/** Returns the headers of a remote server in a file of Continue. */
 function requestHeaders({ requestOptions }: Entry): unknown {
   return isRecord(requestOptions) ? requestOptions.headers : undefined;
 }
 
-/** Copilot CLI writes `["*"]` for all tools. */
+/** Returns the named tools; `undefined` for all tools, for which Copilot CLI writes `["*"]`. */
 function toolNames(value: unknown): readonly string[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const names = strings(value);
@@ -198,13 +198,13 @@ function mapped(value: unknown, map: (text: string) => string): Record<string, s
   );
 }
 
-/** Numbers and switches are accepted where a text is expected, as clients accept them. */
+/** Returns a text, a number or a boolean as a text, because clients accept all three. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' ? `${value}` : undefined;
 }
 
-/** OpenCode has a notation for variables of its own. */
+/** Translates the variables of OpenCode, which have a notation of their own. */
 function translated(text: string, shape: Shape): string {
   return shape === 'opencode' ? text.replaceAll(/\{env:(\w+)\}/g, '$${$1}') : text;
 }

@@ -1,7 +1,7 @@
 import { packageIn, programName, withoutVersion } from '../../../config/resolve/command-words.js';
 import type { Run } from './run.js';
 
-/** Other programs that stand for several servers, by package or program. Their servers are taken from their own files. */
+/** Other gateways, by package or program. An import leaves them out, because it can read their servers from their own files. */
 const GATEWAYS: ReadonlyMap<string, string> = new Map([
   ['@1mcp/agent', '1mcp'],
   ['1mcp', '1mcp'],
@@ -24,7 +24,7 @@ export function gatewayOf({ program, args }: Run): string | undefined {
   return GATEWAYS.get(launched === undefined ? name : withoutVersion(launched));
 }
 
-/** Programs that run servers for others, and that a client may also use as one of its servers. An import takes them. */
+/** Other programs that run servers for clients. An import takes them, because a client may use one as a server. */
 const BRIDGES: ReadonlyMap<string, string> = new Map([
   ['mcp-proxy', 'mcp-proxy'],
   ['mcp_proxy', 'mcp-proxy'],

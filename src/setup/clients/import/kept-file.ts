@@ -67,8 +67,8 @@ export function copyKeptFile({ file, earlier: [newest] }: KeptFile): string | un
 }
 
 /**
- * The run with only the name of the server's own file in place of its path, so that the entry of a client and the entry that
- * was imported from it count as the same server.
+ * Replaces the path of the server's own file in a run by the name of the file, so that the entry of a client and the entry that was
+ * imported from it count as the same server.
  */
 export function withoutKeptFile(run: Run, { env, serversFolder }: KeepingPlaces): Run {
   const own = ownOf(run);
@@ -79,7 +79,7 @@ export function withoutKeptFile(run: Run, { env, serversFolder }: KeepingPlaces)
   return name === undefined ? run : { ...run, env: { ...run.env, [own.variable]: `beside its program: ${name}` } };
 }
 
-/** The file of a server that would write beside its program, if the entry names another, with its full path, that exists. */
+/** Finds the file that an entry names with an absolute path, for a server that would otherwise write beside its program. */
 export function ownFileNamed(run: Run, env: Variables): string[] {
   const value = literalValue(run.env[ownOf(run)?.variable ?? ''], env);
   return value !== undefined && isAbsolute(value) ? firstFile([value]).map(({ file }) => file) : [];
@@ -185,7 +185,7 @@ function freeFolder(folder: string): string {
   }
 }
 
-/** A path in the notation of the configuration. Below the home folder it is the same on other machines of the user. */
+/** A path in the notation of the configuration, with `${HOME}` for the home folder, so that it fits other machines of the user. */
 function inNotation(path: string, { HOME }: Variables): string {
   const isBelow = HOME !== undefined && HOME !== '' && path.startsWith(HOME + sep);
   return isBelow ? `\${HOME}${literal(path.slice(HOME.length))}` : literal(path);

@@ -19,8 +19,8 @@ const SCRIPT = /\.(?:[cm]?[jt]s|[jt]sx|py|pyz|rb|pl|php|lua|sh|jar|wasm)$/i;
 const PATH = /^(?:~?\/|\.{1,2}(?:\/|$))/;
 
 /**
- * The files and folders that a confined server needs because its entry names them: folders, and files that it may change, for
- * writing. The scripts that it runs are open anyway. Folders that hold much else, such as the home folder, are left out.
+ * Finds the files and folders that a confined server needs because its entry names them. Files under a `READ_ONLY` name are for reading,
+ * all others for writing. Scripts that it runs are open anyway. Folders that hold much else, such as the home folder, are left out.
  */
 export function openedPaths(run: Run, { home, env }: { readonly home: string; readonly env: Variables }): OpenedPath[] {
   const cwd = run.cwd === undefined ? home : resolve(home, expandHome(run.cwd, home));
@@ -41,7 +41,7 @@ export function openedPaths(run: Run, { home, env }: { readonly home: string; re
   return found.filter(({ path }, at) => found.findIndex((other) => other.path === path) === at);
 }
 
-/** The folder of the file in the data folder, in which the server may need other files. */
+/** The folder of the server's file in the data folder, because the server may need other files there. */
 export function folderOf({ file, variable }: KeptFile, home: string): OpenedPath {
   return { path: shortened(dirname(file), home), access: 'write', because: variable };
 }

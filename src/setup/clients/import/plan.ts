@@ -8,7 +8,7 @@ import { folderOf, type OpenedPath, openedPaths } from './opened-paths.js';
 import { CannotImport, identityOfRun, loginRemark, type Run, runOf, type ToRunOptions, toRun } from './run.js';
 import { type SecretFile, toEntry } from './to-entry.js';
 
-/** The decision of an import about one server of a client. */
+/** The decision about one server. `same` has a key already, `skipped` is a gateway, `cannot` is an entry that Trunkline cannot run. */
 export type Verdict = 'new' | 'renamed' | 'same' | 'skipped' | 'cannot';
 
 export interface PlannedServer {
@@ -66,7 +66,7 @@ export function planImport(options: PlanOptions): PlannedServer[] {
   } = options;
   const identityOf = (run: Run) => identityOfRun(withoutKeptFile(run, places), { ...env, ...secrets.values });
   const takenKeys = new Set(Object.keys(present).map((key) => key.toLowerCase()));
-  /** By identity, the key of the server that is or will be in the configuration. */
+  /** The keys of the servers that are or will be in the configuration, by identity. */
   const keys = new Map<string, string>();
   for (const [key, entry] of Object.entries(present)) {
     const run = runOf(entry);

@@ -72,7 +72,7 @@ interface GivenInputs {
 
 export interface RegistryRun {
   readonly run: Run;
-  /** The variables that the registry marks as secrets. */
+  /** The variables and headers that the registry marks as secrets. */
   readonly secretVariables: readonly string[];
 }
 
@@ -95,7 +95,7 @@ export function runFromRegistry(server: Data, given: GivenInputs): RegistryRun {
   throw new CannotImport('the registry has no package of it that Trunkline can run, and no remote endpoint');
 }
 
-/** In order of preference. */
+/** Kinds of packages, the preferred one first. */
 const KINDS = ['npm', 'pypi', 'oci', 'nuget'] as const;
 
 /** Fills in the inputs of a registry entry, and collects the missing ones. */

@@ -44,7 +44,7 @@ function projectOf({ place: { scope, file, path } }: FoundServer): string | unde
   if (scope === 'user' || scope === 'extension') return undefined;
   if (scope === 'local') return path[1];
   const folder = dirname(file);
-  // Such as `.cursor/mcp.json`.
+  // The file may be in a folder of its client, such as `.cursor/mcp.json`.
   return /[\\/]\.[\w-]+$/.test(folder) ? dirname(folder) : folder;
 }
 
@@ -94,7 +94,7 @@ export function remoteRun({ url, transport, headers }: FoundRemote, our: (text: 
   return { program: { url: shown, transport, headers: ours }, args: [], env: {} };
 }
 
-/** A URL with variables is checked when they are known. */
+/** Returns what is wrong with a URL. A URL with variables is checked when their values are known. */
 function faultOfUrl(text: string): string | undefined {
   const url = literalIn(text);
   if (url === undefined) return undefined;
@@ -167,8 +167,8 @@ function textsOf(map: unknown): Record<string, string> {
 }
 
 /**
- * The package that `npx` would run, if Trunkline can run it itself: it starts faster then, and without a network. The
- * version is kept if it is exact; a tag stays a tag.
+ * The package that `npx` would run, if Trunkline can run it itself, because it then starts faster, and without a network. The version is
+ * kept if it is exact; a tag stays a tag.
  */
 export function packageOf(
   command: string,
@@ -176,11 +176,11 @@ export function packageOf(
   env: Readonly<Record<string, string>>,
 ): Pick<Run, 'program' | 'args'> | undefined {
   if (programName(command) !== 'npx') return undefined;
-  // Another registry for this server alone.
+  // The entry names another registry for this server alone.
   if (Object.keys(env).some((name) => /^npm_config_/i.test(name))) return undefined;
   const launched = launchedBy(command, args);
   const { name, version = '' } = packageParts(literalIn(launched?.spec ?? '') ?? '') ?? {};
-  // An address or a folder is none of the registry.
+  // An address or a folder is no package of the registry.
   if (launched?.isPlain !== true || name === undefined || /[/:]/.test(version)) return undefined;
   const isKept = EXACT_VERSION.test(version) || (TAG.test(version) && version !== 'latest');
   return { program: { package: name, ...(isKept && { version }) }, args: launched.rest };
@@ -259,7 +259,7 @@ export function variableName(text: string): string {
   return /^[A-Z]/.test(name) ? name : `VALUE_${name}`;
 }
 
-/** A text that stands for itself, in the notation of the configuration. */
+/** Escapes a text, so that it stands for itself in the notation of the configuration. */
 export function literal(text: string): string {
   return text.replaceAll('${', () => '$${');
 }
@@ -300,10 +300,10 @@ function isRelative(arg: string): boolean {
 
 function resolved(text: string, variables: Variables): string {
   try {
-    // Two texts that name a secret are the same.
+    // Texts that name the same secret are equal.
     return expand(text, variables, (name) => `\${secret:${name}}`);
   } catch (error) {
-    // The variable is not set. Two texts that name it are the same.
+    // The variable is not set. Texts that name the same unset variable are equal.
     if (error instanceof ServerFault) return text;
     throw error;
   }

@@ -26,10 +26,10 @@ interface EntrySettings {
   readonly allowedTools?: readonly string[] | undefined;
   readonly deniedTools?: readonly string[] | undefined;
   readonly timeoutMs?: number | undefined;
-  /** Whether the program is confined, with the known needs of its package, and the paths that are open for it. */
+  /** Whether the program is confined. Its sandbox opens the known needs of its package, and the paths in `opened`. */
   readonly isConfined?: boolean;
   readonly opened?: readonly OpenedPath[] | undefined;
-  /** The variables that are secrets whatever they look like. */
+  /** The variables and headers that are secrets whatever they look like. */
   readonly secretVariables?: readonly string[];
   /** The file in the data folder for a server that would write beside its program. */
   readonly kept?: KeptFile | undefined;
@@ -121,8 +121,8 @@ function looksRandom(part: string): boolean {
 }
 
 /**
- * The same run with each secret replaced by a reference. `key` begins the names of the variables that take the secrets, and
- * `secret` names variables of the server that are secrets whatever they look like.
+ * The same run with each secret replaced by a reference. `key` begins the names of the variables that take the secrets, and `secret` names
+ * variables and headers of the server that are secrets whatever they look like.
  */
 export function withoutSecrets(
   run: Run,
@@ -157,7 +157,7 @@ export function withoutSecrets(
   return { ...run, program: { ...program, url, headers: cleanOf('header', program.headers) } };
 }
 
-/** Reference to a secret that `trunkline secret` stores. A doubled `$` is one of the text itself. */
+/** Reference to a secret that `trunkline secret` stores. After a doubled `$`, the brace is text and no reference. */
 const STORED_SECRET = /(?<!\$)\$\{secret:[^}]*\}/g;
 
 function hasSecretBesideReferences(text: string): boolean {
