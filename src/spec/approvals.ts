@@ -10,8 +10,8 @@ export type ApprovedKind = 'tools' | 'prompts' | 'resources' | 'templates' | 'in
 /** The approved definitions of one server. */
 export interface ToolApprovals {
   /**
-   * Judges definitions by original name or URI. In the run in which this server is first used, the first list of each kind is
-   * approved as a whole.
+   * Judges definitions by original name or URI. In the first run that uses this server, the first list of each kind that has
+   * entries is approved as a whole.
    */
   judge(definitions: ReadonlyMap<string, string>, kind: ApprovedKind): ReadonlyMap<string, ApprovalVerdict>;
   readonly facts: ApprovalFacts;

@@ -9,7 +9,7 @@ export interface Launcher {
   launch(spec: ServerSpec, generation: number, events: LaunchEvents): Launched;
 }
 
-/** Reports what becomes of one launch. Events may come in any order, twice, or late; outdated events are ignored. */
+/** Takes the events of one launch. Events may come in any order, twice, or late; outdated events are ignored. */
 export interface LaunchEvents {
   /** The handshake starts, and with it the start timeout. Before, the child may wait for its first client. */
   began(): void;
@@ -18,11 +18,11 @@ export interface LaunchEvents {
   /** The child is ready to be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;
-  /** The child ended on the era question (`server/discover`). Not a failure; the next launch sends `initialize` first. */
+  /** The child exited when it was asked for its era (`server/discover`). Not a failure: the next launch begins with `initialize`. */
   startRefused(): void;
   /** The child is silent, and a liveness probe starts. */
   suspected(): void;
-  /** The probe is over: the child answers again. */
+  /** The probe is over, because the child answers again. */
   cleared(): void;
   /** The child cannot be used and must be restarted. */
   unfit(reason: string): void;
@@ -48,8 +48,8 @@ interface LaunchFailure {
  *
  * - `server`: the server. It is restarted, and parked if it fails too often.
  * - `host`: this machine, which lacked a resource such as file descriptors.
- * - `network`: the network, or a remote server that takes no connection. It is tried again all the time.
- * - `trouble`: a remote server that takes connections and cannot serve now. It is tried again all the time, less and less often.
+ * - `network`: the network, or a remote server that accepts no connection. It is retried without limit.
+ * - `trouble`: a remote server that accepts connections and cannot serve now. It is retried without limit, with growing delays.
  * - `blocked`: the credentials for a remote server. Only other credentials help, so it is not tried again by itself.
  */
 export type LaunchFault = 'server' | 'host' | 'network' | 'trouble' | 'blocked';
@@ -83,7 +83,7 @@ export function toStopLadder({ stopGraceMs, killAfterMs }: ChildTimeouts): StopL
 
 /** Installs the packages that children need before they can be launched. */
 export interface Installer {
-  /** Installs the package that the spec has as `missing`. Returns at once and never throws. */
+  /** Installs the package `spec.missing`. Returns at once and never throws. */
   install(spec: ServerSpec): Installing;
 }
 

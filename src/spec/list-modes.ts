@@ -1,13 +1,13 @@
 /**
- * How clients see the tools: all of them in the list (direct), a few and the tools to search the others with (search), or the
- * better of both for the client (auto).
+ * Form of the tool list for clients: all tools (`direct`); a few tools, and tools that search the others (`search`); or one of
+ * both, chosen for each client (`auto`).
  */
 export type ListMode = 'direct' | 'search' | 'auto';
 
 /** A client that shows its model a limited number of tools, and cannot search for the others. */
 export interface LimitedClient {
   readonly title: string;
-  /** Globs for the names that it tells in `initialize`. */
+  /** Globs for `clientInfo.name`. */
   readonly names: readonly string[];
   /** Largest number of tools that it shows. */
   readonly tools: number;
@@ -15,7 +15,7 @@ export interface LimitedClient {
   readonly source: string;
 }
 
-/** All other clients have no known limit, or search tools themselves, as Claude, Codex and Visual Studio Code do. */
+/** Clients with a known limit. Others have none, or search tools themselves, as Claude, Codex and Visual Studio Code do. */
 export const LIMITED_CLIENTS: readonly LimitedClient[] = [
   {
     title: 'Cursor',
@@ -40,9 +40,9 @@ export const LIMITED_CLIENTS: readonly LimitedClient[] = [
 /** Size of a list that is too large for a limited client, in tokens: a tenth of the context of a usual model. */
 export const MAX_LIST_TOKENS = 20_000;
 
-/** How a client sees the tools. */
+/** Form of the tool list for one client. */
 export interface ListDecision {
   readonly mode: 'direct' | 'search';
-  /** A clause for the status. */
+  /** Reason, as a clause for the status. */
   readonly because: string;
 }

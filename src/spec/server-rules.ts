@@ -2,16 +2,16 @@
 export interface ToolShapes {
   /** The names that clients see, before the prefix. */
   readonly rename?: Readonly<Record<string, string>>;
-  /** Descriptions that replace the server's, or that follow it. */
+  /** Descriptions that replace or extend those of the server. */
   readonly describe?: Readonly<Record<string, Description>>;
   readonly params?: Readonly<Record<string, ParamShapes>>;
   /** Globs for the tools that clients in search mode see in the list. */
   readonly pin?: readonly string[];
-  /** Words that find the tool in search mode. */
+  /** Additional words by which search mode finds the tool. */
   readonly keywords?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A description that replaces the server's, or that follows it. */
+/** A text that replaces the description of the server, or one that is appended to it. */
 export type Description = string | { readonly append: string };
 
 /** Changes to the parameters of one tool, by name of the parameter. */
@@ -43,14 +43,14 @@ export interface CallLimits {
   readonly concurrency: number;
   /** Number of calls that may wait for a slot. */
   readonly maxQueued: number;
-  /** Longest wait for a slot, and again for the end of another client's calls. */
+  /** Longest wait for a slot. The wait for the end of another client's calls has the same limit, counted anew. */
   readonly maxWaitMs: number;
 }
 
 /** Limits of the content in a tool result, in bytes. 0 means no limit. */
 export interface ResultLimits {
-  /** Of all texts together. */
+  /** All texts together. */
   readonly maxBytes?: number;
-  /** Of all images, audio and binary resources together, without their encoding as text. */
+  /** All images, audio and binary resources together, decoded. */
   readonly maxBinaryBytes?: number;
 }

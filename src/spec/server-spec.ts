@@ -1,7 +1,7 @@
 /*
- * Spec: the words that everybody uses, without code. This file has the entry of a server as it was resolved (`ServerSpec`),
- * `server-rules.ts` the limits and shapes of its calls and tools, `launch.ts` what supervision and transports tell each other,
- * and `server-state.ts` what supervision knows. Every room may import them. This room imports none.
+ * Spec: the types that all rooms share. This file has the resolved entry of a server (`ServerSpec`), `server-rules.ts` the limits
+ * and shapes of its calls and tools, `launch.ts` the interface between supervision and transports, `server-state.ts` the state
+ * that supervision keeps, `approvals.ts` the verdicts on tools, `list-modes.ts` the forms of the tool list. It imports no room.
  */
 
 /**
@@ -20,15 +20,15 @@ export interface ChildSpec extends CommonSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
-  /** The server's key in the configuration, if the program runs on one gateway of a cluster only. */
+  /** The server's key in the configuration. Present for a sole server, which runs on one gateway of a cluster only. */
   readonly soleKey?: string;
-  /** Openings of a confined program. Absent if it runs unconfined. */
+  /** Permissions in the sandbox. Absent if the program runs unconfined. */
   readonly sandbox?: SandboxSpec;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
 }
 
-/** Openings in the entry of a confined server. Paths are absolute. */
+/** Files, names and sockets that the entry of a confined server opens to it. Paths are absolute. */
 export interface SandboxSpec {
   /** The server's key in the configuration. */
   readonly server: string;
@@ -36,14 +36,14 @@ export interface SandboxSpec {
   readonly user?: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
-  /** Names with an optional port, such as `*.example.com:443`. */
+  /** Host names with an optional port, such as `*.example.com:443`. */
   readonly network: readonly string[];
   readonly unixSockets: boolean;
-  /** Whether the entry, or the client, chose the working folder. The folder of the configuration is not opened. */
+  /** Whether the working folder is opened, because the entry or the client chose it. The default, the configuration's, is not. */
   readonly opensFolder: boolean;
 }
 
-/** A server behind a URL. Variables in the entry are replaced. */
+/** A server behind a URL. Variables in the entry are already expanded. */
 export interface RemoteSpec extends CommonSpec {
   readonly kind: 'remote';
   readonly url: string;
@@ -72,7 +72,7 @@ export interface HeadersCommand {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A login with OAuth at a server behind a URL. All is found out, except for the members that the entry sets. */
+/** A login with OAuth at a server behind a URL. Members that the entry does not set are discovered. */
 export interface LoginSettings {
   /** The server's key in the configuration. */
   readonly server: string;
@@ -91,11 +91,11 @@ export interface LoginSettings {
   readonly issuer?: string;
   /** The `resource` of requests for tokens; `false` sends none. */
   readonly resource?: string | false;
-  /** Port on 127.0.0.1 to which the browser comes back. */
+  /** Port of the default redirect URI on 127.0.0.1. */
   readonly callbackPort?: number;
-  /** URL to which the browser comes back, in place of `http://127.0.0.1:PORT/callback`. */
+  /** Redirect URI in place of `http://127.0.0.1:PORT/callback`. */
   readonly redirectUri?: string;
-  /** Parameters that are added to the URL of the page, and to requests for tokens. */
+  /** Parameters that are added to the authorization URL, and to token requests (`tokenParams`). */
   readonly authorizationParams?: Readonly<Record<string, string>>;
   readonly tokenParams?: Readonly<Record<string, string>>;
   /** Headers of the requests to the authorization server, and for documents of the server. */
@@ -135,7 +135,7 @@ interface RestartPolicy {
   readonly budget: number;
   /** Earlier failures no longer count after the child has been ready for this long. */
   readonly stableAfterMs: number;
-  /** First slow probe of a parked child; doubles up to `parkedProbeMaxMs`. */
+  /** Delay before the first retry of a parked child. It doubles up to `parkedProbeMaxMs`. */
   readonly parkedProbeMs: number;
   readonly parkedProbeMaxMs: number;
   /** The shortest time between two starts of a parked child on demand. */
@@ -157,7 +157,7 @@ export interface PackageRequest {
   readonly foreignDependencies: boolean;
   /** Whether npm is confined, as the server is. */
   readonly isConfined: boolean;
-  /** Variables for npm, besides the environment of Trunkline: what `defaults.env` of the configuration names. */
+  /** Variables of `defaults.env` for npm, besides the environment of Trunkline. */
   readonly env: Readonly<Record<string, string>>;
   /** Time limit of the installation, not counting the wait for other installations. */
   readonly budgetMs: number;

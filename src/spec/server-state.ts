@@ -12,14 +12,14 @@ export interface ChildState {
   readonly consecutiveFailures: number;
   /** Installations that failed in a row. They do not count as failures of the child. */
   readonly installFailures: number;
-  /** Attempts and sessions in a row that a remote server has ended. They do not count as failures of the child. */
+  /** Consecutive attempts that met a remote server in trouble, and sessions that it forgot. They are no failures of the child. */
   readonly setbacks: number;
   /** Launches that replaced an earlier process or connection, after a failure or at an operator's request. */
   readonly restarts: number;
-  /** Whether the latest launch has not failed for a reason elsewhere, such as the network, before anything ran. */
+  /** False if the latest launch failed before the child was ready, and the child was not at fault, but for example the network. */
   readonly hasRun: boolean;
   readonly lastExit: ExitRecord | undefined;
-  /** The latest failure, until the child was stable. */
+  /** The latest failure. Cleared when the child is stable. */
   readonly lastFailure: FailureRecord | undefined;
   readonly phase: ChildPhase;
 }
@@ -33,7 +33,7 @@ export interface FailureRecord extends ExitRecord {
   readonly reason: string;
   /** Absent if the child is at fault. */
   readonly fault?: Exclude<LaunchFault, 'server'>;
-  /** The child ran and was unfit for use, so it was ended. The reason is a phrase with *it* as the subject. */
+  /** Whether the child ran and was ended as unfit for use. Then `reason` is a phrase with *it* as the subject. */
   readonly isUnfit?: boolean;
 }
 
@@ -53,11 +53,11 @@ export type ChildPhase =
   | { readonly kind: 'stopping'; readonly next: AfterStop }
   /** Failed, and will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** The network does not reach the child, or the child is in trouble. Tried again all the time. */
+  /** The network does not reach the child, or the child is in trouble. Retried without limit. */
   | { readonly kind: 'offline'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** The child does not accept the credentials. Tried again on demand, seldom, or when the credentials change. */
+  /** The child does not accept the credentials. Retried when they change, on demand once a minute at most, or by an operator. */
   | { readonly kind: 'blocked'; readonly parkedAt: number; readonly awaiting: Awaiting }
-  /** Failed too often, or could not be installed. Retried seldom, on demand, or by an operator. */
+  /** Failed too often, or could not be installed. Retried after a long delay, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
 /** Next step when the group has ended. `wake` launches the child at once and does not count as a restart. */

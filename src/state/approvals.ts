@@ -15,7 +15,7 @@ export interface ApprovalFolders {
   /** Folder of withheld tools, which gateways write and `trunkline approve` reads. */
   readonly withheldFolder: string;
   /**
-   * `serve` follows changes of the approvals and stores which tools it withholds; `once` does neither; `review` reads
+   * `serve` follows changes of the approvals and stores the tools that it withholds; `once` does neither; `review` reads
    * the stored tools and does not approve the first tools of a server.
    */
   readonly purpose: 'serve' | 'once' | 'review';
@@ -97,7 +97,7 @@ export class Approvals {
     if (this.#options.folders.purpose !== 'serve') return;
     this.#isFollowing = true;
     this.#watch();
-    // The approvals may have changed before.
+    // The approvals may have changed since they were read.
     this.#reread();
   }
 
@@ -272,7 +272,7 @@ export interface WithheldTool {
   readonly definition: string;
 }
 
-/** The names under which approvals of anything but tools are stored: of entries of the other lists, and of the instructions. */
+/** Matches the names of stored approvals that are not of tools, but of entries of the other lists or of the instructions. */
 const OTHER_KINDS = /^(?:(?:prompts|resources|templates) |instructions$)/;
 
 /** Limit on withheld tools. All lists of a server together have fewer. The least recently seen tools are dropped first. */
@@ -364,7 +364,7 @@ export class ServerApprovals implements ToolApprovals {
     return isNew;
   }
 
-  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest approved definition. */
+  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest one, if it is stored. */
   earlier({ name }: WithheldTool): { readonly wasApproved: boolean; readonly definition: string | undefined } {
     const last = this.#approved?.get(name)?.at(-1);
     return { wasApproved: last !== undefined, definition: last?.text };

@@ -26,9 +26,9 @@ interface CatalogueCacheOptions {
 /** A server whose catalogue is cached. */
 export interface CatalogueServer {
   readonly key: string;
-  /** The configuration that has it. Absolute. */
+  /** Absolute path of the configuration file that has the server. */
   readonly configFile: string;
-  /** The exact version of its package. Absent for a server without one, and if it is not installed. */
+  /** The exact version of its package. Absent if the server runs no package, or if the package is not installed. */
   readonly version?: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface CatalogueServer {
 export interface CatalogueCacheEntry {
   /** `missed` if no catalogue is cached because the start of the last run failed or took long. */
   find(): CachedCatalogue | 'missed' | undefined;
-  /** The catalogue that a command has read from the same program. Another client may get another one from it. */
+  /** The catalogue that a command has read from the same program. The server may have another one for this client. */
   findForAll(): CachedCatalogue | undefined;
   put(content: CatalogueContent): void;
   /** Records a start that failed or takes long, in place of a cached catalogue. */
@@ -69,8 +69,8 @@ export class CatalogueCache {
   }
 
   /**
-   * The cache for a command, which starts servers to see whether they work. It finds nothing, and leaves what it reads to the
-   * clients that come later: to clients that the server cannot tell from the command, and as a substitute to all others.
+   * The cache for a command, which starts servers to see whether they work. It finds nothing. It stores each catalogue for clients
+   * that have the profile of the command, and as a substitute (`findForAll`) for all others.
    */
   forCommand(): CatalogueStore {
     return {
@@ -123,8 +123,8 @@ export class CatalogueCache {
   }
 
   /**
-   * The file of a catalogue, by the program of the server and by the client's revision, capabilities, name and user, because
-   * catalogues may depend on them. The client's version is left out, so that an updated client finds the catalogue, too.
+   * Name of the file of a catalogue: a hash of the program of the server and of the client's revision, capabilities, name and
+   * user, because catalogues may depend on them. It leaves out the client's version, so an updated client finds the catalogue.
    */
   #nameOf(server: CatalogueServer, child: ServerSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo, principal = '' } = profile;
@@ -158,7 +158,7 @@ export function openCatalogues({ clock, onFault, ...rest }: OpenCataloguesOption
   return new CatalogueCache({ ...rest, folder });
 }
 
-/** Where the catalogues of servers are stored, and found again. */
+/** Store of the catalogues and the eras of servers. */
 export type CatalogueStore = Pick<CatalogueCache, 'of' | 'eraOf' | 'settled'>;
 
 /** Content of the file of a missed start. */
@@ -175,7 +175,7 @@ function programOf(server: CatalogueServer, child: ServerSpec): readonly unknown
   return [command, args, cwd, variables, version, filesOf(command, args, cwd)];
 }
 
-/** The name of the cache file for `what` about a server. It contains an HMAC, because `what` may contain secrets. */
+/** The name of a cache file of a server. It contains an HMAC of `what`, which may have secrets. */
 function fileNameOf(
   { key, configFile }: CatalogueServer,
   kind: 'catalogue' | 'era',
@@ -227,8 +227,8 @@ interface CachedVerdictsOptions {
 }
 
 /**
- * How long the verdict `legacy` is valid. It is limited, because an update to a server of both eras would go unnoticed. Such
- * a server still answers `initialize`.
+ * Time for which the verdict `legacy` is valid, in milliseconds. It is limited, because an updated server that speaks both eras
+ * still answers `initialize`, so nothing else would show the update.
  */
 const LEGACY_LASTS_MS = 24 * 60 * 60 * 1_000;
 
@@ -261,8 +261,8 @@ const FINGERPRINT = /^-[0-9a-f]{32}$/;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * The names of the tools in the newest catalogue of a server with this key that is cached and can be read; `undefined` if there is none.
- * The catalogue may be for any client, and without the `mark` of a configuration from any configuration.
+ * Names of the tools in the newest readable catalogue that is cached for a server, for whichever client; `undefined` if there is
+ * none. `mark` (`configurationMark`) limits the search to one configuration.
  */
 export function cachedToolNames(folder: string, key: string, mark = ''): readonly string[] | undefined {
   const newestFirst = catalogueFilesOf(folder, key, mark).sort((a, b) => b.modifiedAt - a.modifiedAt);

@@ -27,7 +27,7 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
   return join([toBytes('{"jsonrpc":"2.0","id":0,"result":'), ...result, toBytes('}\n')]);
 }
 
-/** Reads what `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
+/** Reads a catalogue that `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
 export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): CachedCatalogue | string {
   const [head, initialize, ...lists] = linesOf(bytes);
   const kinds = head === undefined ? undefined : readKinds(head);

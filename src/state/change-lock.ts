@@ -2,7 +2,10 @@ import { UsageError } from '../host/errors/usage-error.js';
 import { openProcessLock } from '../host/process/process-lock.js';
 import { changeLockFolder } from './user-files.js';
 
-/** Longest wait for the lock of changes. Longer than the lock of a dead owner on another host counts, and than a program of an MCP client may run. */
+/**
+ * Longest wait for the lock of changes. It exceeds the time after which the lock of a dead owner on another host is released, and
+ * the time limit of the programs of MCP clients that a change may run.
+ */
 const MAX_WAIT_MS = 120_000;
 
 /**

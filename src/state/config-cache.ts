@@ -13,7 +13,7 @@ export interface ConfigCacheOptions {
   readonly onCached: () => void;
 }
 
-/** Empty, because the key is that of one text. */
+/** Associated data of the encryption. It is empty, because each key belongs to one text. */
 const BOUND = Buffer.alloc(0);
 
 /**
@@ -32,7 +32,7 @@ export class ConfigCache {
   find(file: string, text: string): CheckedFile | undefined {
     const sealed = this.#options.folder.read(this.#nameOf(file));
     const opened = sealed && openBytes([this.#keyOf(text)], sealed, BOUND);
-    // Otherwise the text or Trunkline has changed, or the entry is damaged, so the file is checked again.
+    // If the entry cannot be opened, the text or Trunkline has changed, or the entry is damaged. Then the file is checked again.
     return opened && (JSON.parse(opened.toString()) as CheckedFile);
   }
 

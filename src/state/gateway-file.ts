@@ -16,7 +16,7 @@ export interface GatewayFacts {
   readonly configFile: string;
   /** Time of its start, in milliseconds since 1970. */
   readonly since: number;
-  /** Whether the gateway finishes what is in flight, and then ends. */
+  /** Whether the gateway drains: it finishes the requests in flight, and then ends. */
   readonly isDraining: boolean;
   /** HTTP requests refused because the name in a header is not allowed, counted by header. */
   readonly refused: readonly CountedRefusal[];
@@ -47,7 +47,7 @@ export interface GatewayFileOptions {
 
 /** Minimum time between two writes, because many requests may be refused. */
 const WRITE_EVERY_MS = 1_000;
-/** Far above the real size, because a name has 100 characters at most. */
+/** Size limit, far above the real size, because a refused name has 100 characters at most. */
 const MAX_FILE_BYTES = 64 * 1024;
 const FILE_NAME = 'gateway.json';
 
@@ -70,7 +70,7 @@ export class GatewayFile {
     this.#debounce.request();
   }
 
-  /** Removes the folder with all that is in it. Never rejects. */
+  /** Removes the folder and its content. Never rejects. */
   async close(): Promise<void> {
     this.#debounce.close();
     await this.#writing;

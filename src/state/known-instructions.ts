@@ -15,8 +15,8 @@ import type { CacheFolder } from './cache-folder.js';
 import { instructionsFolder } from './user-files.js';
 
 /**
- * Describes the gateway to a client that connects before the configuration is read: with the instructions and capabilities
- * that the last run has cached for this kind of client, unless the configuration file has changed since.
+ * Describes the gateway to a client that connects before the configuration is read. Uses the instructions and capabilities that
+ * the last run has cached for this kind of client, unless the configuration file has changed since.
  */
 export function knownDescription(location: ConfigLocation, { profile, view }: ClientFacts): GatewayDescription {
   try {
@@ -50,8 +50,8 @@ const MAX_OFFERED_LENGTH = 32 * 1024;
 const KEEP_EVERY_MS = 1_000;
 
 /**
- * Caches the instructions for the next run: some time after a server has become ready, and once more before the client's
- * session or Trunkline ends.
+ * Caches the instructions for the next run, a second after a server has become ready, and once more when a client leaves or
+ * Trunkline ends.
  */
 export function keepInstructions(options: KeepInstructionsOptions): void {
   const { composition, gateway, client, folder, ending } = options;
@@ -69,7 +69,7 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
     writeInstructions(folder, { configFile, profile, view }, { text, offered, stamp });
   };
   const debounce = new Debounce({ clock, delayMs: KEEP_EVERY_MS, everyMs: KEEP_EVERY_MS, run: keep });
-  // Before that, less may be known than in the last run.
+  // Before the cached lists are shown, this run may know less than the last one.
   void composition.cachedListsShown().then(() => {
     if (ending.aborted) return;
     events.subscribe('server.changed', ({ snapshot }) => {
@@ -140,7 +140,7 @@ function factsOf({ configFile, profile, view }: InstructionsKey): Facts {
   return { version: VERSION, configFile, client: view === undefined ? kind : `${view} ${kind}` };
 }
 
-/** The file name. Files with the same name, which is possible because it has checksums, are distinguished by their facts. */
+/** The file name, which consists of checksums. Two keys can have the same name, so `readInstructions` compares the facts, too. */
 function nameOf({ configFile, client }: Facts): string {
   return [configFile, client].map((text) => checksumOf(text).toString(16).padStart(8, '0')).join('-');
 }

@@ -70,7 +70,7 @@ export type SharedKeys = readonly [string, ...string[]];
  */
 export async function readSealKeys(file: string, secretFolder?: string): Promise<SharedKeys> {
   const setting = 'gateway.sealKeyFile';
-  // A new key would be another one than that of the other gateways.
+  // A missing file is not created here, because its key would differ from that of the other gateways.
   const hint = `copy it from another gateway, or make the first one with: (umask 077; openssl rand -base64 32 > ${file}); it must be closed to others: chmod 600 ${file}`;
   const bytes = await readNamedFile(file, setting, secretRules(file, MAX_KEY_FILE_BYTES, secretFolder), hint);
   const [first, ...others] = bytes.toString('latin1').trim().split(/\r?\n/);
@@ -123,7 +123,7 @@ function keyFor(purpose: string, secret: string | Uint8Array): Uint8Array {
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** A random name for this process, of 50 bits. Pids and names of hosts are not unique: containers share them. */
+/** A random name for this process, of 50 bits. Pids and names of hosts are not unique, because containers share them. */
 function instanceName(): string {
   return [...randomBytes(10)].map((byte) => LETTERS[byte % LETTERS.length]).join('');
 }

@@ -1,6 +1,6 @@
 /*
  * The files that outlive a gateway: approvals, cached catalogues and instructions, keys and tokens. Extras, the hub, the composition
- * root and the commands use this room. Begin here with the places of the files.
+ * root and the commands use this room. Begin here, with the paths of the files.
  */
 import { homedir } from 'node:os';
 import { join, posix, win32 } from 'node:path';
@@ -56,7 +56,7 @@ export const checkedFolder = inDataFolder('checked');
 /** Folder with the home folders of confined servers. */
 export const sandboxFolder = inDataFolder('sandboxes');
 
-/** Folder of the files of servers that would write beside their programs. */
+/** Folder for the data files of servers that would otherwise write beside their programs. */
 export const serverFilesFolder = inDataFolder('servers');
 
 /** Folder of compiled code. */
