@@ -21,7 +21,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
   const { problem, code, advice } = assessState(facts, server);
   const tools = assessTools(server.backend);
   const users = assessUsers(server);
-  // The commands for the users who lack a variable are all that is to do.
+  // If users lack a variable, the commands for them are the whole advice on the state.
   const first = server.isPerUser && users.problem !== '' ? '' : advice;
   return {
     problem: problem || tools.problem || users.problem,
@@ -139,8 +139,8 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
 }
 
 /**
- * Returns a phrase that says how to restart. A hub and an HTTP server outlive their clients, so a new client is no
- * restart.
+ * Returns a phrase that says how to restart. A hub and an HTTP gateway outlive their clients, so a restart of the client
+ * restarts nothing.
  */
 function howToRestart({ canRestart, service, restartCommand }: StatusFacts, server: string): string {
   if (canRestart) return `call trunkline__restart with server "${server}"`;
@@ -165,7 +165,7 @@ function assessConfiguration({ message, hint, isOfUser }: NonNullable<ServerFact
   };
 }
 
-/** Users that one sentence names. */
+/** Largest number of users in one sentence. */
 const MAX_USERS = 3;
 
 /** Assesses the instances of users that lack a variable, while other users have the server. */
@@ -185,7 +185,7 @@ function assessUsers({ backend, instances }: ServerFacts): Assessment {
   };
 }
 
-/** The failure of a server that could not be confined: the reason, the remedy, and the code. */
+/** Matches the failure of a server that could not be confined. Groups: the reason, the remedy, and the code. */
 export const CONFINEMENT = /^(?<reason>.*?)(?:; (?<remedy>.*))? \((?<code>TL-SANDBOX-[A-Z]+)\)$/s;
 
 /** The problem of a server that was not started, because it could not be confined. */
@@ -195,15 +195,15 @@ function findConfinementFault(failure = ''): Pick<Assessment, 'problem' | 'code'
   return { problem: `It does not run: ${[reason, remedy ?? []].flat().join('; ')}.`, code: code as Code };
 }
 
-/** A file that a failed program could not use, in the words of Node, Python and the C library. */
+/** Matches a report of a file that a failed program could not use, in the words of Node, Python and the C library. */
 const CLOSED_FILE =
   /\b(?:ENOENT|EACCES|EPERM|EROFS)\b|no such file or directory|permission denied|operation not permitted|read-only file system/i;
 
-/** A file that may not be written, in the words of Node and Python. */
+/** Matches a report of a file that may not be written, in the words of Node and Python. Its group is the folder. */
 const UNWRITABLE = /\b(?:EROFS|Read-only file system)\b[^'"]*['"](\/[\w./@+-]+)\/[^/'"]+['"]/i;
 
 /**
- * Whether a failure can be that of a program that is confined. Packages are installed before, and the program is looked for before.
+ * Whether the sandbox can have caused a failure. It causes no failed installation, and no failure to find or spawn the program.
  */
 export function canBeOfSandbox(failure = ''): boolean {
   return !/ could not be installed: |\(E[A-Z\d]+\)|\(TL-SANDBOX-/.test(failure);
@@ -223,7 +223,7 @@ function adviseOnSandbox({ backend, lifecycle, sandboxRemarks, cause }: ServerFa
   return `It is confined, so the file may be closed for it: \`trunkline sandbox ${backend.key}\` shows what is open.`;
 }
 
-/** Advice about a server behind a URL that cannot be reached, as a clause. Its requests do not have the variables of servers. */
+/** Advice, as a clause, about a server behind a URL that cannot be reached. `defaults.env` does not apply to its requests. */
 export function cureOfRemote(failure: string): string {
   return ERROR_SIGNS.certificate.text.test(failure)
     ? 'behind a private certificate authority, set its `caFile` to the file with the certificates'
@@ -336,19 +336,19 @@ export function findNetworkTrouble(lines: readonly string[]): { problem: string;
   return undefined;
 }
 
-/** Returns the largest number of tools that a limited client shows and that this many tools reach, or 0. */
+/** Returns the highest limit of a client (`LIMITED_CLIENTS`) that `count` tools reach, or 0. */
 function reachedLimit(count: number): number {
   return Math.max(0, ...LIMITED_CLIENTS.flatMap(({ tools }) => (count >= tools ? [tools] : [])));
 }
 
-/** Returns advice for the user about this many tools. Empty if there are few. */
+/** Returns advice on the number of listed tools. Empty if it reaches no client's limit. */
 export function adviseOnToolCount(count: number): string {
   const limit = reachedLimit(count);
   if (limit === 0) return '';
   return `${count} tools are listed. Some clients accept no more than ${limit}, and models choose worse among many tools. To list fewer, set \`tools.allow\` or \`tools.deny\` of a server.`;
 }
 
-/** Returns a function that takes the current tool count and calls `warn` once for each client limit that it reaches. */
+/** Returns a function that takes the current tool count, and calls `warn` when the count reaches a higher client limit. */
 export function createToolCountWarning(warn: (advice: string) => void): (count: number) => void {
   let warnedAt = 0;
   return (count) => {

@@ -15,13 +15,13 @@ export interface ServerFacts {
    * of `any` user, or of the `one` who is served.
    */
   readonly problem: { readonly message: string; readonly hint: string; readonly isOfUser?: 'any' | 'one' } | undefined;
-  /** Whether the server needs variables of a user over HTTP, so that this instance, which belongs to no user, cannot run. */
+  /** Whether this instance cannot run, because the server needs variables of a user over HTTP and the instance has no user. */
   readonly isPerUser?: boolean | undefined;
   /** Whether the server is behind a URL, so that it has a connection instead of a process. */
   readonly isRemote?: boolean | undefined;
   /** Whether its messages cross a network in plain text, as its entry allows. */
   readonly isInsecure?: boolean | undefined;
-  /** Which clients share a process, by which rule, and why. */
+  /** The clients that share a process, the rule, and its reason. */
   readonly sharing?: SharingRule | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
@@ -71,15 +71,15 @@ export interface ConfigFacts {
   readonly needsRestart: readonly string[];
 }
 
-/** The way in which clients are served. Times are milliseconds on the monotonic clock. */
+/** Service of the clients: by a hub, over HTTP, or by a process for one client. Times are milliseconds on the monotonic clock. */
 export type ServiceFacts =
   | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
   /** `refusedNames` are the names for which requests were refused. */
   | { readonly kind: 'http'; readonly refusedNames: readonly CountedName[] }
-  /** The client should share servers with other clients and cannot. `because` is a sentence without a period. */
+  /** The client cannot share servers with other clients, although it should. `because` is a sentence without a period. */
   | { readonly kind: 'alone'; readonly because: string };
 
-/** Traces of calls: where their spans go, or why they are off. Times are milliseconds on the monotonic clock. */
+/** Tracing of calls: the endpoint for the spans, or the reason why tracing is off. Times are milliseconds on the monotonic clock. */
 export type TracingFacts =
   | { readonly offBecause: string }
   | {
@@ -100,7 +100,7 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly config: ConfigFacts;
   /** Absent if the servers are meant for a single client or command. */
   readonly service?: ServiceFacts | undefined;
-  /** Absent if nothing asks for traces. */
+  /** Absent if neither the configuration nor the environment asks for traces. */
   readonly tracing?: TracingFacts | undefined;
   /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
   readonly notices?: readonly string[] | undefined;
@@ -132,8 +132,8 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
 }
 
 /**
- * The facts that a user may know: about the user's own processes, about no other user, and about the machine only what
- * explains a failure. The output of a process for all users may be about any of them.
+ * Reduces the facts to those that a user may know. Leaves out the instances of other users, and most facts about the machine.
+ * Leaves out the output of a process for all users, because it may be about any of them.
  */
 export function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
   const isOwn = ({ clients }: Backend) => [...clients].some((client) => client.principal === principal);

@@ -69,7 +69,7 @@ function countServers({ servers, startedBySessions = [] }: StatusReport): string
   return up === count ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
 }
 
-/** Names the servers with a process for each session. A client sees only its own process, so it is not told. */
+/** Names the servers with a process for each session. Empty for a client, because it sees only its own process. */
 function renderSessions({ servers, startedBySessions = [], clientRevision }: StatusReport): string[] {
   if (clientRevision !== null) return [];
   const running = servers.flatMap(({ server, sharing, instances }) =>
@@ -116,7 +116,7 @@ function renderGeneral(report: StatusReport): string[] {
   return rows.filter(isText);
 }
 
-/** How this client sees the tools, if that is not the default. */
+/** Form of the tool list for this client, unless it is the default. */
 function clientListRow({ clientList }: StatusReport): Row {
   if (clientList === null) return undefined;
   const { mode, because, tools, tokens } = clientList;
@@ -125,7 +125,7 @@ function clientListRow({ clientList }: StatusReport): Row {
   return `This client is in ${mode} mode, because ${because}. ${list}${rest}.`;
 }
 
-/** Where the spans of calls go, or why they go nowhere. In a hub, these are the variables of the hub. */
+/** The endpoint for the spans of calls, or the reason why tracing is off. In a hub, its own environment decides. */
 function tracingRow({ tracing, hub }: StatusReport): Row {
   if (tracing === null) return undefined;
   if (!tracing.isOn) return `Traces are off, because ${tracing.because}.`;
@@ -181,7 +181,7 @@ function describeMember(server: ServerReport, isFirst: boolean): string {
   return facts.length === 0 ? server.server : `${server.server} (${facts.join(', ')})`;
 }
 
-/** Servers that one line of the text about all servers names. */
+/** Largest number of servers that one line of the text about all servers names. */
 const MAX_NAMES = 3;
 
 function renderModern(servers: readonly ServerReport[]): string[] {
@@ -199,10 +199,10 @@ function renderFirstUse(servers: readonly ServerReport[]): string[] {
   return [`Tools that were approved automatically, because they were the first of the server: ${counts.join(', ')}`];
 }
 
-/** Names of withheld entries in the text about all servers. The text about one server has all names. */
+/** Largest number of withheld entries that the text about all servers names. The text about one server has all names. */
 const BRIEF_NAMES = 5;
 
-/** The clients that share a process, and the rule, such as `isolated (unknown)`. */
+/** The sharing mode of a process, and the rule that decided it, such as `isolated (unknown)`. */
 export function describeSharing({ mode, rule }: { readonly mode: string; readonly rule: string }): string {
   return `${mode} (${rule})`;
 }
@@ -244,7 +244,7 @@ function renderRemarks(server: ServerReport): string[] {
   return rows.some(isText) ? block(server, rows) : [];
 }
 
-/** What went wrong or waits although the server may run. */
+/** Rows about faults and waits that a running server may have, too. */
 function troubleRows(server: ServerReport): Row[] {
   const insecure = server.insecure && row('insecure', INSECURE);
   return [...callRows(server), unfinishedRow(server), pausedRow(server), sessionRow(server), insecure];
@@ -334,12 +334,12 @@ export const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   stopped: 'not running',
 };
 
-/** Whether the last failure is the reason of the problem. A running process may have another problem. */
+/** Whether the last failure is the reason of the problem. If the server runs, its problem has another reason. */
 function isDown({ problem, state }: ServerReport): boolean {
   return problem !== '' && state !== 'ready' && state !== 'suspect';
 }
 
-/** The reason why a server with a problem failed. */
+/** The reason why a server is down, and the fault of its approvals, if it has these. */
 function failureRows(server: ServerReport): Row[] {
   const { lastFailure, approval } = server;
   return [
@@ -369,7 +369,7 @@ function adviceRow({ advice }: ServerReport): Row {
   return advice !== '' && row('what to do', advice);
 }
 
-/** Counts the restarts. The reason of the last failure stays until the server was stable. */
+/** Counts the restarts. Has the reason of the last failure until the server is stable. */
 function restartRow(server: ServerReport): Row {
   const { remote, restarts, lastExit, lastFailure } = server;
   if (restarts === 0) return undefined;
@@ -408,7 +408,7 @@ const ERA_SOURCES: Readonly<Record<EraReport['foundBy'], string>> = {
   exited: 'it exits when it is asked',
 };
 
-/** The protocol era of a server and how it was found out, such as `legacy, cached until 2026-11-24 08:10 UTC`. */
+/** The protocol era of a server and its source, such as `legacy, cached until 2026-11-24 08:10 UTC`. */
 export function describeEra({ name, foundBy, cachedUntil }: EraReport): string {
   const isLimited = foundBy === 'cached' && cachedUntil !== null;
   const until = isLimited ? `cached until ${cachedUntil.slice(0, 16).replace('T', ' ')} UTC` : ERA_SOURCES[foundBy];
@@ -452,7 +452,7 @@ function droppedRow({ dropped: { evicted, repaired, ...dropped } }: ServerReport
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
 }
 
-/** A session may be lost at any time, but not often. */
+/** Reports lost sessions from `MANY_SESSIONS` on, because a single session may be lost at any time. */
 function sessionRow({ forgottenSessions }: ServerReport): Row {
   if (forgottenSessions < MANY_SESSIONS) return false;
   return row(
@@ -476,9 +476,8 @@ function describeInstance({ id, state, pid, clients, isYours }: InstanceReport):
 }
 
 /**
- * Structured content of `trunkline__status` for all servers, reduced to the differences from healthy servers. Instead
- * of entries that are not listed or hide characters, it has their number. The report about one server names the
- * entries.
+ * Structured content of `trunkline__status` for all servers, reduced to the differences from healthy servers. It only
+ * counts the entries that are not listed or that hide characters. The report about one server names them.
  */
 export function overviewOf(report: StatusReport) {
   const {

@@ -4,11 +4,11 @@ import type { StatusFacts } from './status-facts.js';
 interface StatusToolOptions {
   /** Text before the description of the tool. A model reads it without a call. */
   readonly notice?: string | undefined;
-  /** Reads the present usage of the process group with this pid. Called before the facts are read. */
+  /** Reads the present usage of the process group with this pid. Called before the report about one server is made. */
   readonly readUsage?: (pid: number) => Promise<void>;
 }
 
-/** Loads the code of the status, which no first answer needs. It is loaded before a user can ask for the status. */
+/** Loads the code of the status, which the first answers do not need. `gateway-process.ts` calls this ahead of the first use. */
 export async function loadStatus() {
   const [report, text] = await Promise.all([import('./status.js'), import('./status-text.js')]);
   return { ...report, ...text };

@@ -1,7 +1,7 @@
 /*
- * The status of a gateway: facts (`status-facts.ts`), of which `reportStatus` below makes a report, of which `status-text.ts` makes a
- * text. `verdict.ts` judges the server of a report: why it failed, and what else is wrong with it. Extras, the hub, the page, the doctor
- * and the commands use this room. Begin with `StatusReport`.
+ * The status of a gateway. `reportStatus` below makes a report of the facts (`status-facts.ts`), and `status-text.ts` renders it as
+ * text. `verdict.ts` judges a server of the report: the reason of its failure, and remarks. Extras, the hub, the page, the doctor and
+ * the commands use this room. Begin with `StatusReport`.
  */
 import type { Shadowed } from '../gateway/catalog/catalog.js';
 import type { Backend } from '../gateway/registry/backend.js';
@@ -67,7 +67,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
   };
 }
 
-/** How the client that asks sees the tools, and why; null if that was not decided by the configuration or by its name. */
+/** Form of the tool list for the calling client, and its reason; null if neither the configuration nor the client's name decided. */
 function reportClientList({ decision, catalogs }: StatusFacts) {
   if (decision === undefined || decision.because === '') return null;
   const { mode, because } = decision;
@@ -86,7 +86,7 @@ function reportService({ now, service, redact }: StatusFacts) {
   };
 }
 
-/** Where the spans of calls go; null if nothing asks for traces. */
+/** State of the tracing of calls; null if neither the configuration nor the environment asks for traces. */
 function reportTracing({ now, tracing }: StatusFacts) {
   if (tracing === undefined) return null;
   if ('offBecause' in tracing) return { isOn: false as const, because: tracing.offBecause };
@@ -94,7 +94,7 @@ function reportTracing({ now, tracing }: StatusFacts) {
   return {
     isOn: true as const,
     ...others,
-    /** Why the collector takes no spans; null while it does. */
+    /** Reason why the collector takes no spans; null while it takes them. */
     fault: failing?.fault ?? null,
     faultSeconds: failing === undefined ? null : seconds(now - failing.since),
   };
@@ -139,7 +139,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   return {
     server: backend.key,
     state: serverStateOf(one),
-    /** Whether the server is behind a URL: `uptimeSeconds`, `generation` and `restarts` are those of its connection. */
+    /** Whether the server is behind a URL. Then `uptimeSeconds`, `generation` and `restarts` are those of its connection. */
     remote: one.isRemote === true,
     /** Whether its messages cross a network in plain text, as its entry allows. */
     insecure: one.isInsecure === true,
@@ -161,7 +161,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     queued: backend.dispatcher.admission.queued,
     ...counters,
     failureReasons: Object.fromEntries(backend.dispatcher.failureReasons) as Readonly<Record<string, number>>,
-    /** Of the latest calls to all instances. */
+    /** Latencies of the latest calls to all instances. */
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
     /** Estimated tokens of the listed tools. */
@@ -171,14 +171,14 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     prompts: reportList(facts, backend, 'prompts'),
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
-    /** The faults of repaired results, which clients would have rejected: the first one of each method. */
+    /** The first fault for each method of results that clients would have rejected, and that were repaired. `name` is the method. */
     repairedResults: [...backend.dispatcher.repairedResults].map(([name, reason]) => ({
       name,
       reason: sanitize(reason),
     })),
     /** Messages of the server that were dropped since its last start, by kind. */
     dropped: dropped as Readonly<Record<string, number>>,
-    /** Sessions of the present connections, over all instances, that the remote server forgot, and that were replaced. */
+    /** Number of sessions of the open connections of all instances that the remote server forgot, and that were replaced. */
     forgottenSessions: one.instances
       .map((each) => each.backend.dispatcher.connection?.counters.forgottenSessions ?? 0)
       .reduce((sum, count) => sum + count, 0),
@@ -203,7 +203,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     /** Bytes of output that were dropped from the log because too many came at once. */
     droppedLogBytes: one.droppedLogBytes,
     ...assess(facts, one),
-    /** Whether the program is confined, and what was refused to it. Null if it is not confined. */
+    /** Remarks of the sandbox, such as its refusals. Null if the program is not confined. */
     sandbox: one.sandboxRemarks === undefined ? null : { remarks: one.sandboxRemarks.map(sanitize) },
     instructions: instructions === undefined ? null : printableLines(facts.redact(instructions)),
     sharing: reportSharing(one),
@@ -237,7 +237,7 @@ function reportApproval({ approval }: Backend) {
   return { approved: tools, firstUse: isFirstUse, fault: fault ?? null };
 }
 
-/** The state of a server or of one instance, which may be unable to run, because its clients lack a variable that others have. */
+/** Returns the state of a server or an instance. An instance is also `misconfigured` if its clients lack a variable that others have. */
 export function serverStateOf({
   backend,
   lifecycle,
@@ -248,7 +248,7 @@ export function serverStateOf({
   return problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured';
 }
 
-/** Which clients share a process, by which rule, and why; null if that is not known. */
+/** The clients that share a process, the rule, and its reason; null if that is not known. */
 function reportSharing({ sharing: decided, instances }: Pick<ServerFacts, 'sharing' | 'instances'>) {
   if (decided === undefined) return null;
   const { sharing, rule, because } = decided;
@@ -306,7 +306,7 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
     repaired: repaired.map(sanitized),
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
-    /** Times in a row that the server announced a change of the list, and the list was as before. */
+    /** Number of consecutive announcements of a change after which the list was as before. */
     unchanged: backend.lists.unchangedReads(kind),
     /** Reason why the running server does not list these: the method and the server's words. The last known entries stay. */
     failure: failure === undefined ? null : sanitize(failure.reason),
@@ -346,7 +346,7 @@ export interface ProcessReport {
   /** The revision of MCP that the process speaks. Absent in answers of older versions. */
   readonly revision?: string | null;
   readonly memoryBytes: number | null;
-  /** Which clients share the process, and by which rule. Absent in answers of older versions. */
+  /** The clients that share the process, and the rule. Absent in answers of older versions. */
   readonly sharing?: { readonly mode: string; readonly rule: string } | null;
   /** Present share of one processor. */
   readonly cpuPercent: number | null;

@@ -6,12 +6,12 @@ export interface ToolAdvice {
   readonly kind: 'unused' | 'long' | 'twins';
   /** The finding, as a sentence. */
   readonly text: string;
-  /** Key of the server, and the line for its entry in the configuration that helps. */
   readonly server: string;
+  /** Line to add to the entry of this server in the configuration. */
   readonly yaml: string;
 }
 
-/** The calls of tools in the call log. */
+/** Answers from the call log whether tools were called. */
 export interface ToolUse {
   /** Whether the log begins early enough to say that a tool was not called for `UNUSED_DAYS`. */
   readonly isLongEnough: boolean;
@@ -21,15 +21,15 @@ export interface ToolUse {
 /** Days without a call after which a tool counts as unused. */
 export const UNUSED_DAYS = 30;
 
-/** Size from which on a description counts as long, in bytes, and the number of those that are named. */
+/** Smallest size of a long description in bytes, and the number of long descriptions that are reported. */
 const LONG_BYTES = 1_000;
 const MAX_LONG = 5;
 const MAX_TWINS = 10;
-/** Tools that one line of YAML names, and those that one sentence names. */
+/** Largest number of tools in one line of YAML, and in one sentence. */
 const MAX_NAMES = 20;
 const MAX_NAMED = 5;
 
-/** Returns advice about the shown tools, the most expensive first within each kind. `use` is absent without a call log. */
+/** Returns advice about the shown tools, the worst first within each kind. `use` is absent without a call log. */
 export function adviseOnTools(rows: readonly ToolRow[], use: ToolUse | undefined): ToolAdvice[] {
   const shown = rows.filter(({ state, server }) => state === 'shown' && server !== 'trunkline');
   return [
@@ -70,7 +70,7 @@ function adviseOnTwins(shown: readonly ToolRow[]): ToolAdvice[] {
     const pair = pairs.get(id) ?? { first: first.server, second: tool.server, isSame, tools: [] };
     pairs.set(id, { ...pair, tools: [...pair.tools, tool] });
   }
-  // Tools that say the same are worse than tools that share a name.
+  // Tools that also have the same description are worse than tools that only share a name.
   const sorted = [...pairs.values()].sort(
     (one, other) => Number(other.isSame) - Number(one.isSame) || other.tools.length - one.tools.length,
   );

@@ -57,7 +57,7 @@ interface ViewFacts {
   readonly redact: (text: string) => string;
 }
 
-/** Reports what one view shows and hides, and why, in the order of the list. */
+/** Reports the tools that one view shows and hides, with the reasons: by server, and last the tools of Trunkline itself. */
 export function reportView({ view, mode, clients, catalogs: { tools }, backends, redact }: ViewFacts): ViewTools {
   const clean = (text: string) => printable(redact(text));
   const servers = backends.flatMap((backend) => reportTools(backend, view, tools).map((tool) => cleaned(tool, clean)));
@@ -122,7 +122,7 @@ function reportTools(
   return [
     ...listed,
     ...denied.map((name) => unlisted(name, 'denied', '`tools` in the configuration leaves it out')),
-    // An entry without a name, or the second one with its name.
+    // Only the entries without a name are not among `entries`. Their `name` here is their position, such as `#3`.
     ...withheld.flatMap(({ name, reason }) => (named.has(name) ? [] : [unlisted(name, 'quarantined', reason)])),
   ];
 }

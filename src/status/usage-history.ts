@@ -2,13 +2,13 @@ import type { CallFeed } from '../gateway/call-feed.js';
 import type { EventSource } from '../host/observe/events/events.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
 
-/** Minutes that are kept. */
+/** Length of the history in minutes. */
 export const HISTORY_MINUTES = 60;
 const MINUTE_MS = 60_000;
 
-/** The last minutes of all servers, oldest first. It begins with the gateway. */
+/** The last minutes of all servers, oldest first, but none from before the start of the gateway. */
 export interface HistoryReport {
-  /** Time of the report, in milliseconds since 1970. The last minute of each server is the one that has this time. */
+  /** Time of the report, in milliseconds since 1970. The last value of each server is for the minute of this time. */
   readonly at: number;
   readonly servers: readonly ServerHistory[];
 }
@@ -31,7 +31,7 @@ interface Minute {
 }
 
 interface UsageHistoryOptions {
-  /** Milliseconds since 1970, because a minute in which the machine slept is a minute, too. */
+  /** Milliseconds since 1970, because the history includes the minutes in which the machine slept. */
   readonly now: () => number;
   readonly schedule: Clock['schedule'];
   /** The processes that run, each with the key of its server. */
@@ -44,16 +44,16 @@ interface UsageHistoryOptions {
 }
 
 /**
- * Calls, memory and use of the processor of each server in the last hour, a value a minute, for pages that are opened later.
+ * Records calls, memory and processor usage of each server for the last hour, one value a minute, so that a page that is opened
+ * later can show them.
  *
- * A call costs one addition. Memory and processor need a timer, because a server that nobody calls may grow, too: it fires at
- * the start of each minute while a process of a server runs, and reads all processes at once. Without such a process there is
- * no timer. A server takes at most 60 small objects.
+ * A call costs one addition. Memory and processor need a timer, because a server without calls may grow, too. The timer fires at
+ * the start of each minute and reads all processes at once. It stops while no process runs. A server takes at most 60 small objects.
  */
 export class UsageHistory {
   readonly #options: UsageHistoryOptions;
   readonly #servers = new Map<string, Map<number, Minute>>();
-  /** Processor time of each process at the last measurement, and the time of that. */
+  /** Processor time of each process at the last measurement, and the time of the measurement. */
   #measured: { readonly at: number; readonly cpuMs: ReadonlyMap<number, number> } = { at: 0, cpuMs: new Map() };
   readonly #since: number;
   #cancel: Cancel | undefined;
@@ -76,14 +76,14 @@ export class UsageHistory {
     return this;
   }
 
-  /** A process of a server may have started. */
+  /** Starts the timer if a process of a server runs. */
   #processesChanged(): void {
     if (this.#isClosed || this.#cancel !== undefined || this.#options.processes().length === 0) return;
     const { now, schedule } = this.#options;
     this.#cancel = schedule(MINUTE_MS - (now() % MINUTE_MS), () => void this.#measure());
   }
 
-  /** The history of these servers. Forgets all others. */
+  /** Returns the history of these servers, and forgets all others. */
   report(servers: Iterable<string>): HistoryReport {
     const at = this.#options.now();
     const last = minuteOf(at);
@@ -119,7 +119,7 @@ export class UsageHistory {
       if (usage === undefined) continue;
       const { memory = 0, cpu = null } = sums.get(server) ?? {};
       const cpuMs = before.cpuMs.get(pid);
-      // A child that has ended takes its processor time with it.
+      // The sum is lower than before if a process of the group has ended, because its processor time no longer counts.
       const share = cpuMs === undefined || at <= before.at ? null : Math.max(0, usage.cpuMs - cpuMs) / (at - before.at);
       sums.set(server, {
         memory: memory + usage.memoryBytes,

@@ -20,12 +20,12 @@ export interface Fault {
   readonly trouble: string | undefined;
 }
 
-/** Judges a server that failed, or that runs and does not list its tools. `startMs` is its time limit, if that is known. */
+/** Judges a server that failed, or that runs and does not list its tools. `startMs` is its start timeout, if that is known. */
 export function faultOf(report: ServerReport, startMs?: number): Fault {
   const usual = usualFault(report, report.lastFailure ?? 'unknown', startMs);
   const remedy = usual.remedy ?? remedyOf(usual.code, report.server);
   const fault = { ...usual, remedy, isInOutput: false, trouble: undefined };
-  // The signs are those of programs that have run.
+  // `SIGNS` match the output of programs, so they do not apply if no program ran.
   if (report.remote || usual.code === 'TL-SERVER-SPAWN' || usual.phase === 'confinement') return fault;
   const lines = [report.lastFailure ?? '', ...outputOf(report), report.tools.failure ?? ''];
   const code = SIGNS.find(([sign]) => sign.test(lines.join('\n')))?.[1];
@@ -135,7 +135,7 @@ export interface Remark {
   readonly items: readonly string[];
 }
 
-/** Announcements without a change after which a remark tells of them. */
+/** Number of consecutive announcements without a change from which on they get a remark. */
 const MANY_UNCHANGED = 5;
 
 /** Remarks on the lists and the results of a server: entries that are missing or changed, and lists that are incomplete. */
@@ -233,8 +233,8 @@ export function offersNothing({ tools, prompts, resources, resourceTemplates }: 
 export type Sharer = Pick<ServerReport, 'server' | 'sharing' | 'instances'>;
 
 /**
- * The number of processes of a server that runs one for each session because nothing is known about it, and what a single
- * one would save. `undefined` if there is nothing to save.
+ * Describes how many processes a server has, and how much memory a single one would save, if each session has a process because
+ * it is unknown whether the server keeps state. `undefined` if there is nothing to save.
  */
 export function describeSaving({ sharing, instances }: Sharer): string | undefined {
   const sizes = instances.flatMap(({ pid, memoryBytes }) => (pid === null ? [] : [memoryBytes ?? 0]));
