@@ -17,13 +17,13 @@ export interface CallingClient {
   readonly version: string;
   /** Number of the session, counted from the start of this process. */
   readonly session: number;
-  /** Absent if clients need not say who their user is. */
+  /** Absent if clients do not authenticate as users. */
   readonly user?: User | undefined;
 }
 
 /** Observes the calls of all clients, such as the call log, the metrics and the traces. */
 export interface CallObserver {
-  /** Whether the observer is asked about all requests, such as lists and polls. */
+  /** Whether the observer is asked about all requests, including lists and polls. */
   readonly takesAll?: boolean;
   /**
    * A call has arrived, and no server has it yet. Returns its observation, which may be the same object for all calls, or
@@ -48,12 +48,12 @@ export interface CallObservation {
 /** Methods of the requests that are observed as calls. Lists and polls are not. */
 const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.readResource, METHODS.complete];
 
-/** Shows the calls of all clients to observers. Without observers, a request costs one comparison. */
+/** Shows the calls of all clients to observers. Without observers, a request costs only the look-up of its method. */
 export class CallFeed {
   readonly clock: Pick<Clock, 'now'>;
   readonly onInternalError: OnInternalError | undefined;
   #observers: readonly CallObserver[] = [];
-  /** Those of the observers that take all requests. */
+  /** The observers with `takesAll`. */
   #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
 
@@ -191,7 +191,7 @@ export class ObservedCall implements CallTrail {
     return message === undefined ? 0 : splicedLength(message);
   }
 
-  /** The client's answer: `tool_error` is a tool result with `isError`, `failed` a failure that the gateway describes. */
+  /** Kind of the client's answer. `tool_error` is a tool result with `isError`, `failed` a failure that the gateway describes. */
   get outcome(): 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled' {
     const { response, result, failure } = this.#end ?? {};
     if (failure !== undefined) return failure instanceof RpcError ? 'rpc_error' : 'failed';
@@ -299,7 +299,7 @@ export class ObservedCall implements CallTrail {
   }
 }
 
-/** Whether a result of the gateway's own says that the tool has failed. Quotes within its texts are escaped. */
+/** Whether a result that the gateway made has `isError`. No text within it can match, because quotes in texts are escaped. */
 function hasFailed(result: Uint8Array): boolean {
   return readText(result, { start: 0, end: result.length }).includes('"isError":true');
 }

@@ -369,7 +369,7 @@ const APPROVED: ReadonlyMap<string, 'tools' | 'prompts' | 'resources'> = new Map
   [METHODS.readResource, 'resources'],
 ]);
 
-/** Returns the edits of an answer. A client with a handshake also gets the edits that a server without one needs. */
+/** Returns the edits of an answer. For a client with a handshake, these also translate the answer of a server without one. */
 function forClient({ client, request }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {
   const { revision } = client;
   if (!hasHandshake(revision)) return editAnswer;

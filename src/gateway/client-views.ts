@@ -67,7 +67,7 @@ export class ClientViews {
   }
 }
 
-/** Returns a key for a view. Views of the same backends have the same key. */
+/** Returns the key of a view: its backends, its name, and whether it shows one server unchanged. */
 function idOf(backends: readonly Backend[], isAlone: boolean, named: NamedView | undefined): string {
   return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
 }

@@ -75,7 +75,7 @@ export interface GatewaySettings {
   readonly notice?: string | undefined;
   /** Views of the configuration. The object stays the same as long as the views do. */
   readonly views?: NamedViewsOptions | undefined;
-  /** How clients see the tools, unless their view says otherwise. */
+  /** Form of the tool list for clients, unless their view says otherwise. */
   readonly mode?: ListMode | undefined;
   /** Size limit of the instructions for a client that sees all servers, in bytes. 0 leaves out the texts of servers. */
   readonly maxInstructionsBytes: number;
@@ -97,12 +97,11 @@ interface Connected extends ConnectedClient {
 /**
  * Gives each client its backends and a client view, and routes server requests and notifications.
  *
- * The room is the middle of the way of a message: it stands between the sessions of clients (`downstream/port.ts`) and the
- * connections to servers (`upstream/port.ts`). Rooms above see this class, `PendingGateway` before there is one, `Backend`, the
- * tools of the gateway itself and the feed of calls. A reader begins here. `open` leads to the clients, `ClientView.serve` to
- * the way of a request: its target (`routing`), its slot and its attempts (`dispatch`). `registry` holds the processes and who
- * shares them, `catalog` their lists, `search` the lists of clients that search, `tasks` the tasks of both sides, and `reverse`
- * what servers send by themselves.
+ * The room stands between the sessions of clients (`downstream/port.ts`) and the connections to servers (`upstream/port.ts`).
+ * Other rooms use this class, `PendingGateway` before it exists, `Backend`, the gateway's own tools and `CallFeed`. Begin here:
+ * `open` leads to the clients, and `ClientView.serve` to the way of a request, with its target (`routing`), slot and attempts
+ * (`dispatch`). `registry` has the processes and their sharing, `catalog` their lists, `search` the lists for search mode,
+ * `tasks` the tasks of both sides, and `reverse` the requests and notifications of servers.
  */
 export class Gateway implements GatewayPort {
   readonly seals: GatewaySeals;
@@ -173,7 +172,7 @@ export class Gateway implements GatewayPort {
     return this.#clients.keys();
   }
 
-  /** The same, with what is known of each. */
+  /** The same clients, with the facts about each. */
   get connected(): ReadonlyMap<DownstreamClient, ConnectedClient> {
     return this.#clients;
   }
@@ -285,7 +284,7 @@ export class Gateway implements GatewayPort {
       ?.exposed;
   }
 
-  /** Applies a new configuration. Clients stay connected. Calls in flight on removed or replaced backends may end. */
+  /** Applies a new configuration. Clients stay connected. Calls in flight on removed or replaced backends get 5 s to finish. */
   change(servers: PoolChange, settings: GatewaySettings): void {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
     if (settings.views !== this.#settings.views) this.#namedViews = new NamedViews(settings.views);
@@ -397,7 +396,7 @@ export class Gateway implements GatewayPort {
     return (running ?? own).handshake;
   }
 
-  /** The view that the client asked for, or that the configuration has for the client's name. */
+  /** Describes these backends to a client, whose view is `named`. `saidBy` returns the handshake of a backend. */
   #description<Described extends Teller>(
     backends: Iterable<Described>,
     named: NamedView | undefined,
@@ -422,7 +421,7 @@ export class Gateway implements GatewayPort {
     return [...this.#draining.backends].filter(({ clients }) => clients.has(client));
   }
 
-  /** Serves a call that the replaced process never got on the new process. Fails it if the server was removed. */
+  /** Serves a call on the new process, because the replaced one never got it. Fails the call if the server was removed. */
   #serveElsewhere(exchange: Exchange, { backend }: RunningBackend): void {
     const view = this.#clients.get(exchange.client)?.view;
     if (exchange.isSettled) return;
@@ -478,7 +477,7 @@ export class Gateway implements GatewayPort {
   }
 }
 
-/** Serves the call of a tool in place of the call that `trunkline__call_tool` makes, so that observers see the tool. */
+/** Replaces a call of `trunkline__call_tool` with the call of the tool that it names, so that observers see this tool. */
 function unwrapping(serve: GatewaySession['serve']): GatewaySession['serve'] {
   return (exchange) => {
     exchange.request = unwrapCall(exchange.request) ?? exchange.request;

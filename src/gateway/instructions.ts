@@ -161,7 +161,7 @@ function fairLimit(sizes: readonly number[], room: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** Least wait for a server that the client sees alone, in milliseconds. Clients wait as long for servers of their own. */
+/** Shortest wait for a server that the client sees alone, in milliseconds. Clients wait as long for servers of their own. */
 const START_WAIT_MS = 30_000;
 
 /**

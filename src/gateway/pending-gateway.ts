@@ -9,7 +9,7 @@ import type {
 } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
 
-/** Trunkline's own instructions for a model. All others come from servers. */
+/** Trunkline's instructions for a model. Notices and the instructions of servers follow. */
 export const ABOUT =
   'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status, which shows the state of each server and what to do.';
 

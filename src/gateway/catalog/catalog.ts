@@ -273,7 +273,7 @@ export class Catalog {
       }
       listed.set(key, names);
     }
-    // An entry that is left out owns only names that no listed one has.
+    // A withheld entry gets a name only if no listed entry has it.
     const shown = new Set(originals.keys());
     for (const [exposed, route] of unlisted) {
       const { original } = route;
@@ -316,7 +316,7 @@ export class Catalog {
     return (this.listed.get(key) ?? []).flatMap((exposed) => this.#routes.get(exposed)?.entry ?? []);
   }
 
-  /** The entries that clients see, in one form; with `isSearched`, clients in search mode. */
+  /** The entries as modern clients see them; with `isSearched`, those in search mode. */
   shownEntries(isSearched: boolean): readonly Uint8Array[] {
     return this.#entriesAs(false, isSearched);
   }

@@ -77,15 +77,15 @@ export interface ExposedList {
   readonly repeatable: ReadonlySet<string>;
   /** Original names of tools whose output need not be an object. Clients with a handshake need an object. */
   readonly otherOutputs: ReadonlySet<string>;
-  /** Parameters that the server wants repeated in headers, by the original names of tools that have such. */
+  /** Parameters that the server wants repeated in headers, by original name of the tool. Other tools are absent. */
   readonly mirrored: ReadonlyMap<string, readonly MirroredParam[]>;
   /** New names of the tools that the configuration renames, without the prefix, by original name. */
   readonly renamed?: ReadonlyMap<string, string> | undefined;
   /** Original names of the tools that clients in search mode see in the list. */
   readonly pinned?: ReadonlySet<string> | undefined;
-  /** A sentence about each name that the configuration shapes and that the server does not have. */
+  /** Sentences about shapes of the configuration that do not apply, because a name is missing or taken. */
   readonly unshaped?: readonly string[] | undefined;
-  /** Approval verdict of each tool by original name; absent if the tools need no approval. */
+  /** Approval verdict of each entry by original name or URI; absent if the entries need no approval. */
   readonly verdicts?: ReadonlyMap<string, ApprovalVerdict> | undefined;
 }
 
@@ -348,8 +348,8 @@ function withoutLookalikes({ bytes, value }: ReadEntry): Uint8Array {
 }
 
 /**
- * Reason for refusing a call. The server does not list an `unlisted` tool, and the tools of an `unread` server are
- * unknown.
+ * Reason for refusing a call. `unlisted`: the server does not list the tool. `unread`: the list of the present process
+ * was not read.
  */
 export type Refused = Unapproved | 'unlisted' | 'unread';
 

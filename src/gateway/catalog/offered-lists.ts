@@ -108,7 +108,7 @@ export class OfferedLists {
   }
 
   /**
-   * Returns why this tool or prompt must not be used now, or this listed resource; `undefined` if it may be used.
+   * Returns the reason why a tool, a prompt or a listed resource must not be used now; `undefined` if it may be used.
    *
    * If the tools need approval, no tool of a connection may be called before the tools of that connection were read,
    * because definitions of another process or run say nothing about this process. Without a connection, the known lists
@@ -146,7 +146,7 @@ export class OfferedLists {
     this.catchUp();
   }
 
-  /** Reads all lists of a process before `connected`, if they are needed. Does not wait for slow ones. */
+  /** Reads all lists of a new connection if they are needed. Call this before `connected`. Does not wait for slow lists. */
   async loadAll(connection: UpstreamConnection): Promise<void> {
     this.#unread = this.#areNeeded ? undefined : connection;
     if (this.areUnread) return;
@@ -241,8 +241,8 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
 export const NO_LISTS: ServerLists = mapKinds(() => EMPTY_LIST);
 
 /**
- * Shortest time between two reads of a list, in milliseconds. Doubles with each announcement of a change that was none, up to the
- * second number, because some servers announce a change whenever they are asked for a list.
+ * Shortest time between two reads of a list, in milliseconds. Doubles with each announcement after which the list is as before, up
+ * to `MAX_REFRESH_MS`, because some servers announce a change whenever they are asked for a list.
  */
 const REFRESH_EVERY_MS = 250;
 const MAX_REFRESH_MS = 30_000;
@@ -297,7 +297,7 @@ class OfferedList {
     return this.#received !== undefined;
   }
 
-  /** As the server sent them. Absent for a list that it does not offer. */
+  /** The entries as the server sent them; `undefined` if no list was read or the server does not offer this list. */
   get entries(): readonly RawEntry[] | undefined {
     return this.#received === 'not-offered' ? undefined : this.#received?.entries;
   }
@@ -391,7 +391,7 @@ class OfferedList {
     this.#debounce.close();
   }
 
-  /** Checks the tools at once, because calls need the verdicts on them. */
+  /** Replaces the list, and checks its entries at once, because calls need the verdicts on them. */
   #show(received: ReceivedList | 'not-offered' | undefined): void {
     this.#received = received;
     this.#exposed = {};

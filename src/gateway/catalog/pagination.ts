@@ -141,7 +141,7 @@ function stubOf(bytes: Uint8Array, span: Span): RawEntry {
 const IDENTITIES = ['name', 'uri', 'uriTemplate'];
 const MAX_IDENTITY_BYTES = 4 * 1024;
 
-/** Returns which limit a list of this size exceeds, or `undefined`. */
+/** Returns the limit that a list of this size exceeds, as a phrase, or `undefined`. */
 function excessOf(entryCount: number, byteLength: number): string | undefined {
   if (entryCount > MAX_ENTRIES) return `more than ${MAX_ENTRIES} entries`;
   return byteLength > MAX_BYTES ? `larger than ${MAX_BYTES} bytes` : undefined;
@@ -248,7 +248,7 @@ export function answerList(exchange: Exchange, pages: PagedList): void {
   else exchange.succeed(page);
 }
 
-/** Length in hexadecimal digits: 128 bits. */
+/** Limit on the length of a cursor, in characters. The seal of a gateway has fewer (`createSeal`). */
 const CURSOR_LENGTH = 32;
 
 const COMMA_BYTES = 1;

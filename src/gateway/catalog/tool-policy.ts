@@ -65,19 +65,19 @@ export interface NamedViewsOptions {
   readonly clients: readonly { readonly client: string; readonly view: string }[];
 }
 
-/** A view, as its clients have it. */
+/** A view, prepared for its clients. */
 export interface NamedView extends ViewFilter {
   readonly name: string;
   /** A sentence that says why the view shows nothing. Absent if the configuration has the view. */
   readonly fault?: string | undefined;
-  /** Instead of the limits of the servers. */
+  /** Limits that replace those of the servers. */
   readonly results?: ResultLimits | undefined;
   /** Absent if the mode of the gateway applies. */
   readonly mode?: ListMode | undefined;
   showsServer(key: string): boolean;
 }
 
-/** The tools that some clients see. */
+/** Filter of the tools that some clients see. */
 export interface ViewFilter {
   /** Absent if they see all tools of their servers. */
   readonly showsTool?: (tool: ViewedTool) => boolean;
@@ -92,7 +92,7 @@ interface ViewedTool {
   readonly exposed: string;
 }
 
-/** The views of one configuration. `of` returns the same object for the same name. */
+/** The views of one configuration. `of` returns the same object for the same name, if the configuration has this view. */
 export class NamedViews {
   readonly #views: ReadonlyMap<string, NamedView>;
   readonly #clients: readonly { readonly matches: (client: string) => boolean; readonly view: string }[];

@@ -17,7 +17,7 @@ export class ToolShaping {
   readonly #keywords: ReadonlyMap<string, readonly string[]>;
   readonly #onWarnings: (warnings: readonly string[]) => void;
 
-  /** Calls `onWarnings` for each list of tools, with a sentence about each configured name that the list lacks. */
+  /** Calls `onWarnings` for each list of tools with sentences about the shapes that do not apply, if there are any. */
   constructor(shapes: ToolShapes, onWarnings: (warnings: readonly string[]) => void = () => {}) {
     this.#rename = new Map(Object.entries(shapes.rename ?? {}));
     this.#describe = new Map(Object.entries(shapes.describe ?? {}));
@@ -34,8 +34,8 @@ export class ToolShaping {
   }
 
   /**
-   * Returns the original name of a tool that clients see as `shown`. `renamed` has the names of the server's list, if
-   * known.
+   * Returns the original name of a tool that clients see as `shown`. `renamed` has the renames that apply to the server's
+   * list. The default is all renames of the configuration.
    */
   originalOf(shown: string, renamed: ReadonlyMap<string, string> = this.#rename): string {
     for (const [original, name] of renamed) if (name === shown) return original;
@@ -43,8 +43,8 @@ export class ToolShaping {
   }
 
   /**
-   * Prepares the shaping of one list. `listed` has the original names of all its tools; clients see those that they may
-   * see.
+   * Prepares the shaping of one list. `listed` has the original names of all its tools, and `maySee` is the tool policy
+   * for clients.
    */
   begin(listed: readonly string[], maySee: (name: string) => boolean) {
     const warnings = this.#unknownTools(listed);
@@ -57,7 +57,7 @@ export class ToolShaping {
         this.shape(name, entry, (unknown) =>
           warnings.push(...unknown.map((warning) => `the tool ${quoted(name)} ${warning}`)),
         ),
-      /** Returns a sentence about each name that matched nothing. Call this after all entries were shaped. */
+      /** Returns sentences about the shapes that do not apply. Call this after all entries were shaped. */
       end: (): readonly string[] => {
         if (warnings.length > 0) this.#onWarnings(warnings);
         return warnings;
@@ -73,7 +73,7 @@ export class ToolShaping {
     return shapeEntry(entry, describe, params, onUnknown);
   }
 
-  /** Returns the shaped entry with the name that clients see. `renamed` has the names of the server's list, if known. */
+  /** Returns the shaped entry with the name that clients see; `undefined` if it stays as it is. See `originalOf` for `renamed`. */
   shapeWhole(
     name: string,
     entry: Uint8Array,
@@ -93,8 +93,8 @@ export class ToolShaping {
   }
 
   /**
-   * Returns the new names of the renamed tools, by original name. The first of two tools gets a name that both would
-   * have.
+   * Returns the new names of the renamed tools, by original name. Of two tools with the same new name, the second keeps
+   * its own.
    */
   #namesIn(listed: ReadonlySet<string>, warnings: string[]): ReadonlyMap<string, string> {
     const names = new Map([...this.#rename].filter(([original]) => listed.has(original)));
@@ -183,7 +183,7 @@ class ToolParams {
   readonly #optional: ReadonlySet<string>;
   readonly #hidden: ReadonlySet<string>;
   readonly #set: ReadonlyMap<string, Uint8Array>;
-  /** Parameters that are hidden or set, and the same as readers see them that ignore case. */
+  /** Parameters that are hidden or set, as written and in folded case, because some servers ignore case. */
   readonly #guarded: ReadonlySet<string>;
   readonly #guardedFolded: ReadonlySet<string>;
   readonly #default: ReadonlyMap<string, Uint8Array>;
@@ -286,7 +286,7 @@ function memberOf(name: string, value: string): Uint8Array {
   return toBytes(`${JSON.stringify(name)}:${value}`);
 }
 
-/** `required` without these names, or nothing if none is left. */
+/** `required` without these names: `REMOVED` if none is left, `undefined` if nothing changes. */
 function withoutRequired(bytes: Uint8Array, value: Span, optional: ReadonlySet<string>) {
   const elements = elementsOf(bytes, value);
   const kept = elements.filter((element) => !optional.has(stringAt(bytes, element) ?? ''));

@@ -17,7 +17,7 @@ interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
     readonly waiting?: SharedLimit | undefined;
   };
   readonly availability: Availability;
-  /** Why no call may be sent now, such as an open circuit breaker. */
+  /** Reason why no call may be sent now, such as an open circuit breaker. */
   readonly refusal: FailureReason | undefined;
 }
 
@@ -71,7 +71,7 @@ export class Admission {
     return [...this.#waiting].some((each) => each instanceof Call || each.byteLength === undefined);
   }
 
-  /** Whether calls or notifications wait for the next connection. */
+  /** Whether there is no connection while calls or notifications wait. */
   get hasBacklog(): boolean {
     const isConnected = this.#host.availability.connection !== undefined;
     return !isConnected && [...this.#waiting].some((each) => each instanceof Call || each.byteLength !== undefined);
@@ -136,7 +136,7 @@ export class Admission {
     }
   }
 
-  /** Sends a call that holds its slot over the present connection or the next one. */
+  /** Sends a call over the present connection or the next one. The call must hold its slot. */
   connect(call: Call): void {
     const { connection, waitReason, failReason } = this.#host.availability;
     call.stage = 'none';
@@ -179,7 +179,7 @@ export class Admission {
     }
   }
 
-  /** Ends all waits. Returns the exchanges of the calls that no process has seen; the other calls fail. */
+  /** Ends the waits of calls and notifications. Returns the exchanges of the calls that no process has seen; the others fail. */
   takeUnsent(): Exchange[] {
     const unsent: Exchange[] = [];
     // The latest call leaves first, because the slot of an earlier call would admit a later one.
@@ -238,7 +238,7 @@ export class Admission {
     this.#deadlines.watch(each);
   }
 
-  /** Does not change the stage of a call, because `leave` reads from the stage what to release. */
+  /** Removes a wait. Does not change the stage of a call, because `leave` decides by the stage. */
   #endWait(each: Call | ConnectionWait): void {
     this.#waiting.delete(each);
     this.#deadlines.unwatch(each);

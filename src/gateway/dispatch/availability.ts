@@ -6,7 +6,7 @@ import type { UpstreamConnection } from '../../upstream/port.js';
  * Everything that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next
  * snapshot. No other object stores a part of a snapshot.
  *
- * A call is sent over the connection, waits for one, or fails at once: it has a connection, a `waitReason`, or a `failReason`.
+ * With a `waitReason`, a call waits. Otherwise it is sent over the `connection`, or fails at once with the `failReason`.
  */
 export interface Availability {
   readonly state: ServerState;

@@ -52,7 +52,7 @@ export interface CallHostOptions {
   readonly events?: EventSink | undefined;
   /** Called with each internal error. An internal error fails one call. */
   readonly onInternalError?: OnInternalError | undefined;
-  /** Returns a remark for the error of a tool, whose start is given: what the sandbox refused since a time on the clock. */
+  /** Returns a remark on the refusals of the sandbox since a time on the clock. `error` is the beginning of the call's error. */
   readonly remarkSince?: ((at: number, error: string) => string | undefined) | undefined;
 }
 
@@ -60,11 +60,11 @@ export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }
 
-/** Most bytes of an error in which the words of the system about a file are looked for. */
+/** Length of the beginning of an error in which messages of the system about files are searched, in bytes. */
 const MAX_ERROR_BYTES = 4096;
 const UTF8 = new TextDecoder();
 
-/** One client request on its way to a server. Each time that the request is sent over a connection is an attempt. */
+/** One client request on its way to a server. Each sending over a connection is an attempt. */
 export class Call implements Due, RequestHandler {
   readonly exchange: Exchange;
 
@@ -274,7 +274,7 @@ export class Call implements Due, RequestHandler {
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }
 
-  /** Adds to an error what the sandbox refused to the server during the call: to its message, or to the result of a tool. */
+  /** Adds the refusals of the sandbox during the call to an error: to its message, or to the result of a tool. */
   #remarkOn({ bytes, span }: ResponseEnvelope): readonly Edit[] | undefined {
     const { remarkSince } = this.#host.options;
     if (this.#sent === undefined || remarkSince === undefined) return undefined;
@@ -386,7 +386,7 @@ export function newCallCounters() {
     /** Calls that the gateway answered with a failure, because the server did not answer. */
     failures: 0,
     cancelled: 0,
-    /** Calls that were sent to a second process because the first one ended. */
+    /** Calls that were sent a second time, because the first attempt ended with its process or connection. */
     repeated: 0,
   };
 }
@@ -460,9 +460,9 @@ const MENDED: ReadonlyMap<string, readonly [ResultKind, ...path: string[]]> = ne
   [METHODS.readResource, ['resource']],
 ]);
 
-/** Limit of a result that is read. A larger one is relayed as it is. */
+/** Size limit of a result that is checked. A larger one is relayed as it is. */
 const MAX_READ_BYTES = 256 * 1024;
-/** Mends the results of a request. Notes in `repaired` what was wrong with the first one of each method. */
+/** Returns a function that mends the results of a request. `repaired` gets the fault of the first mended result of each method. */
 export function mender({ request, client }: Exchange, repaired: Map<string, string>) {
   const { method } = request;
   const [kind, ...path] = MENDED.get(method) ?? [];

@@ -204,7 +204,7 @@ export class Dispatcher implements CallHost {
   }
 }
 
-/** Failures of calls to a server whose process has failed. */
+/** Failures of calls to a server that does not run or cannot be reached. `whyDown` explains them. */
 const IS_DOWN: readonly FailureReason[] = [
   ...(['parked', 'not_installed', 'restarting', 'unreachable', 'login_required', 'misconfigured'] as const),
 ];

@@ -27,7 +27,7 @@ export class InFlightCalls {
     if (this.#calls.length === 0) this.#onIdle();
   }
 
-  /** The request of a client that this sender has sent, if it is in flight. */
+  /** The exchange of the call that is this sender, if it is in flight. */
   sentBy(sender: unknown): Exchange | undefined {
     return this.#calls.find((call) => call === sender)?.exchange;
   }
@@ -50,8 +50,8 @@ export class InFlightCalls {
    *
    * A task request is a candidate only if no other call is in flight, because messages about a task name the task. A call
    * that is not interactive is a candidate only if no interactive call is in flight. A suspended call, whose client was
-   * asked for input, is a candidate only if no other candidate is active. If a call that these rules leave, suspended or
-   * not, belongs to another principal, the result is `undefined`, because no user may get a request for another user.
+   * asked for input, is a candidate only if no other candidate is active. If candidates, including the suspended ones, belong
+   * to different principals, the result is `undefined`, because no user may get a request for another user.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);

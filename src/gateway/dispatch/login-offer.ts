@@ -3,7 +3,7 @@ import { stringAt, valuesAt } from '../../wire/json/json-text.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { type EnvelopeRequest, ownRequest } from '../../wire/mcp/relayed-request.js';
 
-/** A login at a server that waits for the person. */
+/** A login at a server, which the user must complete in a browser. */
 export interface OfferedLogin {
   /** The page to open. */
   readonly url: string;

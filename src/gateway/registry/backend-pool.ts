@@ -44,7 +44,7 @@ export interface BackendPoolOptions {
 const MAX_IDLE = 2;
 
 /**
- * The instances of all servers, and which clients share each of them.
+ * The instances of all servers, and the clients that share each of them.
  *
  * The pool creates the first instance of each server before any client connects, because the start of a process takes
  * longer than its handshake. The handshake waits for the profile of the first client.
@@ -110,8 +110,8 @@ export class BackendPool {
   }
 
   /**
-   * Returns who describes each server to a client without backends of its own: a process that runs as the client's own would, or
-   * else the last such process.
+   * Returns a description of each server for a client without backends of its own: by a process that runs as the client's own
+   * would, or else by the last such process. Without users, any process may describe the server.
    */
   tellersFor(facts: ClientFacts): readonly Teller[] {
     return [...this.#servers.values()].flatMap((server) => {
@@ -240,7 +240,7 @@ export class BackendPool {
     return new Set(all.flatMap(({ principal }) => principal ?? []));
   }
 
-  /** Ends the processes that are kept for clients of this principal, who are served elsewhere now. */
+  /** Ends the processes that are kept for clients of this principal, because they are served elsewhere now. */
   endKept(principal: string): void {
     for (const server of this.#servers.values())
       for (const instance of [...server.instances])
@@ -248,8 +248,8 @@ export class BackendPool {
   }
 
   /**
-   * Records what a new process has told, for clients that come when none runs. With `auto`, a process without sessions serves
-   * further clients, too.
+   * Records the description by a new process, for clients that come while none runs. With `auto`, a process without sessions
+   * serves further clients, too.
    */
   noteHandshake(backend: Backend): void {
     const { server, instance } = this.#find(backend) ?? {};

@@ -138,7 +138,7 @@ export class Backend implements ListedServer {
     return { capabilities, instructions: undefined, serverInfo: { title: undefined, description: undefined } };
   }
 
-  /** The same of the last process, of this backend or of the one that it was told to `expect` the same from. */
+  /** The same of the last process, of this backend or of the one that was passed to `expect`. */
   get lastHandshake(): Handshake | undefined {
     return this.#lastHandshake && this.approved(this.#lastHandshake);
   }
@@ -232,8 +232,8 @@ export class Backend implements ListedServer {
   }
 
   /**
-   * Shows the lists of an earlier run until a process is ready. With `isOfOthers`, another client has got them, so the first
-   * list waits for the server all the same. Resolves with the reason if they cannot be used.
+   * Shows the lists of an earlier run until a process is ready. With `isOfOthers`, they were read for another client, so the first
+   * list still waits for the server. Resolves with the reason if they cannot be used.
    */
   async loadCached(catalogue: CachedCatalogue, { isOfOthers = false } = {}): Promise<string | undefined> {
     const fault = await this.lists.loadCached(catalogue);
@@ -434,7 +434,7 @@ interface WrittenRules extends Omit<BackendRules, 'policy' | 'answers' | 'shapin
   readonly shapes: ToolShapes | undefined;
 }
 
-/** Prepares the rules as the configuration has them. See `ToolShaping` for `onWarnings`. */
+/** Prepares the rules of the configuration for use. See `ToolShaping` for `onWarnings`. */
 export function toBackendRules(
   { tools, methods, shapes, ...others }: WrittenRules,
   onWarnings: (warnings: readonly string[]) => void,

@@ -12,7 +12,7 @@ interface IdleTimerOptions {
   readonly onIdle: () => void;
 }
 
-/** Detects that a process was unused for some time. A use sets no timer, because every call is one. */
+/** Detects that a process was unused for some time. A use sets no timer, because every call is a use. */
 export class IdleTimer {
   readonly #options: IdleTimerOptions;
   #idleMs: number;

@@ -5,7 +5,7 @@ import { NO_LISTS } from '../catalog/offered-lists.js';
 import type { Backend, RunningBackend, Teller } from './backend.js';
 
 /**
- * Which clients share a process of a server: those with the same profile, those of the same user, those with the same
+ * Clients that share a process of a server: those with the same profile, those of the same user, those with the same
  * profile and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
  * `isolated`.
  *
@@ -53,7 +53,7 @@ type Scope = typeof ALL | string | DownstreamClient;
 
 export const ALL = Symbol('all clients');
 
-/** The instances of one server, and what its ended processes have told about it. */
+/** The instances of one server, and the descriptions of it by its latest processes. */
 export class ServerInstances {
   readonly instances = new Set<Instance>();
   /** Whether the server has ever sent `roots/list`. */
@@ -192,14 +192,14 @@ export class Instance {
     this.cancelIdle();
   }
 
-  /** How long the instance stays without clients. An instance for one client does not stay. */
+  /** Stay of the instance without clients. An instance for one client does not stay. */
   get staysWithoutClients(): 'always' | 'for a while' | 'never' {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
   }
 }
 
-/** Whether all that the process has seen came from clients of this principal, or from no client. */
+/** Whether clients of this principal may see the process: it has no principal, because it is for all clients, or it has this one. */
 export function isOpenTo(own: Pick<Instance, 'principal'>, principal: string | undefined): boolean {
   return own.principal === undefined || own.principal === principal;
 }

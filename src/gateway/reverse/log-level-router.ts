@@ -36,7 +36,7 @@ export class LogLevelRouter {
     exchange.succeed(EMPTY_RESULT);
   }
 
-  /** Handling of `logging/setLevel` of a client of this server alone. Another client may need a lower level. */
+  /** Handling of `logging/setLevel` of a client of this server alone. Another client may need a more verbose level. */
   relay({ client, request }: Exchange, backend: Backend): Pick<Handling, 'edits' | 'onAnswered'> {
     const level = requestedLevel(request);
     const span = request.tokens.level;

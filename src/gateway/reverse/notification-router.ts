@@ -97,7 +97,7 @@ export class NotificationRouter {
     const { cause } = dispatcher.inFlightCalls;
     const { bytes, span } = notification;
     const [first, ...others] = clients;
-    // A message may quote the call of a user, so it goes to no other user. Without a certain cause, nobody gets it.
+    // A message may quote the call of a user, so it goes to no other user. Without a certain cause, no client gets it.
     const isOfSeveralUsers = others.some(({ principal }) => principal !== first?.principal);
     const ofCause = cause === undefined ? [] : [cause.client];
     for (const client of isOfSeveralUsers ? ofCause : clients) {
@@ -131,8 +131,8 @@ export class NotificationRouter {
   }
 
   /**
-   * Whether the client wants it. Without a session, it wants log messages and undefined notifications that its calls
-   * caused.
+   * Whether the client wants the notification. A client without a session wants only those that its calls caused: log
+   * messages, and notifications that MCP does not define.
    */
   #isWanted(
     client: DownstreamClient,

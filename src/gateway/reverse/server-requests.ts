@@ -10,7 +10,7 @@ import { signedQuestion } from '../../wire/mcp/signed-questions.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 
-/** Limits of the remembered elicitations of one server. The oldest is forgotten; one with a longer id is not remembered. */
+/** Limits of the remembered elicitations of one server: their number (the oldest is forgotten), and the length of their ids. */
 const MAX_ELICITATIONS = 256;
 const MAX_ID_BYTES = 1_024;
 
@@ -29,7 +29,7 @@ interface Addressee {
  *
  * A request about a task goes to the owner of the task. Over HTTP, any other request goes to the client whose request it
  * came with. Otherwise it goes to the client whose call is in flight on the server. Without calls, a request for roots goes
- * to the only client of the server, and elicitation and sampling fail, because nobody has asked the server for anything.
+ * to the only client of the server, and elicitation and sampling fail, because no client has asked the server for anything.
  * If several clients are possible, the request fails, because a guess could show one conversation's request in another. A
  * `ping` goes to the only client of the server if that client sees the server unchanged and can be reached now; otherwise,
  * the gateway answers it.

@@ -26,7 +26,7 @@ interface Subscription {
 
 /** Limit of the URIs that one client is subscribed to, in characters. */
 const MAX_URIS = 4 * 1024 * 1024;
-/** Least number of characters that a subscription counts, because it takes memory besides its URI. */
+/** Smallest number of characters that a subscription counts, because it takes memory besides its URI. */
 const MIN_URI = 64;
 const TOO_MANY = new RpcError(
   RPC_CODES.internalError,
@@ -70,7 +70,7 @@ export class Subscriptions {
     });
   }
 
-  /** Relays an update to the subscribers of its URI. Other URIs may be parts of a resource, so all subscribers get those. */
+  /** Relays an update to the subscribers of its URI. Without any, all subscribers get it, because it may be a part of a resource. */
   notify(backend: Backend, notification: NotificationEnvelope, aliasesOf: AliasesOf): void {
     const subscriptions = this.#byBackend.get(backend);
     const { bytes, tokens } = notification;
@@ -219,7 +219,7 @@ function sizeOf(uri: string): number {
   return Math.max(uri.length, MIN_URI);
 }
 
-/** Reports how a request to subscribe or unsubscribe ended: whether the server agreed, `undefined` if cancelled. */
+/** Returns the exchange, with its end reported to `onEnd`: whether the server agreed, or `undefined` if it was cancelled. */
 function observed(exchange: Exchange, onEnd: (agreed: boolean | undefined) => void): Exchange {
   return withMembers(exchange, {
     answer: (response) => {

@@ -48,7 +48,7 @@ export interface VisibleBackends {
   readonly revision?: string | undefined;
   /** The principal of the client that asks. Absent if the operator asks. */
   readonly principal?: string | undefined;
-  /** How the client sees the tools. Absent if no client asks. */
+  /** Form of the tool list for the client. Absent if no client asks. */
   readonly decision?: { readonly mode: 'direct' | 'search'; readonly because: string } | undefined;
 }
 

@@ -107,7 +107,7 @@ const MAX_KNOWN = 512;
 /** Limit of a remembered URI in characters, because some servers put a whole picture into a `data:` URI. */
 const MAX_URI_LENGTH = 8 * 1024;
 
-/** Places of resource URIs in results: the list, and the paths within its entries. */
+/** Paths of resource URIs in results: the member with the list, and the paths within the entries of the list. */
 const PLACES: ReadonlyMap<string, readonly (readonly string[])[]> = new Map([
   ['content', [['uri'], ['resource', 'uri']]],
   ['contents', [['uri']]],
@@ -125,7 +125,7 @@ export class KnownUris {
   readonly #owners = new Map<string, string>();
   /** Owners of the listed skills, by the beginning of the URIs of their files. */
   #skills: ReadonlyMap<string, string> = new Map();
-  /** Owners of skills that were found and are not listed, by the same. */
+  /** Owners of skills that were found without a list, by the beginning of the URIs of their files. */
   readonly #foundSkills = new Map<string, string>();
 
   owner(uri: string): string | undefined {
@@ -152,7 +152,7 @@ export class KnownUris {
     setLatest(this.#foundSkills, skillRoot(uri), key);
   }
 
-  /** Returns a copy with the servers that still exist. */
+  /** Returns a copy without the servers that no longer exist. */
   of(exists: (key: string) => boolean): KnownUris {
     const known = new KnownUris();
     known.#skills = new Map([...this.#skills].filter(([, key]) => exists(key)));
@@ -161,14 +161,14 @@ export class KnownUris {
     return known;
   }
 
-  /** Records which server has a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
+  /** Records the server of a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
   note(uri: string, key: string): void {
     if (uri !== '' && !isUiUri(uri)) setLatest(this.#owners, uri, key);
   }
 
   /**
-   * Records the resources and resource links in the result of a tool call, a prompt or a read. Of each list, it reads as many entries
-   * as it can remember, because all clients wait meanwhile.
+   * Records the resources and resource links in the result of a tool call, a prompt or a read. Reads at most `MAX_KNOWN` entries of
+   * each list, because all clients wait meanwhile.
    */
   learn({ bytes, result }: ResponseEnvelope, key: string): void {
     if (result === undefined) return;

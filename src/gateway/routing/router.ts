@@ -47,7 +47,7 @@ export interface Target extends Handling {
 /** Error for a name or URI that no server lists. A server that is still starting may have it. */
 class NotListed extends RpcError {}
 
-/** Finds the server that a request is for by its name or URI; an error if there is none. */
+/** Finds the server for a request by the name or URI in the request, or the error if there is none. */
 export class Router {
   readonly skills: SkillLists;
   readonly #backends: ReadonlyMap<string, Backend>;
@@ -143,7 +143,7 @@ export class Router {
     this.#uris.note(uri, key);
   }
 
-  /** Learns from a server's responses which URIs belong to it. */
+  /** Returns a function that records the URIs in a response of the server as its own. */
   learnFrom({ key }: Backend): Handling['onAnswered'] {
     return (response) => this.#uris.learn(response, key);
   }
@@ -201,7 +201,7 @@ export class Router {
     };
   }
 
-  /** Finds the server of a skill, or of a folder in it, like that of a resource, among the servers that have skills. */
+  /** Finds the server of a skill, or of a folder in a skill, among the servers that have skills. */
   #bySkill(request: RelayedRequest, catalogs: Catalogs): Target | Candidates | RpcError {
     const { bytes, method, tokens } = request;
     const isDirectory = method === SKILL_METHODS.readDirectory;
@@ -239,7 +239,7 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /** The only server without a prefix that runs and cannot list its tools or prompts. It may know a name that no server lists. */
+  /** A server that may know a name that no server lists: one with this prefix that needs a login, or the only unlisted one without. */
   #unlisted(name: string, kind: NamedKind): Route | undefined {
     // A server that waits for its first login has shown no list yet.
     const waiting = [...this.#backends.values()].find(
@@ -261,7 +261,7 @@ export class Router {
   }
 }
 
-/** The target for a client that sees this server unchanged: the server answers everything but calls of denied tools. */
+/** The target for a client that sees this server unchanged. Refuses denied tools, and requests whose name or URI is no string. */
 function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
   const { method, bytes, tokens } = request;
   const list = requestedList(method);
@@ -300,8 +300,8 @@ function toolsOf(backend: Backend) {
 }
 
 /**
- * Whether the server lists no tool of this name, and one that differs in case only, or after a NUL. Some servers would call that
- * tool, although the configuration may deny it or decide about its parameters.
+ * Whether no tool of the server has this name, but one has a name that differs only in case or after a NUL. Some servers would call
+ * that tool, although the configuration may deny it or decide about its parameters.
  */
 function isLookalike(name: string, { entries, denied, withheld }: Backend['lists']['tools']): boolean {
   if (entries.some(({ original }) => original === name)) return false;

@@ -35,7 +35,7 @@ export class SkillLists {
     return this.#offering.length > 0;
   }
 
-  /** Answers `skills/list`. A server that fails has no skills. */
+  /** Answers `skills/list`. Leaves out the skills of a server that fails. */
   async answer(exchange: Exchange): Promise<void> {
     const lists = await Promise.all(this.#offering.map((backend) => this.#read(backend)));
     const owners = new Map<string, string>();

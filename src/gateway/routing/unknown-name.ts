@@ -31,7 +31,7 @@ export function describeUnknownName(kind: Noun, name: string, catalog: Catalog, 
     const down = meant.flatMap(({ server }) => (server?.isUnavailable === true ? [server] : []));
     return [`${message}. Did you mean ${names}?`, ...describeDown(down, 'so the call would fail')].join(' ');
   }
-  // If no names are known, only the prefix shows which server may have the entry.
+  // If no similar name is known, only the prefix shows which server may have the entry.
   const down = servers.filter((server) => server.isUnavailable && mayOwn(server, name));
   return [message, ...describeDown(down, `so its ${kind}s are not listed`)].join('. ');
 }

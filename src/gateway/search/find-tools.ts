@@ -21,12 +21,12 @@ interface SearchedList {
 /** One index for each list of tools, made at the first search in it. */
 const LISTS = new WeakMap<Catalog, SearchedList>();
 
-/** Best tools whose definitions are part of the answer. */
+/** Number of the best tools whose definitions are part of the answer. */
 const MAX_DEFINED = 3;
 const MAX_SENTENCE_BYTES = 240;
 const MAX_DESCRIPTION_BYTES = 2_048;
 const MAX_DESCRIBED = 20;
-/** Characters of a request that are read, and of a name that is repeated in an answer. */
+/** Length to which a request is cut, and a name that an answer repeats, in characters. */
 const MAX_QUERY = 1_000;
 const MAX_NAME = 100;
 /** Limit of the names that are compared with an unknown one, because each comparison takes some microseconds. */
@@ -86,7 +86,7 @@ export function describeTools(args: unknown, { catalogs, revision }: VisibleBack
   return withTools(texts, definitions, notes);
 }
 
-/** The notes are in both forms, because some clients show their model only the structured one. */
+/** Returns a result as text and as structured content. Both have the notes, because some clients show their model only the latter. */
 function withTools(lines: readonly string[], tools: readonly unknown[], notes: readonly string[]): CallToolResult {
   const structuredContent = { tools, ...(notes.length === 0 ? {} : { notes }) };
   return { ...textResult([...lines, ...notes].join('\n')), structuredContent };
@@ -127,7 +127,7 @@ function isForModels({ _meta }: { readonly _meta?: unknown }): boolean {
   return !Array.isArray(visibility) || visibility.includes('model');
 }
 
-/** The texts of a definition, all of which a server can write as it wants. */
+/** The texts of a definition for the index. A server may write anything into them. */
 export function textsOf(
   definition: Readonly<Record<string, unknown>>,
   about: { readonly original: string; readonly server: string; readonly keywords: readonly string[] },

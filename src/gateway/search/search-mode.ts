@@ -19,7 +19,7 @@ import { createToolPolicy } from '../catalog/tool-policy.js';
 import { createOwnTool, type OwnTool, textResult } from '../routing/own-tool.js';
 
 /*
- * Search mode: which clients see the tools of the search in place of most others, these tools, and the calls through them.
+ * Search mode: the choice of the clients that get tools for searching in place of most others, these tools, and calls through them.
  */
 
 interface Session {
@@ -28,11 +28,11 @@ interface Session {
   decision?: ListDecision;
 }
 
-/** How each client sees the tools. The decision is made when it is first needed, and then holds for the session. */
+/** Forms of the tool list for all clients. Each is decided when it is first needed, and then holds for the session. */
 export class ListModes {
   readonly #sessions = new WeakMap<DownstreamClient, Session>();
 
-  /** Call this when a session opens. `name` is the name that the client tells, unchecked. */
+  /** Call this when a session opens. `name` is `clientInfo.name`, unchecked. */
   open(client: DownstreamClient, mode: ListMode, name: unknown): void {
     const { mode: own, limited } = rulesFor(mode, name);
     if (own !== 'direct') this.#sessions.set(client, { mode: own, limited });
@@ -46,13 +46,13 @@ export class ListModes {
     return this.#sessions.has(client);
   }
 
-  /** Whether the client is in search mode. False as long as that is not decided. */
+  /** Whether the client is in search mode. With `auto`, false as long as that is not decided. */
   isSearching(client: DownstreamClient): boolean {
     const session = this.#sessions.get(client);
     return session !== undefined && (session.decision?.mode ?? session.mode) === 'search';
   }
 
-  /** How the client sees these tools. */
+  /** Returns the form of the tool list for the client. Decides it by `tools` at the first call. */
   of(client: DownstreamClient, tools: () => Catalog): ListDecision {
     const session = this.#sessions.get(client);
     if (session === undefined) return DIRECT;
@@ -162,9 +162,8 @@ export function createSearchTools(): readonly OwnTool[] {
 }
 
 /**
- * Returns the request that calls a tool by its own name, for a request that calls it through `trunkline__call_tool`. Everything
- * but the name and the arguments keeps its bytes, such as `_meta` and a task. `undefined` for any other request, and for one
- * that names no tool.
+ * Turns a call through `trunkline__call_tool` into a call of the tool that it names. Everything but the name and the arguments
+ * keeps its bytes, such as `_meta` and a task. Returns `undefined` for any other request, and for one that names no tool.
  */
 export function unwrapCall(request: RelayedRequest): RelayedRequest | undefined {
   const { bytes, params, tokens, method } = request;
@@ -183,7 +182,7 @@ export function unwrapCall(request: RelayedRequest): RelayedRequest | undefined 
   return unwrapped.kind === 'request' ? new EnvelopeRequest(unwrapped) : undefined;
 }
 
-/** Replaced before the request is sent to a server. */
+/** Id of the unwrapped request. It is replaced before the request is sent to a server. */
 const ID = { text: toBytes('0'), part: { start: 0, end: 1 } };
 
 /** The only member of this name, if it is an object. */
