@@ -56,7 +56,8 @@ function toRecord(value: unknown): Record<string, unknown> {
 type Settings = Readonly<Record<string, unknown>>;
 
 /**
- * The extensions that the gateway declares to a client of this revision: those of the servers; `undefined` without any.
+ * The extensions that the gateway declares to a client of this revision: those of the servers, and tasks if a server has the
+ * tasks of 2025-11-25. Returns `undefined` if there are none.
  *
  * If several servers have an extension, the settings of the first server count, unless the gateway merges them.
  */

@@ -91,7 +91,7 @@ interface Reason {
   readonly isLost?: boolean;
 }
 
-/** A call that the gateway answers because the server did not. */
+/** A call that the gateway answers in place of the server. */
 export interface Failure {
   readonly reason: FailureReason;
   readonly server: string;
@@ -196,7 +196,7 @@ const REMOTE_SENTENCES: Partial<Readonly<Record<FailureReason, readonly [string,
 
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
 
-/** Whether the call may have run: not at all, perhaps, or surely, with a result that is lost. */
+/** Returns whether the call ran: `not_sent`, `unknown`, or `failed` for a call that ran and whose result is lost. */
 export function outcomeOf({ reason, sent }: Failure): 'not_sent' | 'unknown' | 'failed' {
   if (!sent) return 'not_sent';
   const { isLost = false }: Reason = REASONS[reason];

@@ -165,7 +165,7 @@ export function inputRequestEntry({ request, edits }: Pick<InputRequest, 'reques
 /** Error code of a request that needs a capability which the client did not declare. */
 const { missingCapability: MISSING_CAPABILITY } = MODERN_CODES;
 
-/** Contents of a result that are searched for a text. */
+/** Limit of the contents of a result that are searched for a text. */
 const MAX_TEXTS = 100;
 /** Longest text of the server that is quoted in the message, in characters. */
 const MAX_QUOTED = 500;

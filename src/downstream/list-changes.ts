@@ -8,8 +8,8 @@ import { Debounce } from '../wire/timing/debounce.js';
 const ANNOUNCE_EVERY_MS = 250;
 
 /**
- * Announces list changes to one client, debounced. A client gets no announcements of a list that it never read, except
- * those that its server makes itself to a client that sees it unchanged.
+ * Announces list changes to one client, debounced. Announces no changes of a list that the client never read, except those that
+ * the only server of the client announces itself (`relay`).
  */
 export class ListChanges {
   readonly #listed = new Set<ListKind>();

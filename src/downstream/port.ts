@@ -241,8 +241,8 @@ export interface Exchange {
 }
 
 /**
- * Observes one call from its arrival to its end. The era tells of the end, the code that sends the call to a server of the
- * attempts. No member throws.
+ * Observes one call from its arrival to its end. The era reports the end, and the code that sends the call to a server reports
+ * the attempts. No member throws.
  *
  * Bytes of messages, edits and outcomes are valid only until the method returns, because their memory is used again.
  */

@@ -97,7 +97,7 @@ export interface Era {
   beginsSession(message: Envelope): boolean;
   /** Returns the error for a request before the client has a session; `undefined` if the request needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
-  /** The process of the gateway that the message names, if messages of the era can name one. Nothing is verified. */
+  /** Returns the name of the gateway process in the message, if messages of the era can have one. The name is not verified. */
   instanceIn?(message: Envelope | Rejection): string | undefined;
   /** Opens a session, which lasts until its `close` is called. */
   open(transport: TransportSession): EraSession;

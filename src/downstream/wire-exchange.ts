@@ -131,7 +131,7 @@ export abstract class WireExchange implements Exchange {
   }
 
   answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
-    // The first progress of a task after the answer must not come before the answer, which has the id of the task.
+    // An answer with a task is not delayed, because the next progress of the task must not overtake the id of the task.
     const since = this.#keepsProgress ? undefined : this.#lastProgressAt;
     const waitMs = since === undefined ? 0 : since + PROGRESS_GAP_MS - this.#clock.now();
     if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits, server));

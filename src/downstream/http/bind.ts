@@ -26,7 +26,7 @@ export class HttpBindError extends Error {
   override readonly name = 'HttpBindError';
 }
 
-/** Shortest token, in characters: 32 characters of Base64 are 192 bits. A shorter one was probably invented by a user. */
+/** Shortest token, in characters, because 32 characters of Base64 are 192 bits, and a user probably invented a shorter one. */
 const MIN_TOKEN_LENGTH = 32;
 
 /** Finds an error in the settings. An address that other machines can reach needs a token and allowed hosts. */
@@ -69,7 +69,7 @@ export interface AllowedNames {
   readonly hosts: ReadonlySet<string>;
   /** Values of `Origin`: this gateway itself, and `pages`. */
   readonly origins: ReadonlySet<string>;
-  /** Origins of other sites whose pages may read the answers, because the person has named them. */
+  /** Origins of other sites whose pages may read the answers, because the configuration names them. */
   readonly pages: ReadonlySet<string>;
 }
 

@@ -25,7 +25,7 @@ export interface Caller {
   readonly principal: string;
   /** Absent with the shared token and without authentication. */
   readonly user?: User;
-  /** When the token ends, in milliseconds on the clock. Absent for a token that does not end. */
+  /** Time at which the token ends, in milliseconds on the clock. Absent for a token that does not end. */
   readonly tokenEndsAt?: number;
 }
 
@@ -53,7 +53,7 @@ export interface HttpSessionPort extends HttpGateway {
   isSessionless(message: Envelope | Rejection): boolean;
   /** Returns the error for a request without a session; `undefined` if the request opens a session or needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
-  /** The process that has the task, or the call, which the message names. Nothing proves that the name is right. */
+  /** Returns the name of the process that has the task or the suspended call of a message. The name is not verified. */
   instanceIn(message: Envelope | Rejection): string | undefined;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
@@ -76,16 +76,16 @@ export interface HttpClientSession {
    * to send instead of answers.
    */
   receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined;
-  /** Shows a message on its way to the client on the channel of a POST to the recordings. */
+  /** Shows the recordings a message that goes to the client in the response to a POST. */
   passing(message: SplicedMessage): void;
   /** Parameters that this call must repeat in its headers. */
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
   /** Sets the stream for unsolicited messages; `undefined` after the client closed it. */
   attach(stream: MessageSink | undefined): void;
   /**
-   * Repeats the handshake of the client, whose answer the client has, for a session of another process. `initialize` is the
-   * params as JSON. Tells the client that all lists may have changed. Resolves with whether the handshake succeeded. Then
-   * repeats what the client has set since, and tells it that the resources may have changed to which it is subscribed.
+   * Resumes a session of another process. Repeats the handshake, without an answer to the client. `initialize` is the params as
+   * JSON. Then repeats the log level and the subscriptions of `state`. Notifies the client of the lists and these resources,
+   * because they may have changed. Resolves with whether the handshake succeeded.
    */
   restore(initialize: Uint8Array, state?: SessionState): Promise<boolean>;
   /** The negotiated revision, once known. */

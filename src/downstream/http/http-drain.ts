@@ -12,7 +12,7 @@ export interface DrainOptions {
   readonly stopAccepting: () => Promise<void>;
 }
 
-/** Longest time for which a draining gateway accepts connections, in milliseconds. Proxies see within it that it is not ready. */
+/** Longest time for which a draining gateway accepts connections, in milliseconds. Within it, proxies see that the gateway is not ready. */
 const ACCEPT_MS = 10_000;
 
 /** Time without a request after which a proxy has chosen another gateway, in milliseconds. */
@@ -21,11 +21,11 @@ const QUIET_MS = 2_000;
 const LOOK_EVERY_MS = 100;
 
 /**
- * The end of service without lost calls. A draining gateway first goes on to accept connections, because a proxy that
- * sends a request to a closed port may not send it elsewhere. Then it accepts none, and finishes the calls in flight.
+ * Ends the service without losing calls. A draining gateway first goes on to accept connections, because a proxy that sends a
+ * request to a closed port may not send it elsewhere. Then it accepts none, and finishes the calls in flight.
  *
- * The drain ends when no call is in flight and no request has come for a while, or when no connection is open, and at the
- * latest after its time.
+ * The drain ends when no call is in flight and, besides, no request has come for 2 s or no connection is open. It ends after `ms`
+ * at the latest.
  */
 export class Drain {
   readonly over: Promise<void>;

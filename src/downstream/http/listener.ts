@@ -13,8 +13,8 @@ interface ListenerOptions {
 }
 
 /**
- * Time for which idle connections stay open, in milliseconds. Proxies must close theirs first, because a request that meets
- * a connection in the middle of its end is lost. nginx closes them after 60 s, Caddy after 2 minutes.
+ * Time for which idle connections stay open, in milliseconds. Proxies must close theirs first, because a request on a connection
+ * that is just being closed is lost. nginx closes them after 60 s, Caddy after 2 minutes.
  */
 const KEEP_ALIVE_MS = 130_000;
 
@@ -88,7 +88,7 @@ export class Listener {
     return this.#stopped;
   }
 
-  /** Does the same without losing the connections that the system has established and this process has not accepted yet. */
+  /** Stops listening, but first accepts the connections that the system has established already. Does not wait for their end. */
   async stopListeningWhenIdle(): Promise<void> {
     await idleTurn(() => this.#accepted);
     void this.stopListening();
@@ -227,7 +227,7 @@ class Connections {
     }
     if (oldest === undefined) return false;
     this.#onEvicted(oldest);
-    // Frees the place now, because `close` comes later.
+    // Removes the connection now, because `close` comes later.
     this.#open.delete(oldest);
     this.#forgetStranger(oldest, fullest);
     oldest.destroy();
@@ -241,7 +241,7 @@ class Connections {
   }
 }
 
-/** Where a request came from. */
+/** Address and port of the client that sent a request. */
 export interface ClientAddress {
   readonly address: string;
   readonly port: number;
@@ -250,7 +250,7 @@ export interface ClientAddress {
 /** The clients of the requests that other gateways have passed on. */
 const PASSED_ON = new WeakMap<http.IncomingMessage, ClientAddress>();
 
-/** Notes which client has sent a request that another gateway has passed on. */
+/** Notes the client of a request that another gateway has passed on. */
 export function passedOnFor(request: http.IncomingMessage, client: ClientAddress): void {
   PASSED_ON.set(request, client);
 }

@@ -44,7 +44,7 @@ export type Served = HttpRefusal | 'answered';
 
 /** Serves requests of MCP. A request goes through `identify`, `admit` and `serve` in this order. */
 export interface HttpEndpoint {
-  /** Finds the caller and the server or view. Refuses strangers. */
+  /** Finds the caller and the server or view. Refuses forbidden hosts and origins, and callers without a valid token. */
   identify(request: McpRequest): Promise<HttpRefusal | undefined>;
   /** Refuses a request beyond the rate of its principal. */
   refuseRate(request: McpRequest): HttpRefusal | undefined;
@@ -229,7 +229,7 @@ export class Endpoint implements HttpEndpoint {
     return id === undefined ? undefined : this.#options.sessions.find(id, owner);
   }
 
-  /** Whether the caller has the session that the request names, at this process or after it was resumed. */
+  /** Whether the caller has the session that the request names, which may have to be resumed first. */
   canResume({ sessionId: id, owner }: McpRequest): boolean {
     return id !== undefined && this.#options.sessions.canResume(id, owner);
   }
@@ -318,9 +318,9 @@ export class Endpoint implements HttpEndpoint {
   }
 
   /**
-   * Names the sender of a request, because senders share the request limit of a token. A session is a sender, also if it has
-   * to be resumed. So are all requests together that need no session, that open one, and that name an unknown one. A client
-   * cannot invent a share.
+   * Names the sender of a request, because senders share the request limit of a token. Each session is a sender, also one that
+   * has to be resumed. Requests of revisions without sessions are one sender together, so are requests without a session id, and
+   * so are those with an unknown one, because a client must not be able to invent senders.
    */
   #senderOf(request: McpRequest): string {
     if (request.isModern) return 'without sessions';
@@ -339,7 +339,7 @@ export class Endpoint implements HttpEndpoint {
     return this.sessionOf(request) ?? (await sessions.resume(request.sessionId ?? '', request.owner));
   }
 
-  /** Ends a response that stays open when the token of its request ends. The client opens the next one with a new token. */
+  /** Ends a long-lived response at the end of the token of its request, because the client can open the next one with a new token. */
   #endWithToken({ caller: { tokenEndsAt }, response }: McpRequest): void {
     const { clock } = this.#options;
     if (tokenEndsAt === undefined) return;
@@ -363,7 +363,7 @@ export function isSubscription(message: Envelope | Rejection): boolean {
   return message.kind === 'request' && message.method === METHODS.listen;
 }
 
-/** Refuses a request that names no session. */
+/** Refuses a request without a session id, or with an unknown revision. */
 function refuseSession(request: McpRequest, whenMissing: HttpRefusal): HttpRefusal | undefined {
   // A request of these revisions never belongs to a session.
   if (request.isModern) return whenMissing;

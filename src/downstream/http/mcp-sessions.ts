@@ -213,8 +213,8 @@ interface SessionsOptions {
 const MAX_DELETED = 10_000;
 
 /**
- * The sessions of this process. A session is resumed from its id if this process does not have it: because another process
- * or an earlier run has served it, or because it was idle for long.
+ * The sessions of this process. A session is resumed from its id if this process does not have it, because another process or an
+ * earlier run has served it, or it was idle for long.
  */
 export class Sessions extends PostingClients<Session> {
   readonly #options: SessionsOptions;
@@ -338,8 +338,8 @@ export class Sessions extends PostingClients<Session> {
   }
 
   /**
-   * Ends a session of the principal with the most sessions, if that principal keeps more than the one that needs room. Takes
-   * the session without a call in flight that was idle longest, because it can be resumed. Returns `false` if there is none.
+   * Ends a session of the principal with the most sessions, if it keeps more than `principal` has with the new session. Takes the
+   * session without a call in flight that was idle longest, because it can be resumed. Returns `false` if there is none.
    */
   #makeRoomFor(principal: string): boolean {
     const byPrincipal = new Map<string, Session[]>([[principal, []]]);
@@ -432,7 +432,7 @@ export class Session extends PostingClient {
     return this.id;
   }
 
-  /** Repeats the handshake of the client, and what it has set since. Resolves with whether the handshake succeeded. */
+  /** Repeats the handshake of the client, its log level and its subscriptions. Resolves with whether the handshake succeeded. */
   async restore(initialize: Uint8Array, state?: SessionState): Promise<boolean> {
     this.#state = new FollowedState(state);
     this.#isRestoring = true;
@@ -586,7 +586,7 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
     const id = `${caller.principal}\n${endpoint ?? ''}`;
     const known = this.clients.get(id);
     if (known === undefined) return this.#opened(id, caller, endpoint);
-    // No request of the client says when it begins anew, so changed variables take effect between two requests.
+    // Such a client has no handshake that could begin anew, so changed variables take effect between two requests.
     if (known.isOutdated && !known.isBusy) {
       this.end(known, 'expired');
       return this.#opened(id, caller, endpoint);
@@ -648,7 +648,10 @@ export class SessionlessClient extends PostingClient {
     this.serve(message, response, { openStream, statusOf, isAbandonedByClosing: true, onOver: () => {} });
   }
 
-  /** Refuses first the requests without an event stream, because event streams may get a last message while they end. */
+  /**
+   * Refuses first the requests without an event stream, and, if the client moves, all but subscriptions. The other streams may
+   * get a last message while the client closes.
+   */
   close(refusal: HttpRefusal): void {
     const isFirst = (post: PostStream) => !post.isStreaming || (refusal === MOVED && !post.staysOpen);
     for (const post of [...this.posts]) if (isFirst(post)) post.endEarly(refusal);
@@ -657,7 +660,7 @@ export class SessionlessClient extends PostingClient {
   }
 }
 
-/** HTTP statuses of errors in the form of a request. Others have 200, because some clients ignore other bodies. */
+/** HTTP statuses of errors about the form of a request. Other errors have 200, because some clients read the body only then. */
 const STATUS_OF_CODE: ReadonlyMap<number, number> = new Map([
   [RPC_CODES.methodNotFound, 404],
   ...Object.values(MODERN_CODES).map((code) => [code, 400] as const),

@@ -63,7 +63,7 @@ export class FairBucket {
   /** Shares of the senders that used tokens lately, least recently used first. */
   readonly #shares = new Map<string, Share>();
 
-  /** The rate is this part of the whole rate. */
+  /** Number of gateways among which the whole rate is divided. */
   readonly parts: number;
 
   constructor({ burst, perSecond, now, parts = 1 }: { burst: number; perSecond: number; now: number; parts?: number }) {

@@ -108,7 +108,7 @@ export function createRoutes({ listener, names, events, ...options }: RoutesOpti
     });
   for (const route of options.routes) addRoute(app, route, { ...options, names, refuse });
   if (users !== undefined) addMetadata(app, users, refuse);
-  // OAuth clients that got 401 come here next. They show what has the form of OAuth, and "invalid response" for anything else.
+  // OAuth clients that got 401 ask here next. They show an error in the form of OAuth, and "invalid response" for anything else.
   else for (const url of ['/register', '/token']) app.post(url, (_request, reply) => reply.code(404).send(NO_LOGINS));
   // Routes for process monitors. They need no token and no allowed `Host`, and reveal only the state.
   for (const path of ['/livez', '/healthz']) app.get(path, (_request, reply) => reply.send('ok'));
@@ -149,8 +149,8 @@ function addRoute(app: FastifyInstance, { method, path, serve }: HttpRoute, cont
 }
 
 /**
- * Tells clients where their users log in, without a token, and also pages of every origin, because clients may run in a
- * browser. It says nothing about servers and views, so it does not matter whether they exist.
+ * Serves the metadata of protected resources (RFC 9728), without a token, and to pages of every origin, because clients may run
+ * in a browser. Serves it also for servers and views that do not exist, because it reveals nothing about them.
  */
 function addMetadata(app: FastifyInstance, users: HttpUsers, refuse: Refuse): void {
   const open = { 'access-control-allow-origin': '*' };
@@ -200,8 +200,8 @@ const CORS = {
 };
 
 /**
- * Lets a page of an origin that the person has named read the answers, also refusals. Returns whether the request only asks whether it may be
- * sent, which browsers do without a token.
+ * Lets pages of the configured origins read the answers, also refusals. Returns whether the request is a CORS preflight, which
+ * browsers send without a token.
  */
 function isPreflight({ method, headers, url }: FastifyRequest, reply: FastifyReply, names: AllowedNames): boolean {
   const { origin } = headers;

@@ -26,7 +26,7 @@ export interface SealedSession {
   readonly age: number;
 }
 
-/** The place of an event in its session: the process that sent it, the stream, and its number in the stream. */
+/** Position of an event in its session: the process that sent it, the stream, and its number in the stream. */
 export interface EventId {
   readonly instance: string;
   readonly stream: number;
@@ -67,7 +67,7 @@ export class SealedIds {
     return this.#options.instance;
   }
 
-  /** Returns a new id for a session. An id is random, and only this process knows it, if the params are very long. */
+  /** Returns a new id for a session. If the params are very long, the id is random, and only this process can use it. */
   sealSession(initialize: Uint8Array, owner: SessionOwner): string {
     const { instance, sessionKeys } = this.#options;
     const head = `${VERSION}.${instance}`;
@@ -83,7 +83,7 @@ export class SealedIds {
     const [, , text] = (id.length <= MAX_SESSION_ID && SESSION_ID.exec(id)) || [];
     if (text === undefined) return undefined;
     const sealed = Buffer.from(text, 'base64url');
-    // Node ignores the bits of the last character that belong to no byte. With other bits, it is another id.
+    // Node ignores the bits of the last character that belong to no byte, so several texts would count as one id.
     if (sealed.toString('base64url') !== text) return undefined;
     const opened = openBytes(this.#options.sessionKeys, sealed, boundTo(id.slice(0, -text.length - 1), owner));
     if (opened === undefined) return undefined;

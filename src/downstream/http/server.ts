@@ -51,7 +51,7 @@ export interface HttpTransport {
   readonly url: string;
   readonly port: number;
   readonly sessions: number;
-  /** Finishes what is in flight, and accepts no more. Resolves after `ms` at the latest. Called once, before `close`. */
+  /** Finishes the calls in flight, and accepts no more. Resolves after `ms` at the latest. Called once, before `close`. */
   drain(ms: number): Promise<void>;
   /** Ends every session and connection. May be called twice. */
   close(): Promise<void>;

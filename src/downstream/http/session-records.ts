@@ -2,7 +2,7 @@ import { stringAt } from '../../wire/json/json-text.js';
 import type { Envelope, Rejection } from '../../wire/mcp/envelope.js';
 import { isLogLevel, METHODS } from '../../wire/mcp/methods.js';
 
-/** The part of a client's session that is not in its id: what the client has set since the handshake. */
+/** The part of a client's session that is not in its id, because the client has set it since the handshake. */
 export interface SessionState {
   /** The log level. Absent if the client has set none. */
   readonly level?: string | undefined;
@@ -11,8 +11,8 @@ export interface SessionState {
 }
 
 /**
- * The states and the ends of sessions, which all gateways of a cluster know. Nothing rejects. If the records are not available,
- * the methods do nothing.
+ * The states and the ends of sessions, which all gateways of a cluster know. Never rejects. If the records are not available, the
+ * methods do nothing.
  */
 export interface SessionRecords {
   /** Returns the state of a session, or whether it was deleted; `undefined` if nothing is known. */

@@ -89,8 +89,8 @@ export class EventStream implements MessageSink {
 }
 
 /**
- * Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. Without an id,
- * a client cannot resume from the event.
+ * Makes an event from a copy of the message, because frames stay in the replay ring and must not hold the message's buffer. A
+ * client cannot resume from an event without an id.
  */
 export function messageFrame(id: string | undefined, message: SplicedMessage): Uint8Array {
   const pieces: Uint8Array[] = [Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `)];

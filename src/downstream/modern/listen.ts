@@ -137,7 +137,7 @@ export class ClientListens {
     for (const listen of [...this.#open]) listen.cancel();
   }
 
-  /** Subscribes at the server. If a task that was agreed on ends with its server, calls `decided` again with `false`. */
+  /** Subscribes at the server. Calls `decided` of an agreed task again with `false` when the process of its server ends. */
   #subscribe(subject: string, decided: (isAgreed: boolean) => void): () => void {
     return subject.startsWith(TASK)
       ? this.#options.session().watchTask(subject.slice(TASK.length), decided)
@@ -264,7 +264,7 @@ export class Listen {
     }
   }
 
-  /** Ends the subscription for the gateway. On a channel of many requests, also cancels the request. */
+  /** Ends the subscription with an answer. On a channel of many requests, also sends a cancellation. */
   end(): void {
     if (this.#state === 'ended') return;
     this.#acknowledge();

@@ -36,8 +36,8 @@ interface ModernClientOptions extends EraOptions {
 }
 
 /**
- * The requests of one transport session that state the same about their client. They share one session at the gateway,
- * because a server with a handshake would learn the same about each of them.
+ * The requests of one transport session whose `_meta` describes the same client. They share one session at the gateway, because a
+ * server with a handshake would get the same description for each of them.
  */
 export class ModernClient implements DownstreamClient {
   readonly revision = MODERN_REVISIONS[0];
@@ -96,10 +96,9 @@ export class ModernClient implements DownstreamClient {
   }
 
   /**
-   * Handles a request of a server that works on no request of this client. Only the answer to a request can ask the
-   * client, and the answer of another server would ask the user in the name of that server. The server request
-   * therefore fails. Only `roots/list` waits for a request of the client, because many servers send it after
-   * `initialize`.
+   * Handles a server request that no request of this client caused. Only the answer to a request can ask the client, and the
+   * answer of another server would ask the user in the name of that server. The server request therefore fails. Only `roots/list`
+   * waits for a request of the client, because many servers send it after `initialize`.
    */
   requireInput(input: InputRequest): WithdrawInput {
     if (input.request.method !== METHODS.listRoots) {
@@ -169,7 +168,7 @@ export class ModernClient implements DownstreamClient {
 /** Limit of the idle clients of one transport session. Most programs state the same in every request. */
 const MAX_IDLE_CLIENTS = 8;
 
-/** The clients of one transport session, by what their requests state about themselves. */
+/** The clients of one transport session, by the description of the client in their requests. */
 export class StatedClients {
   readonly #create: (profile: ClientProfile) => ModernClient;
   /** Clients by their facts, least recently used first. */
@@ -189,7 +188,7 @@ export class StatedClients {
     return this.#clients.values();
   }
 
-  /** Returns the client with the facts of this message, which must be checked. */
+  /** Returns the client with the facts of this message, which `refusedFacts` must have accepted. */
   of(request: StatingMessage): ModernClient {
     const key = factsKey(request);
     const client = this.#clients.get(key) ?? this.#create(readProfile(request));
@@ -237,7 +236,7 @@ function missing(name: string, kind: string): RpcError {
   return new RpcError(RPC_CODES.invalidParams, `_meta["io.modelcontextprotocol/${name}"] must be ${kind}`);
 }
 
-/** Returns the same text for requests whose clients state the same about themselves. */
+/** Returns the same text for requests that describe the same client. */
 function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: StatingMessage): string {
   return `${textAt(bytes, eraCapabilities)}\n${textAt(bytes, eraClientInfo)}`;
 }

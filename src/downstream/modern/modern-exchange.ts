@@ -145,7 +145,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return next;
   }
 
-  /** The context of the request as the client sent it and sends it again, which the gateway may have replaced. */
+  /** The context of the request in the form of the client, because the gateway may have replaced the request. */
   get #context(): StateContext {
     return stateContext(this.client.principal, new EnvelopeRequest(this.#options.envelope));
   }

@@ -78,7 +78,7 @@ export function instanceOfState(state: string): string | undefined {
   return new RegExp(`^${CALL_STATE}\\.[^.]*\\..*"instance":"([^"]*)"`, 's').exec(state)?.[1];
 }
 
-/** Returns a digest of method and params, without the members that change each time the client sends the request. */
+/** Returns method and params as canonical text, without the members that change each time the client sends the request. */
 function requestDigest({ method, bytes, params }: RelayedRequest): string {
   return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;
 }

@@ -66,7 +66,7 @@ export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 
 export interface StdioTransport {
   /** Requests that were not answered yet. */
   readonly inFlight: number;
-  /** Whether the client has sent something after it could read an answer. A pipe with a list of messages never does. */
+  /** Whether the client has sent something after it could read an answer. A list of messages from a file never does. */
   readonly isLive: boolean;
   /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   readonly profile: ClientProfile | undefined;
@@ -199,7 +199,7 @@ export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' 
 
 /** The channel of every line of a client. */
 export interface PipeReply extends ReplyChannel {
-  /** Shows a message that goes to the client without `send` and `answer` to the recordings. */
+  /** Shows the recordings a message that goes to the client in another way than `send` and `answer`. */
   passing(message: SplicedMessage): void;
 }
 
@@ -220,7 +220,7 @@ export class ClientPipe implements TransportSession, PipeReply {
   readonly #connection: FeedConnection;
   readonly #openReply: ClientPipeOptions['openReply'];
   #onAllAnswered: (() => void) | undefined;
-  /** Whether an answer was sent, before the line that is being read had come. */
+  /** Whether an answer was sent before the line that is being read arrived. */
   #isAnswered = false;
   #isLive = false;
 
