@@ -202,7 +202,7 @@ export function saveConfig(open: OpenConfig, edited: string): void {
   }
 }
 
-/** `cause` is the error of the write. */
+/** Makes the error for a file that cannot be written. `cause` is the error of the write. */
 export function cannotWrite(file: string, cause: unknown): ConfigError {
   const { reason, hint } = systemFault(cause);
   const problem = {

@@ -72,7 +72,7 @@ export class EnvDraft {
     return start + this.#added.map((name) => `${name}=${quoted(this.#values.get(name) ?? '')}\n`).join('');
   }
 
-  /** Writes the file, readable by its owner alone, if a value was added. A symbolic link stays a link. */
+  /** Writes the file, readable by its owner alone, if a value was added. A symbolic link stays a link. Throws a `ConfigError`. */
   save(): void {
     if (this.#added.length === 0) return;
     const { text, file } = this;

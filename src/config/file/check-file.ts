@@ -74,7 +74,7 @@ export type GatewayConfig = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http'> & {
   readonly clientViews: readonly { readonly client: string; readonly view: string }[];
 };
 
-/** Settings of traces. References in the endpoint and the headers are resolved by `resolveConfig`, or are in `fault`. */
+/** Settings of traces. `resolveConfig` resolves references in the endpoint and the headers. `fault` is the reason if it cannot. */
 export type TracingConfig = NonNullable<NonNullable<FileData['gateway']>['tracing']> | { readonly fault: string };
 
 /** The settings of a cluster, as the file has them. */
@@ -86,7 +86,7 @@ interface ClusterFiles {
   readonly storeCaFile?: string;
 }
 
-/** The settings of a cluster with variables that are not set, or that make no addresses. */
+/** The settings of a cluster that cannot be used, because a variable is not set, or an address is not valid. */
 interface FaultyCluster extends ClusterFiles {
   readonly fault: string;
 }
@@ -95,7 +95,7 @@ interface FaultyCluster extends ClusterFiles {
 export interface ClusterConfig extends ClusterFiles {
   readonly store: StoreLocation;
   readonly storeUser?: string;
-  /** Begins all keys in the store. */
+  /** The beginning of all keys in the store. */
   readonly name: string;
   /** Where the other gateways reach this one, as `HOST:PORT`. */
   readonly advertise: string;
@@ -119,7 +119,7 @@ export type FrontConfig = NonNullable<AuthConfig['front']>;
 
 type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;
 
-/** A selection of servers and of their tools, and the groups of users who get it. Without a member, there is no selection by it. */
+/** A selection of servers and of their tools, and the groups of users who get it. A missing member selects everything. */
 export type ViewConfig = NonNullable<FileData['views']>[string] & { readonly name: string };
 
 /** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
@@ -334,8 +334,8 @@ function gatewayWarnings(
     .map(([, message, ...path]) => ({ message, ...positionOfKey(path) }));
 }
 
-// Files with `mcpServers` are often those of other programs. Their entries with a URL were inert before Trunkline could connect
-// to remote servers, so that a new version must not start to send requests because of them.
+// Files with `mcpServers` are often those of other programs. Their entries with a URL were inert before Trunkline could connect to remote
+// servers, so a new version must not start to send requests because of them.
 
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
 
@@ -346,8 +346,8 @@ function inertKeys(file: unknown, root: string): ReadonlySet<string> {
 }
 
 /**
- * Replaces each remote entry below `mcpServers` by an entry that passes the schema, because other programs define additional keys for remote
- * entries. The keys of the servers stay, so that the schema checks them.
+ * Replaces each remote entry below `mcpServers` by an entry that passes the schema, because other programs define further keys for them.
+ * The keys of the servers stay, so that the schema checks them.
  */
 function withStandIns(file: unknown, root: string): unknown {
   const entries = root === 'mcpServers' ? entriesOf(file, root) : [];

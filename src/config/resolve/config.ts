@@ -179,7 +179,7 @@ function ofProcess({ spec, problem, sharing, era, maxFrameBytes, maxUnwrittenByt
   return { run, sharing, era, maxFrameBytes, maxUnwrittenBytes, message: problem?.message, hint: problem?.hint };
 }
 
-/** All others, which apply to a running process at once. */
+/** The other settings, which apply to a running process at once. */
 function ofTrunkline({
   spec: _,
   problem: __,

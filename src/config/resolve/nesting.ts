@@ -16,7 +16,7 @@ interface NestingOptions {
   readonly packageName: string | undefined;
 }
 
-/** Lists the configuration files of the Trunklines above this one, the outermost first. */
+/** Variable with the configuration files of the Trunklines above this one, the outermost first. */
 const PARENTS = 'TRUNKLINE_PARENTS';
 
 /**

@@ -77,8 +77,8 @@ function lackOf(variable: string, { userName, isMachine }: Owner): ServerFault {
 }
 
 /**
- * A command line of a shell, with `${` for each `$${`. Throws a `ServerFault` for a reference, because the shell would run what the
- * value contains.
+ * A command line of a shell, with `${` for each `$${`. Throws a `ServerFault` for a reference, because the shell would run the value as a
+ * part of the command.
  */
 export function commandLine(text: string): string {
   return text.replace(REFERENCE, (reference, ...match) => {

@@ -99,7 +99,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   };
 }
 
-/** The texts that are there, each replaced by its result. */
+/** Replaces each text that is set by the result of `map`, and leaves out the others. */
 function mapped<Name extends string>(
   texts: { readonly [N in Name]?: string | undefined },
   map: (text: string) => string,
@@ -292,7 +292,7 @@ function remoteSpec(entry: WrittenServer, url: string, written: WrittenServer, s
   };
 }
 
-/** Keys of `oauth` that are secrets however they are written. The others are if they refer to one. */
+/** Keys of `oauth` that are secrets however they are written. The others are secrets if they refer to one. */
 const SECRET_KEYS: ReadonlySet<string> = new Set(['clientSecret', 'privateKeyFile']);
 
 function loginSettings(
@@ -326,8 +326,8 @@ function loginSettings(
 }
 
 /**
- * The URL of a remote server. Credentials must not cross a network in plain text, so `http:` is for this machine only. Throws
- * a `ServerFault` for a URL that cannot be used.
+ * The URL of a remote server. Credentials must not cross a network in plain text, so `http:` is for this machine only, unless the entry has
+ * `insecure`. Throws a `ServerFault` for a URL that cannot be used.
  */
 export function remoteUrl(text: string, isInsecure = false): string {
   const hint = 'write a URL such as https://example.com/mcp';

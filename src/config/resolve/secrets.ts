@@ -104,8 +104,8 @@ async function runSecretCommand(
 ): Promise<SecretOutcome> {
   const file = expandHome(program, homedir());
   const { execa } = await import('execa');
-  // Not `execFile`, which throws some faults, and runs no `.cmd` on Windows. The command gets a stdin of its own, because the stdin of
-  // Trunkline belongs to the client.
+  // `execFile` would throw some faults, and runs no `.cmd` on Windows. The command gets a stdin of its own, because the stdin of Trunkline
+  // belongs to the client.
   const { stdout, failed, ...result } = await execa(file, args, {
     ...{ cwd, env, input, extendEnv: false, reject: false, stderr: 'ignore', windowsHide: true },
     ...{ timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' },

@@ -543,7 +543,7 @@ const REDIRECT = expects(
   },
 );
 
-/** A browser runs or shows the content of such an address. It belongs to no app. */
+/** Schemes that belong to no app, because a browser runs or shows the content of such an address. */
 const NO_APP = /^(?:https?|wss?|ftp|file|data|blob|javascript|vbscript|about|filesystem|view-source|mailto|tel|sms):$/;
 
 function isRedirectRule(rule: string): boolean {

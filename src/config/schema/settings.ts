@@ -186,7 +186,7 @@ export const HTTP_SETTINGS = {
   ),
 };
 
-/** Where a login through `front` may return to, unless `redirects` says otherwise: programs of this machine, and clients of their makers. */
+/** The default of `redirects`, the places to which a login through `front` may return: this machine, the site of Claude, and editors. */
 export const DEFAULT_REDIRECTS: readonly string[] = [
   'loopback',
   'https://claude.ai/api/mcp/auth_callback',
@@ -333,7 +333,7 @@ interface Flag extends About {
   readonly standard: boolean;
 }
 
-/** The path of a file; or a loopback address with a port, or the path of a unix socket. */
+/** The `path` of a file; or an `address`, which is a loopback address with a port or the path of a unix socket. */
 interface Place extends About {
   readonly kind: 'path' | 'address';
   readonly standard: undefined;
