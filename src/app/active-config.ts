@@ -171,8 +171,8 @@ export function secretSourcesOf({ spec, references, secrets = {} }: ServerConfig
 }
 
 /**
- * Every header may be a credential, whatever its name, and a server may repeat it without the scheme in front. Keys are also
- * in queries, paths and the URLs of proxies.
+ * Returns the secrets of a remote server: all headers, also without their scheme, because any of them may be a credential, and keys in its
+ * query, its path and the URL of its proxy.
  */
 function secretSourceOf({ url, headers, proxy = '', login }: RemoteSpec): SecretSource {
   const { searchParams, pathname } = new URL(url);

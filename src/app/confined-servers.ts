@@ -50,7 +50,7 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
   readonly #stdio: Pick<StdioDialer, 'dial'>;
   readonly #options: ConfinedDialerOptions;
   readonly #refusals = new Refusals();
-  /** The latest sentences about each server that could have opened places for itself. */
+  /** The latest sentences about places that stay closed, because a server could have opened them for itself; by the key of the server. */
   readonly #distrusted = new Map<string, readonly string[]>();
 
   constructor(stdio: Pick<StdioDialer, 'dial'>, options: ConfinedDialerOptions) {
@@ -69,7 +69,7 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     ];
   }
 
-  /** A sentence about what was refused to a server since a time, also by the words of an error; `undefined` for nothing. */
+  /** A sentence about refusals since `at`, including a refused write that `error` is about; `undefined` if there was none. */
   refusedSince({ sandbox }: ConfinedSpec, at: number, error: string): string | undefined {
     this.#refusals.noteWrite(sandbox, error, this.#options.clock.now());
     return this.#refusals.since(sandbox, at);
@@ -113,7 +113,7 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     return confined;
   }
 
-  /** Tells of a name to which the sandbox refuses a server connections: in the log, and in the output of the server. */
+  /** Reports a name to which the sandbox refuses connections, in the log and in the output of the server. */
   #refused({ sandbox }: ConfinedSpec, log: DialTarget['log'], target: string, reason: string): void {
     const { clock, logger } = this.#options;
     const refusal = this.#refusals.note(sandbox, { target, reason, at: clock.now() });

@@ -53,8 +53,8 @@ export async function drainClient(client: DrainedClient, options: DrainOptions):
 }
 
 /**
- * Calls `close` when the time for the drain is over. `end` completes the log record: it names what ends with the drain. A pipe with a
- * list of messages (`printf … | trunkline`) has no such time: it waits for its answers, and its requests have timeouts of their own.
+ * Calls `close` when the time for the drain is over. `end` is the clause of the log record that says which session or process ends then. A
+ * client that has sent all its messages before an answer (`printf … | trunkline`) has no such time, because its requests have timeouts.
  */
 export function limitDrain(
   client: Pick<DrainedClient, 'inFlight' | 'isLive'>,

@@ -34,7 +34,7 @@ const COMMAND_DRAIN_MS = 3_000;
 
 /** The socket of a gateway that is no hub. */
 interface GatewayControl {
-  /** The servers are being started. */
+  /** Call this when the servers are being started. */
   started(): void;
   /** Removes the socket and its folder. Never rejects. */
   close(): Promise<void>;

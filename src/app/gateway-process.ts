@@ -49,7 +49,7 @@ export interface GatewayProcessOptions {
   readonly catalogues?: CatalogueStore | undefined;
   /** The view of the client, if there is only one. Servers outside of the view do not start. */
   readonly onlyView?: string | undefined;
-  /** Clients over HTTP have connections of their own; with `users`, they belong to users who must not learn of each other. */
+  /** Set if HTTP is served. With `users`, the clients belong to users who must not learn of each other. */
   readonly http?: 'one user' | 'users' | undefined;
   /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
   readonly service?: () => ServiceFacts | undefined;
@@ -115,7 +115,7 @@ export class GatewayProcess implements FeatureHost {
     });
     this.usage = new ServerUsage(this.#instances, this.calls, events);
     this.features = new Features((options.features ?? []).map((create) => create(this)));
-    // A recording has the held messages then, and nobody else wants them.
+    // A recording has taken the held messages by then, and no other feature wants them.
     this.prepared = this.features.apply(config).then(() => platform.messages.letGo());
     this.#status = new GatewayStatus({
       ...{ platform, redact: secrets.redact, notices: this.notices, active: this.#active, instances: this.#instances },

@@ -41,7 +41,7 @@ export class GatewayStatus {
     this.#startedAt = source.platform.clock.now();
   }
 
-  /** The tools for the active configuration. The array stays the same for as long as they do, because clients learn of each new one. */
+  /** The tools for the active configuration. The array changes only with the tools, because clients are told of each new array. */
   get tools(): readonly OwnTool[] {
     const { active, instances, features, usage } = this.#source;
     const { notice } = active;

@@ -29,7 +29,7 @@ export interface OpenLog {
   readonly secrets: KnownSecrets;
 }
 
-/** Opens the log. `recent` gets the records if they go to stderr. */
+/** Opens the log. `recent` gets the records if they go to stderr. Throws a `UsageError` for a file that cannot be written. */
 export function openLog({ verbosity, logFile }: GlobalOptions, recent?: RecentLog): OpenLog {
   const secrets = new KnownSecrets();
   const { redact } = secrets;

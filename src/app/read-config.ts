@@ -77,8 +77,8 @@ export function requireView({ gateway, file }: Config, view: string | undefined)
 }
 
 /**
- * Logs the warnings of a configuration, and the problems of servers that cannot run. Servers that need a variable of a user
- * have none until a user comes.
+ * Logs the warnings of a configuration, and the problems of servers that cannot run. Leaves out the problem of servers that lack only the
+ * variables of users.
  */
 export function logConfig(config: Config, logger: Logger): void {
   for (const warning of config.warnings) logger.warn(warning);

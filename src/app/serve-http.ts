@@ -103,7 +103,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
       readMetrics: features.texts.metrics,
     });
     const withToken = noAuth ? '' : '; `trunkline token` shows the token';
-    // Without a terminal, it is not the file of the current folder.
+    // Names the configuration, because without a terminal, it is not the file of the current folder.
     const what = `${transport.url}/mcp with the configuration ${composition.config.file}`;
     process.stderr.write(`Trunkline serves ${what}${auth === undefined ? withToken : loginOf(auth)}\n`);
     return transport;
@@ -119,7 +119,7 @@ function loginOf({ jwt, front }: Auth): string {
   return `; users log in at ${jwt.issuer}${front === undefined ? '' : ', through this gateway'}`;
 }
 
-/** Loads what users need: the check of their tokens, the endpoints that are open to them, and their variables. */
+/** Loads the check of the tokens of users, the endpoints that are open to them, and their variables. */
 async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>) {
   const { clock } = composition.platform;
   const [{ UserCheck, endpointFor }, { UserVariables }] = await Promise.all([

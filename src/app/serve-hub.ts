@@ -148,7 +148,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
         const before = named;
         named = new Set(variablesIn(config));
         const hasMore = [...named].some((name) => !before.has(name));
-        // In a process without a hub, the client need not attach again: its variables are those of the process.
+        // In a process without a hub, the client need not attach again, because its variables are those of the process.
         if (hasMore && aloneBecause === undefined) clients.reattach();
       },
       served: async (options, composition) => {

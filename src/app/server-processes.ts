@@ -27,7 +27,7 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   /** Receives the secrets of the environment that servers and npm can log. */
   readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile' | 'redact'>;
   readonly runFolder: string;
-  /** Opens the vault with the logins at remote servers. Called with the first of them. */
+  /** Opens the vault with the logins at remote servers. Called before the first connection to one. */
   readonly openVault: () => Promise<Vault>;
   /** Called with the key of a server when a login has begun or ended. */
   readonly onLoginChange: (server: string) => void;

@@ -5,7 +5,7 @@ import type { ResourceWatch } from '../servers/process/resource-watch.js';
 import { type HistoryReport, UsageHistory } from '../status/usage-history.js';
 import type { SupervisedBackends } from './supervised-backends.js';
 
-/** Memory, processes and processor time of all servers, measured when somebody asks. */
+/** Memory, processes and processor time of all servers, measured on request. */
 export class ServerUsage {
   readonly #instances: Pick<SupervisedBackends, 'running'>;
   readonly #calls: CallFeed;
@@ -41,8 +41,8 @@ export class ServerUsage {
   }
 
   /**
-   * Calls and use of these servers in the last hour. They are recorded from the first time on that somebody asks for them,
-   * because only gateways whose commands of `trunkline web` are loaded need them.
+   * Calls and use of these servers in the last hour. The record begins with the first request, because only gateways that have loaded the
+   * commands of `trunkline web` need it.
    */
   history(servers: Iterable<string>): HistoryReport {
     this.#history ??= new UsageHistory({

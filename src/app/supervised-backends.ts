@@ -196,7 +196,7 @@ export class SupervisedBackends {
     const server = activeConfig.serverFor(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const forgetSecrets = secrets.knowWhile(secretSourcesOf(server));
-    // A problem for all clients is in the log already: `logConfig` has logged the problems of the configuration.
+    // A problem for all clients is in the log already, because `logConfig` has logged the problems of the configuration.
     if (server.problem !== undefined && server !== activeConfig.serverFor(key, undefined)) {
       const user = origin?.userName;
       const whose = user === undefined ? 'a client' : 'a user';
@@ -267,7 +267,7 @@ export class SupervisedBackends {
     };
   }
 
-  /** The last output of all instances in its order. Lines of all but the first have the id of their instance. */
+  /** The last output of all instances, in the order of time. Lines of all instances but the first begin with its id. */
   outputOf(key: string): readonly OutputLine[] {
     const named = (id: string, line: OutputLine) => (id === key ? line : { ...line, text: `${id}: ${line.text}` });
     return [...this.#instances]

@@ -69,12 +69,12 @@ export interface HubDescription {
   readonly isDraining: boolean;
   readonly clients: readonly ClientDescription[];
   readonly servers: readonly ProcessReport[];
-  /** Sentences about servers whose processes could be fewer. Older hubs do not send it. */
+  /** Sentences about servers that lack variables of users, or whose processes could be fewer. Older hubs do not send it. */
   readonly advice?: readonly string[];
 }
 
 export interface ClientDescription {
-  /** Description of the client from `initialize`; null before that. */
+  /** The name that the client gives itself in its handshake; null before that. */
   readonly name: string | null;
   readonly version: string | null;
   /** Id of the attach process, or of the gateway that serves only this client; null for a client over HTTP. */
@@ -110,15 +110,15 @@ export type PageEvent =
 export interface CallsEvent {
   readonly calls: readonly CallRow[];
   readonly left: Readonly<Record<string, number>>;
-  /** Only in the first event: milliseconds since 1970 from which on calls are told. */
+  /** Time from which calls are reported, in milliseconds since 1970. Only in the first event. */
   readonly since?: number;
 }
 
-/** A call of a client that has ended. */
+/** An ended call of a client. */
 export interface CallRow {
-  /** Number of the call. No other call of this hub has it, and none of a hub before. */
+  /** Number of the call, unique among the calls of this hub and of all hubs before. */
   readonly id: number;
-  /** Milliseconds since 1970 of the end. */
+  /** Time of the end, in milliseconds since 1970. */
   readonly at: number;
   /** Number of the session, or its hash in the call log; and description of its client. */
   readonly session: number | string;
@@ -152,7 +152,7 @@ export interface CallDetail {
   readonly command: string | null;
 }
 
-/** The result of the command `output` has the last lines. */
+/** A line in the result of the command `output`, which has the last lines. */
 export interface OutputLine {
   /** Milliseconds since 1970. */
   readonly at: number;

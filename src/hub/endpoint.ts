@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { windowsProcesses } from '../host/process/windows.js';
 
 /*
- * Where a hub, or another gateway, listens. Its folder says so: the socket `s` is in it, or the file `address` has the name of a pipe.
- * So a process that reads a folder need not know the system, only a process that makes one.
+ * The endpoint at which a hub, or another gateway, listens. Its folder has the socket `s`, or the file `address` with the name of a pipe. A
+ * process that reads the folder need not know the system; only a process that makes one does.
  */
 
 /** The endpoints that a system has. */
@@ -129,8 +129,8 @@ export interface ClaimProcesses {
 const CLOCK_MS = 100;
 
 /**
- * Whether the process that a hub of this folder is waited for runs, or has ended without a hub; `undefined` if the folder has no claim. A
- * process that was started after the claim only has the same pid. It is recognized if `isSure`, which takes longer.
+ * Whether the process in the claim of this folder still runs, so that clients wait for its hub; `undefined` if the folder has no claim.
+ * With `isSure`, which takes longer, a process with the same pid that was started after the claim does not count.
  */
 export async function isClaimHeld(
   folder: string,
@@ -144,7 +144,7 @@ export async function isClaimHeld(
     return undefined;
   }
   const [, pid, at] = /^(\d+) (\d+)$/.exec(text) ?? [];
-  // It is being written.
+  // The claim is being written.
   if (pid === undefined) return true;
   if (!processes.isTaken(Number(pid))) return false;
   if (!isSure) return true;

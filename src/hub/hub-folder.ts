@@ -160,7 +160,7 @@ export function hubFiles(folder: string, number: number | string) {
   const own = join(folder, String(number));
   return {
     folder: own,
-    /** Where the hub listens on systems on which sockets are files. */
+    /** The socket of the hub, on systems on which sockets are files. */
     socket: socketIn(own),
     token: join(own, 'token'),
     /** Contains the pid of the hub, for messages only. The process that listens on the socket is the hub. */

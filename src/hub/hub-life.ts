@@ -6,7 +6,7 @@ type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
 
 /** Time within which the first client must attach. The process that starts a hub attaches to it at once. */
 const FIRST_CLIENT_WITHIN_MS = 30_000;
-/** While a hub has no clients: time between two checks of whether its configuration file still exists. */
+/** Time between two checks whether the configuration file still exists, while the hub has no clients. */
 const LOOK_EVERY_MS = 10_000;
 
 /** Decides when a hub ends: some time after its last client has left, or at a command or a signal. */

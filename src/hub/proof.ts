@@ -2,8 +2,8 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /*
  * Proofs that both ends of a connection know the token, which is in a file that only this user can read. The token itself is never sent,
- * and a client sends nothing else before the hub has proven itself: when a hub has ended, any program can listen under the name of its
- * pipe.
+ * and a client sends nothing else before the hub has proven itself, because any program can listen under the name of the pipe of a hub that
+ * has ended.
  */
 
 /** A random text that makes the proofs of one connection differ from those of all others. */

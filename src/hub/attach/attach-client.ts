@@ -8,7 +8,7 @@ import type { FoundHub } from './find-hub.js';
 /** The connection of a client to a hub, or to a server in this process that takes the place of a hub. */
 export interface HubEnd {
   readonly stream: Duplex;
-  /** From now on, passes the bytes from the hub to `reader`. */
+  /** Passes the bytes from the hub to `reader` from now on. */
   readInto(reader: ByteReader): void;
 }
 
@@ -140,7 +140,7 @@ class Attachment {
     else this.#hub?.stream.write(END);
   }
 
-  /** The hub closes the session, and then the connection. */
+  /** Notes why the hub closes the session. The hub closes the connection next. */
   #closed(because: string): void {
     if (because === 'stopped') this.#isAsleep = true;
     else if (because === 'drained') this.#isDrained = true;

@@ -76,7 +76,7 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
       for (const signal of END_SIGNALS) process.off(signal, leave);
       return serveInside(loadHub, helloOf(configFile, resumed, options.view), because);
     },
-    // Not `performance`, because Node would have to load it.
+    // `performance` would have to be loaded by Node.
     now: () => process.uptime() * 1_000,
   });
   return undefined;
@@ -125,7 +125,7 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
     note(pid, String(child.pid));
     child.unref();
   } finally {
-    // Note that no hub has failed, so that the next client may start one. It finds the socket closed.
+    // Marks the hub as ended, and not as failed, so that the next client may start one. That client finds the socket closed.
     if (!isStarted) note(ended);
     listener?.close();
     if (log !== undefined) closeSync(log);

@@ -37,7 +37,7 @@ export class HubControl {
     connection.socket.on('error', () => {});
   }
 
-  /** Resolves with the result of the command. Rejects with the error of the hub, whose message is a sentence. */
+  /** Resolves with the result of the command. Rejects with the error of the hub, whose message is a sentence. `onEvent` gets its events. */
   request(command: string, params: Readonly<Record<string, unknown>> = {}, onEvent = NOBODY): Promise<unknown> {
     this.#lastId += 1;
     const request: ControlRequest = { id: this.#lastId, command, params };
@@ -136,7 +136,7 @@ export async function succeedOlder(
   start: (claim: Claim) => void,
 ): Promise<void> {
   if (older.version === VERSION) return;
-  // Other commands of the hub do without this comparison and the file of all that serves, in which it is.
+  // Loads the comparison of versions here, because other commands do without its module.
   const { isNewer } = await import('../../servers/packages/package-needs.js');
   if (!isNewer(VERSION, older.version)) return;
   const claim = await claimSuccessor(folder, older.number).catch(() => undefined);

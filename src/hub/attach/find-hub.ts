@@ -8,7 +8,7 @@ import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '.
 import { isSameProof, newNonce, proofOf } from '../proof.js';
 import { type Challenge, FirstLineReader, type Hello, type Proof, type Refusal, type Welcome, WIRE } from '../wire.js';
 
-/** The facts of a client about itself, without what concerns the one connection. */
+/** The facts of a client about itself, without those about one connection. */
 export type Person = Omit<Hello, 'wire' | 'proof'>;
 
 export interface FindHubOptions {
@@ -88,7 +88,7 @@ function silence({ afterMs, isStarting }: Silence): string {
 
 export type Attempt =
   | { readonly kind: 'attached'; readonly connection: HubConnection }
-  /** No process listens in place of the hub, or one that does not know the hub's token. */
+  /** No process listens at the address of the hub, or one that does not know the hub's token. */
   | { readonly kind: 'dead' }
   /** The hub ended before it answered. */
   | { readonly kind: 'ended' }
@@ -111,7 +111,7 @@ export interface HubConnection {
   readonly pid: number;
   /** The number of a hub; `NaN` for another gateway. */
   readonly number: number;
-  /** From now on, passes the bytes from the hub to `reader`. */
+  /** Passes the bytes from the hub to `reader` from now on. */
   readInto(reader: ByteReader): void;
 }
 
@@ -122,8 +122,8 @@ export interface HubConnection {
  */
 const ANSWER_WITHIN_MS = { client: 800, control: 2_000 };
 /**
- * Longest wait for the first line of a hub behind a pipe, on Windows: each start of a server holds up the hub there, for seconds if ten
- * start on a busy machine, and users have no command that suspends a process.
+ * Longest wait for the first line of a hub behind a pipe, on Windows, because each start of a server holds up the hub there, for seconds if
+ * ten start on a busy machine. Users have no command there that suspends a process.
  */
 const PIPE_ANSWERS_WITHIN_MS = 10_000;
 /** Longest wait for the first line of a hub that is starting, because it has to load its code. */
@@ -131,7 +131,7 @@ const FIRST_ANSWER_WITHIN_MS = 15_000;
 
 /** Pause between two attempts while the process of a hub starts, which listens itself. */
 const STARTING_MS = 20;
-/** From then on, a process is waited for only if it is the one in the claim, and no later one with its pid. */
+/** Time after which a client waits only for the process of the claim itself, and not for a later process with its pid. */
 const SURE_AFTER_MS = 1_000;
 
 /** Attaches to the hub with this number in this folder, or to the other gateway with this name. Never rejects. */
@@ -147,7 +147,7 @@ export async function attachTo(folder: string, name: number | string, hello: Per
     if (attempt.kind === 'attached' || attempt.kind === 'refused') return attempt;
     const waitedMs = (process.uptime() - begunAt) * 1_000;
     const isHeld = await isClaimHeld(own, waitedMs >= SURE_AFTER_MS);
-    // What listens under the name of a hub that has ended is another program.
+    // Another program listens under the name of the hub, which has ended.
     if (isHeld === false) return { kind: 'dead' };
     if (isHeld !== true || attempt.kind !== 'dead' || existsSync(ready)) return attempt;
     if (waitedMs >= waitMs) return { kind: 'silent', afterMs: waitMs, isStarting: true };

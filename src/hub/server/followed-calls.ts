@@ -10,7 +10,7 @@ import type { CallDetail, CallRow, CallsEvent } from '../control.js';
 
 /** Time between two events with calls. */
 const FRAME_MS = 100;
-/** Calls of which a row is sent: in one event, and in a second. The others are counted. */
+/** Most calls of which a row is sent: in one event, and for each millisecond. The others are counted. */
 const MAX_ROWS = 200;
 const ROWS_PER_MS = 0.5;
 /** Latest calls whose messages are kept, and calls in flight whose messages are copied. */
@@ -56,7 +56,7 @@ export class FollowedCalls implements CallObserver {
   #left: Counts = {};
   readonly #kept = new Map<number, KeptCall>();
   #cancelFlush: (() => void) | undefined;
-  /** Observation of a call whose messages are not kept. One object for all of them. A failure is told in any case. */
+  /** Observation of a call whose messages are not kept. One object for all of them. A failed call gets a row while the event has room. */
   readonly #unkept: CallObservation = {
     ended: (call, end) => {
       if (call.outcome !== 'ok' || this.#takesRow(this.#gateway.calls.clock.now())) this.#ended(call, end, []);

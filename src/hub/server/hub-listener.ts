@@ -18,7 +18,7 @@ export interface HubListenerOptions {
   readonly version: string;
   /** Takes a connection with a valid hello, or returns the reason for which the connection is refused. */
   readonly onHello: (hello: Hello, connection: HubPeer) => Refusal | undefined;
-  /** This process cannot listen, so no client can reach it. */
+  /** Called if this process cannot listen, so that no client can reach it. */
   readonly onUnreachable: (error: Error) => void;
 }
 

@@ -23,7 +23,7 @@ const MAX_LINES = 500;
 /** The events after which the state differs. */
 const CHANGES = ['server.changed', 'lists.merged', 'client.connected', 'client.left', 'config.read'] as const;
 
-/** The commands of `trunkline web`. Nothing of them stays when their connection is closed. */
+/** The commands of `trunkline web`. Only the history of usage goes on when their connection is closed. */
 export function pageCommands(options: HubCommandsOptions): ControlCommands {
   const { running, configFile } = options;
   let calls: FollowedCalls | undefined;
@@ -76,7 +76,7 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
   };
 }
 
-/** Emits the state when it has changed, and the usage of processes and its history every ten seconds. */
+/** Emits the state when it has changed, and the history of usage every ten seconds, or every two seconds while calls end. */
 async function followState(options: HubCommandsOptions, { emit, signal }: ControlContext): Promise<void> {
   const { hub, running, life, platform } = options;
   const { clock } = platform;
