@@ -190,10 +190,7 @@ export class Switch {
   /** The latest change. Each change waits for the change before it. */
   #changes: Promise<void> = Promise.resolve();
 
-  /**
-   * `begin` starts the task with the value, and resolves with the function that ends it; `undefined` if it cannot start. It never
-   * rejects.
-   */
+  /** `begin` starts the task, and resolves with the function that ends it; `undefined` if it cannot start. It never rejects. */
   constructor(begin: (wanted: string) => Promise<(() => Promise<void>) | undefined>) {
     this.#begin = begin;
   }

@@ -64,8 +64,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     const received = this.#received(request);
     if (received === undefined) return await this.#endpoint.identify(request);
     passedOnFor(request.raw, received.client);
-    // Leaves out `tokenEndsAt`, because it is a time on the other gateway's clock. That gateway ends the open streams when the
-    // token ends.
+    // Leaves out `tokenEndsAt`, a time on the clock of the other gateway, because that gateway ends the open streams.
     const { tokenEndsAt: _, ...caller } = received.caller;
     request.caller = caller;
     request.endpoint = received.endpoint;

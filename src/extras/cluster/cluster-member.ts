@@ -286,10 +286,7 @@ export class ClusterMember {
     if (await this.#homes.renew()) this.#renewedAt = clock.now();
   }
 
-  /**
-   * Checks the homes of this gateway after a pause in which others may have taken it for dead. Requests wait for the returned
-   * promise.
-   */
+  /** Checks the homes after a pause in which others may have taken this gateway for dead. Requests wait for the returned promise. */
   #pauseNoticed(): Promise<void> | undefined {
     if (this.#fence === undefined && this.#options.clock.now() - this.#tickedAt > LATE_MS && !this.#hasLeft)
       this.#fence = this.#afterPause()

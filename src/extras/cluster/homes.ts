@@ -277,10 +277,7 @@ export class Homes {
     return name;
   }
 
-  /**
-   * Returns the home without the store: the gateway that says that it is the home, or else the one that all gateways with the same
-   * list of gateways compute.
-   */
+  /** Returns the home without the store: the gateway that claims to be it, or else the one that all with the same list compute. */
   async #agreed(key: string): Promise<string> {
     const { members, self, ask } = this.#options;
     const others = members.reachable;

@@ -57,8 +57,8 @@ interface Receiver {
 /** How long a connection, a ping, and the question for a home may take, in milliseconds. A request waits for the last one. */
 const [CONNECT_MS, PING_MS, HOME_MS] = [1_000, 1_500, 250];
 /**
- * Time after which an idle connection is closed, in milliseconds. It is shorter than at the other end, so that no request is sent
- * on a connection that the other end closes.
+ * Time after which an idle connection is closed, in milliseconds: shorter than at the other end, which must not close it under a
+ * request.
  */
 export const IDLE_MS = 60_000;
 /** Longest answer of a gateway about itself and the others. */
@@ -231,8 +231,7 @@ export class UnexpectedStatus extends Error {
 
 /**
  * Sends a signed GET, and resolves with the text of the answer. Rejects with `UnexpectedStatus` if the status is not 200, with
- * `NoAnswer` if the gateway accepts the connection and does not answer in time, and with another error if no gateway with the key
- * answers.
+ * `NoAnswer` if the gateway accepts the connection and does not answer in time, and with another error if no member answers.
  */
 export async function readSigned({ signer, to, address, path, timeoutMs }: SignedGet): Promise<string> {
   const headers = signer.sign({ to, method: 'GET', path, headers: { host: address } });

@@ -12,10 +12,7 @@ export interface LeasesOptions {
   readonly onInternalError: (error: unknown) => void;
 }
 
-/**
- * Called when a lease is lost. The listener must end the protected process within `ms` milliseconds. `because` is the reason, as a
- * clause.
- */
+/** Called when a lease is lost. The listener must end the process within `ms`. `because` is the reason, as a clause. */
 export type OnLost = (ms: number, because: string) => void;
 
 interface Lease {
@@ -42,8 +39,7 @@ const COMPLETE = Buffer.from('complete');
 
 /**
  * The leases of this gateway. A lease is the right to run the process of a sole server. At most one gateway of the cluster has a
- * lease at a time, and renews it until it is released. The time of a lease begins here before the store is asked, so that it ends
- * here before it ends in the store.
+ * lease at a time, and renews it until it is released. Its time begins before the store is asked, so that it ends here first.
  */
 export class Leases {
   readonly #options: LeasesOptions;
@@ -63,8 +59,8 @@ export class Leases {
   }
 
   /**
-   * Returns the gateway that has the lease, which is this one if the lease was free. Rejects with `StoreUnavailable`, also while
-   * leases may be missing in the store.
+   * Returns the holder of the lease, this gateway if it was free. Rejects with `StoreUnavailable`, also while the store may lack
+   * leases.
    */
   async take(name: string): Promise<string> {
     const { store, self, clock } = this.#options;
@@ -85,10 +81,7 @@ export class Leases {
     return this.#held.has(name) || this.#asked.has(name);
   }
 
-  /**
-   * Calls the listener when the lease is lost, or at once if this gateway does not have it. The returned function removes the
-   * listener.
-   */
+  /** Calls the listener when the lease is lost, or at once if it is not here. The returned function removes the listener. */
   onLost(name: string, listener: OnLost): () => void {
     const lease = this.#held.get(name);
     if (lease === undefined) listener(0, LATE);

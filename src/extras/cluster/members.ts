@@ -45,10 +45,7 @@ export interface MembersOptions {
   readonly facts: () => Omit<MemberFacts, 'beat'>;
   readonly clock: Clock;
   readonly events: EventSink;
-  /**
-   * Asks a gateway at its peer port for its state and load. Rejects if it does not answer, with `NoAnswer` if it accepts the
-   * connection.
-   */
+  /** Asks a gateway for its state and load. Rejects if it does not answer, with `NoAnswer` if it accepts the connection. */
   readonly ping: (name: string, address: string) => Promise<Pick<MemberFacts, 'state' | 'load'>>;
   /** Whether requests go to this gateway, or come from it. */
   readonly isInUse: (name: string) => boolean;

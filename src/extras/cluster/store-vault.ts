@@ -33,10 +33,7 @@ const FOLLOW_MS = 5_000;
 /** How long the end of a process waits for the store, in milliseconds. */
 const CLOSE_MS = 2_000;
 
-/**
- * A version of a login. Each change makes a greater number; 0 means that the store has no login. The record is `undefined` after a
- * logout.
- */
+/** A version of a login. Each change makes a greater number, 0 means no login. The record is `undefined` after a logout. */
 interface Version {
   readonly version: number;
   readonly record: LoginRecord | undefined;
@@ -72,10 +69,7 @@ export class StoreVault implements Vault {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Logins whose newest version must still be stored. */
   readonly #restoring = new Set<string>();
-  /**
-   * Logins that were encrypted again with the first key. Each is encrypted again only once, because gateways with different first
-   * keys would do it in turns for ever.
-   */
+  /** Logins that were encrypted again with the first key; once, because gateways with other first keys would do it in turns for ever. */
   readonly #resealed = new Set<string>();
   /** When the store stopped answering; `undefined` while it answers. */
   #awaySince: number | undefined = Number.NEGATIVE_INFINITY;

@@ -24,9 +24,9 @@ export function ignoreAbsence(error: unknown): undefined {
  * The store that the gateways of a cluster share. It has keys, values and times to live, and each command is atomic. Every value is
  * text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
  *
- * Each command settles within 250 ms, or within 250 ms of the latest answer to another one, and rejects with `StoreUnavailable` at
- * once while the store is known to be away, so that no request of a client waits for it. Only `beat` and `connect` ask a store that
- * is away, and may then take some seconds.
+ * Each command settles within 250 ms, or within 250 ms of the latest answer to another one. It rejects with `StoreUnavailable` at
+ * once while the store is known to be away, so that no client waits. Only `beat` and `connect` ask a store that is away, and may
+ * then take some seconds.
  */
 export interface ClusterStore {
   /** Whether the store is connected, and has answered every command since. */

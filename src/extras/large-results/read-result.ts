@@ -117,10 +117,7 @@ async function* piecesFrom({ inside, turn }: LongText, offset: number): AsyncGen
   }
 }
 
-/**
- * Returns the place between two characters at which `length` bytes end. If they end within a character, the place is on this `side`
- * of it.
- */
+/** Returns the place between two characters at which `length` bytes end, on this `side` of a character that they cut. */
 function positionOf(length: number, text: string, side: 'before' | 'behind') {
   let units = 0;
   let bytes = 0;

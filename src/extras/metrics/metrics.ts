@@ -23,10 +23,7 @@ const OTHER = 'other';
  * they survive restarts and reloads.
  */
 export class Metrics implements CallObserver, CallObservation {
-  /**
-   * Calls by server, tool and outcome. The server is `trunkline` for Trunkline's own tools, and '' for calls that name no tool of
-   * any server.
-   */
+  /** Calls by server, tool and outcome. The server is `trunkline` for its own tools, and '' for calls that name no tool of any server. */
   readonly calls = counters();
   readonly durations = histograms();
   readonly waits = histograms();

@@ -32,10 +32,7 @@ export function createCleaner(find: FindSecrets): CleanMessage {
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null/g;
 const NUMBER = /^-?\d/;
-/**
- * Names with "token" whose values are no secrets, because requests have progress tokens, and models count tokens. Known secrets are
- * still removed.
- */
+/** Names with "token" whose values are no secrets: progress tokens, and counts of tokens of models. Known secrets are still removed. */
 const AFTER_PROGRESS_TOKEN = /"progressToken"\s*:\s*$/;
 const AFTER_TOKEN = /token"\s*:\s*$/i;
 const LONGEST_NAME = 48;

@@ -56,10 +56,7 @@ export function showMessages(
   return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });
 }
 
-/**
- * Returns the digest of the servers, without the values of variables, because the digest of one of few possible values would reveal
- * the value.
- */
+/** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */
 function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
   const programs = servers.map(({ key, spec }) =>
     spec?.kind === 'remote'

@@ -17,10 +17,7 @@ const PARTS = 2;
 
 /** Limit of a recorded message, because removing the secrets of a larger one would hold the event loop. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/**
- * Divisor of the size of a recording that gives the limit of a message, because JSON turns a byte into up to six, and a line must
- * fit into half of the recording.
- */
+/** A message may take a sixteenth of a recording, because JSON turns a byte into up to six, and a line must fit into half of it. */
 const SHARE_OF_MESSAGE = 16;
 
 /** Returns the size of the largest message that a recording of `maxBytes` takes. */

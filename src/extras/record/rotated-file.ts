@@ -69,8 +69,8 @@ export class RotatedFile implements LineSink {
   }
 
   /**
-   * Opens the file again if another process has rotated it, or if it was removed. Otherwise reads its length, because other
-   * processes write to it.
+   * Opens the file again if another process has rotated it, or if it was removed; otherwise reads its length, which others have
+   * changed.
    */
   async #follow(): Promise<void> {
     this.#lookedAt = Date.now();

@@ -92,10 +92,7 @@ export class StandIn {
     for (const performance of this.#performances) if (performance.id === id) performance.isCancelled = true;
   }
 
-  /**
-   * Answers a request without a recorded answer: a ping, the handshake or the list of tools with a result, any other one with an
-   * error.
-   */
+  /** Answers a request without a recorded answer: with a result to a ping, the handshake or `tools/list`, otherwise with an error. */
   #improvise(request: RequestEnvelope, params: unknown): void {
     const { script, server, send } = this.#options;
     const { method } = request;

@@ -13,7 +13,7 @@ export interface ChildInstallerOptions {
   readonly onFailed: (key: string, lines: readonly string[]) => void;
 }
 
-/** Installs missing packages. Of several servers that need the same package, the first one installs it for all. */
+/** Installs missing packages. A package that several servers need is installed once. */
 export class ChildInstaller implements Installer {
   readonly #options: ChildInstallerOptions;
   /** The installer, whose slots and store lock all installations of this process share. */

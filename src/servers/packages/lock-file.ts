@@ -88,7 +88,7 @@ const LOCK_VERSION = 1;
 /** Size limit, above npm's own lock file of a thousand packages. */
 const MAX_LOCK_BYTES = 64 * 1024 * 1024;
 
-/** An empty text, or the zeros that a power failure leaves of a file that was not on the disk yet. */
+/** An empty text, or the zeros of a file whose content was not on the disk yet at a power failure. */
 const EMPTY = /^[\s\0]*$/;
 
 /** The text of a lock file; `undefined` if the file is missing. Allows symbolic links, because dotfile managers create them. */

@@ -110,7 +110,7 @@ export class NpmClient {
         message: `EINTEGRITY: ${locked.integrity} is locked, ${installed.integrity} was installed`,
       });
     }
-    // The locked entry, since the tree that npm writes now can differ in details.
+    // Returns the locked entry, because the tree that npm writes now can differ in details.
     return locked ?? installed;
   }
 
@@ -160,7 +160,7 @@ const PACKAGE = { private: true };
 
 /** Overrides user settings that would change the effect of these commands. */
 const ALWAYS = ['--global=false', '--dry-run=false', '--loglevel=error', '--no-progress', '--no-update-notifier'];
-/** Refuses dependencies from elsewhere than from the registry. Versions of npm before 11 ignore these, so the result is checked, too. */
+/** Refuses dependencies from outside of the registry. The result is checked, too, because npm before 11 ignores these options. */
 const REGISTRY_ALONE = ['git', 'remote', 'file', 'directory'].map((kind) => `--allow-${kind}=none`);
 const OPTIONS = [
   '--omit=dev',
@@ -180,8 +180,8 @@ const SCRIPTS_ON = '--ignore-scripts=false';
 const ALL_SCRIPTS = { npm_config_dangerously_allow_all_scripts: 'true' };
 
 /**
- * The git that npm runs. A repository can name another one in its `.npmrc`, and a variable outweighs the file, so there is always one:
- * a file that cannot exist, unless dependencies may come from repositories.
+ * Variables that name the git of npm, because a repository could name another one in its `.npmrc`. It is a file that cannot exist,
+ * unless dependencies may come from repositories.
  */
 function gitOf(environment: Readonly<Record<string, string | undefined>>, isAllowed: boolean) {
   const { npm_config_git: own = 'git' } = environment;
@@ -232,7 +232,7 @@ function readResult(folder: string, name: string): LockedPackage {
   return installed;
 }
 
-/** The version with the tag `latest`. */
+/** The version with the tag `latest`; `undefined` if no version has it. */
 export function newestOf({ tags: { latest }, engines }: PublishedVersions): NewestVersion | undefined {
   return latest === undefined ? undefined : { version: latest, engines };
 }
@@ -323,8 +323,8 @@ export async function runNpm(run: NpmRun): Promise<NpmResult> {
 }
 
 /**
- * Runs npm as the servers that need the package are run. It reads the settings of npm and the variables that they name, because the
- * registry may need them. Its cache is a new one beside the folder, because packages could change what others find there. Throws
+ * Runs npm in the sandbox, like the servers that need the package. npm gets its settings and the variables that they name, because
+ * the registry may need them. Its home folder is a new one beside `cwd`, because packages could change a shared cache. Rejects with
  * an `NpmFault` if nothing can be confined.
  */
 async function runConfined(run: NpmRun, declared: PackageRequest['env']): Promise<NpmResult> {

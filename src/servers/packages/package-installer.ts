@@ -29,7 +29,7 @@ interface PackageInstallerOptions {
   readonly onDamaged: (folder: string) => void;
   /** The packages of the configuration at this moment. */
   readonly requests: () => readonly Pick<PackageRequest, 'name' | 'version'>[];
-  /** Called with the files of an earlier version, in its folder, that were copied to the version that replaces it. */
+  /** Called with the paths of the files that were copied from the folder of an earlier version, and with this folder. */
   readonly onCarried: (files: readonly string[], from: string) => void;
 }
 
@@ -117,8 +117,8 @@ export class PackageInstaller {
   }
 
   /**
-   * Copies what a server has written beside its program from the version that the configuration had before. Of several such
-   * versions, it is the one in whose folder a server wrote last.
+   * Copies the files that a server has written beside its program, from the version that the configuration had before. If there are
+   * several such versions, it is the one with the latest of these files.
    */
   #carryOver(
     { name, installScripts }: PackageRequest,
@@ -203,7 +203,7 @@ function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
   return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}`, lines.map(hide), error);
 }
 
-/** Replaces name and version of a package by the text of the file, if the file has variables there. */
+/** Returns a function that replaces name and version of a package by the text in the configuration, if it has variables there. */
 function hidingVariables(request: PackageRequest): (text: string) => string {
   const { name, version, shown } = request;
   const whole = lockKey(request);
@@ -272,7 +272,7 @@ interface InstallSlotsOptions {
   readonly acquire: (signal: AbortSignal) => Promise<() => Promise<void>>;
 }
 
-/** The store lock, which exists while an installation of this process runs or waits for the lock. */
+/** The hold of this process on the store lock. It lasts while an installation of this process runs or waits for the lock. */
 interface Lease {
   readonly held: Promise<() => Promise<void>>;
   /** Aborted when the last wait for the lock is given up. */

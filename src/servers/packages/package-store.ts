@@ -88,7 +88,7 @@ export class PackageStore {
   /** Moves a staging folder into the store, unless the package is installed and whole. Returns the folder of the package. */
   async publish(staging: string, wanted: StoredPackage): Promise<string> {
     const folder = this.folderOf(wanted);
-    // Only Trunkline says what is copied to the package, and no install script.
+    // Removes the list of copies, because an install script may have written it.
     await this.discard(join(staging, COPIES));
     // Files that the server has written in a damaged folder must not go with it.
     if (this.isDamaged(wanted)) {
@@ -139,8 +139,8 @@ function folderName(name: string, version: string): string {
 }
 
 /**
- * Reads npm's lock file in a folder; `undefined` if it does not contain the package. An install script may have written the file, so
- * its version and integrity have to be such: nobody could read a lock file that has others.
+ * Reads npm's lock file in a folder; `undefined` if it does not contain the package. Checks the form of version and integrity,
+ * because an install script may have written the file, and Trunkline's lock file could not be read with others.
  */
 export function readInstalled(folder: string, name: string): LockedPackage | undefined {
   const value = readJsonFile(join(folder, 'package-lock.json'));
@@ -179,7 +179,7 @@ export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'versio
   return version === undefined ? name : `${name}@${version}`;
 }
 
-/** Finds packages that are locked and installed. The lock file is read at the first call. */
+/** Finds packages that are locked and installed. Reads the lock file at the first call. `find` throws a `ServerFault`. */
 export function installedPackages(paths: PackagePaths): InstalledPackages {
   const store = openStore(paths);
   let locked: ReturnType<LockFile['read']> | undefined;
@@ -201,7 +201,7 @@ export function installedPackages(paths: PackagePaths): InstalledPackages {
   };
 }
 
-/** A server must not begin with old files, because it would change them. */
+/** Copies the files of the earlier version again, because the server would change old ones. Throws a `ServerFault`. */
 function refresh(folder: string): void {
   try {
     refreshCopies(folder);

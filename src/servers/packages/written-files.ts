@@ -12,11 +12,11 @@ import {
 import { isRecord } from '../../wire/json/json-value.js';
 
 /*
- * Finds the files that a server has written into the folder of its own package, and takes them to the folder of another
- * version. npm writes `node_modules/.package-lock.json` at the end of an installation, so later files are of the server.
+ * Finds the files that a server has written into the folder of its own package, and takes them to the folder of another version.
+ * npm writes `node_modules/.package-lock.json` at the end of an installation, so files with a later time are those of the server.
  */
 
-/** Files that were carried over, and files that stay, because the server has written another one at the new place. */
+/** Files that were carried over, and files that were left, because the new place has another one, or lies behind a link. */
 export interface CarriedFiles {
   /** Paths in the folders. */
   readonly carried: readonly string[];
@@ -38,9 +38,9 @@ export function writtenIn(folder: string): string[] {
 
 /**
  * Copies the files that a server has written in one installation folder of its package to another one, with their times. Never
- * replaces a file that a server has written there, unless it is an unchanged copy, or the one that was copied here. Program
- * files are left, because they belong to their version. With `newerWins`, a newer file replaces one that a server has written, of
- * which a copy stays beside it.
+ * replaces a file that a server has written there, unless it is an unchanged copy, or the one of which the source is a copy. Never
+ * replaces a program file of the package, because it belongs to its version. With `newerWins`, a newer file replaces one that a
+ * server has written, of which a copy stays beside it.
  */
 export function carryOver(from: string, to: string, { newerWins = false } = {}): CarriedFiles {
   const ownSince = statOf(join(to, MODULES, '.package-lock.json'))?.mtimeMs ?? 0;
@@ -69,7 +69,7 @@ export function carryOver(from: string, to: string, { newerWins = false } = {}):
 }
 
 /**
- * Copies again what the earlier version has written since the files were carried over, as it does until it is restarted. A
+ * Copies files again that the earlier version has changed since they were carried over, because it runs until it is restarted. A
  * file that the new version has changed stays. Reads one small file, which most packages do not have.
  */
 export function refreshCopies(folder: string): void {
@@ -104,7 +104,7 @@ function* later(folder: string, path: string, installedAt: number): Generator<st
   }
 }
 
-/** Whether a file that exists may give way: a file of the package that is no program, or a copy that nobody has changed. */
+/** Whether a file that exists may be replaced: a file of the package that is no program, or a copy that nobody has changed. */
 function isReplaceable(
   path: string,
   { mtimeMs }: Stats,
@@ -115,7 +115,7 @@ function isReplaceable(
   return isCopy || (mtimeMs <= ownSince && !PROGRAM.test(path));
 }
 
-/** Setting the time of a file rounds it. */
+/** Compares times in milliseconds, because setting the time of a file rounds it. */
 function isSameTime(one: number | undefined, other: number): boolean {
   return one !== undefined && Math.abs(one - other) < 1;
 }

@@ -16,7 +16,7 @@ export interface GroupEnd {
 const CONFIRM_MS = 1_000;
 /** Time limit for reading the last output after the group has ended. */
 const DRAIN_MS = 250;
-/** Only the leader reports its exit; the other processes are polled, often at first, since most of them end at once. */
+/** Pauses between two polls of the group, in milliseconds. Only the leader reports its exit, and most other processes end soon. */
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 100;
 
@@ -41,7 +41,7 @@ export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock):
   return ending.result;
 }
 
-/** The end of processes, step by step, with pauses between them. */
+/** The end of a group or of a family: steps with pauses between them, which `wake` cuts short. */
 export abstract class Ending {
   protected readonly clock: Clock;
   #wake: () => void = () => {};
@@ -92,7 +92,7 @@ class GroupEnding extends Ending {
   }
 
   async #run(): Promise<GroupEnd> {
-    // A tree that nobody has listed would lose what its processes have started when they end.
+    // Brings the tree up to date first, because the children of a process cannot be assigned to it after its end.
     const mark = processTrees.markOf(this.#child.pid);
     const listed = mark === undefined ? undefined : await listProcesses().catch(() => undefined);
     if (listed !== undefined) processTrees.family(mark, listed);
@@ -196,10 +196,10 @@ async function endTree(pid: number): Promise<void> {
 }
 
 /**
- * Whether a group has processes that still run. Zombies do not count, because in a container whose first process does
- * not reap orphans they stay forever.
+ * Whether a group has processes that still run. Zombies do not count, because in a container whose first process does not reap
+ * orphans they stay forever.
  *
- * On Windows only the leader is checked: what it has started is found as its family.
+ * On Windows only the leader is checked, because the processes that it has started are found as its family.
  */
 export function isGroupAlive(pgid: number): boolean {
   try {

@@ -5,7 +5,7 @@ import { namesIn } from '../../host/files/whole-file.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 
 /**
- * Begins the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the
+ * Prefix of the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the
  * value, so that a server of a nested Trunkline bears the marks of both.
  */
 export const FAMILY_PREFIX = 'TRUNKLINE_FAMILY_';
@@ -89,15 +89,15 @@ export function npmEnvironment(parent: Variables, declared: Readonly<Record<stri
   return { ...withoutOverridden(parent, declared), ...declared };
 }
 
-/** The variables that a server or npm can get and write to a log: proxies and settings of npm can contain credentials. */
+/** Returns the variables of the network and of npm. Their values can hold credentials, which a server or npm may write to a log. */
 export function networkVariables(parent: Variables): Record<string, string> {
   const found = Object.entries(parent).filter(([name]) => isOfNetwork(name) || NPM_PREFIX.test(name));
   return Object.fromEntries(found.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
 /**
- * The parent without variables of the network that are declared, in upper or in lower case. Otherwise a program that prefers
- * `https_proxy` would ignore a declared `HTTPS_PROXY`.
+ * The parent without the variables of the network and of npm that are declared, in upper or in lower case. Otherwise a program that
+ * prefers `https_proxy` would ignore a declared `HTTPS_PROXY`.
  */
 function withoutOverridden(parent: Variables, declared: Readonly<Record<string, string>>): Variables {
   const names = new Set(Object.keys(declared).map((name) => name.toUpperCase()));
@@ -195,8 +195,8 @@ export function serverNode(): ServerNode {
 }
 
 /**
- * Usually the Node that runs Trunkline. A desktop program may run it with the Node of Electron; its executable is then a
- * part of that program. So the Node of the user comes first: the first in PATH, or in a place where installers put it.
+ * Returns the Node that runs Trunkline. If this is the Node of Electron, whose executable is a part of a desktop program, the Node
+ * of the user comes first: the first in PATH, or in a place where installers put it.
  */
 export function chooseNode(options: ChooseNodeOptions): ServerNode {
   const { versions, execPath, isFile: isThere } = options;

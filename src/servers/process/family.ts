@@ -24,9 +24,9 @@ const LONGEST_PAUSE_MS = 100;
 const endings = new Map<string, FamilyEnding>();
 
 /**
- * Ends the processes of a mark, which a server has started, also in groups and sessions of their own. Call this
- * when the group of the server has ended, so that a server can end its processes itself.
- * Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no process is found.
+ * Ends the processes with a mark, also in groups and sessions of their own. Call this when the group of the server has ended, so
+ * that a server can end its processes itself. Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no
+ * process is found.
  *
  * A second call for the same mark joins the first one, and can bring SIGKILL forward. Never rejects.
  */
@@ -78,7 +78,7 @@ class FamilyEnding extends Ending {
     }
   }
 
-  /** Undefined when the search fails again and again, for example because no file descriptor is free. */
+  /** Resolves with `undefined` if the search fails again and again, for example because no file descriptor is free. */
   async #find(): Promise<readonly RunProcess[] | undefined> {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
       const found = await findFamily(this.#mark).catch(() => undefined);
@@ -113,12 +113,12 @@ let waiting: Request[] = [];
 let isSearching = false;
 
 /**
- * Finds the processes that bear a mark, in any group and session, and those that `processTrees` has seen below the process that got the
- * mark, because some hide their environment or have another one. This process is left out. Rejects when the system has no resources for
- * the search, such as file descriptors.
+ * Finds the processes that bear a mark, in any group and session, and those that `processTrees` has seen below its leader, because
+ * some hide their environment or have another one. The gateway itself is left out. Rejects when the system has no resources for the
+ * search, such as file descriptors.
  *
- * One search serves every mark that was requested before it began. It reads a few processes at a
- * time, so that the event loop is never blocked for longer than a millisecond.
+ * One search serves every mark that was requested before it began. It reads a few processes at a time, so that the event loop is
+ * never blocked for longer than a millisecond.
  */
 export function findFamily(mark: string): Promise<readonly RunProcess[]> {
   return new Promise((resolve, reject) => {

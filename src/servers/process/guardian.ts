@@ -10,7 +10,7 @@ import { growTree } from './process-trees.js';
 export interface GuardianProgram {
   readonly command: string;
   readonly args: readonly string[];
-  /** Whether it wants the time with each group. */
+  /** Whether it gets the time with each group, as in `+pgid@time`. */
   readonly isTimed?: true;
 }
 
@@ -39,7 +39,7 @@ const FAREWELL_MS = 300;
 export class Guardian {
   readonly #options: GuardianOptions;
   readonly #program: GuardianProgram;
-  /** Groups, marks and processes, as the guardian process is told of them. */
+  /** The lines about groups, marks and processes that the guardian process must know, by name. */
   readonly #known = new Map<string, string>();
   #process: ChildProcess | undefined;
   #startedAt = 0;
@@ -59,8 +59,8 @@ export class Guardian {
   }
 
   /**
-   * Must be called right before a process with this mark in its environment is spawned: if the gateway is killed before
-   * `add`, the guardian process finds it by the mark.
+   * Must be called right before a process with this mark in its environment is spawned, because the guardian process finds it by
+   * the mark if the gateway is killed before `add`.
    */
   addFamily(mark: string): void {
     this.#add(`f${mark}`);
@@ -81,7 +81,7 @@ export class Guardian {
     this.#remove(String(pgid));
   }
 
-  /** The process is to be ended, too, and may bear no mark. Does nothing on Windows, where the guardian process lists the processes itself. */
+  /** Registers a process that may bear no mark. Does nothing on Windows, where the guardian process lists the processes itself. */
   addProcess({ pid, startTime }: RunProcess): void {
     if (!this.#program.isTimed) this.#add(`p${pid}/${startTime}`);
   }
@@ -151,7 +151,7 @@ export class Guardian {
 
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
-    // What is known are arguments, because the pipe would lose it if the gateway were killed right after this spawn.
+    // Passes the known lines as arguments, because the pipe would lose them if the gateway were killed right after this spawn.
     return spawn(command, [...args, ...this.#known.values()], {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.
       env: HAS_GROUPS ? { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` } : process.env,
@@ -190,11 +190,12 @@ export function guardianProgram(platform: string): GuardianProgram {
 /**
  * The guardian on POSIX systems: a shell script, since a shell needs little memory and exists everywhere.
  *
- * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has
- * ended), `+p` and `-p` with a pid, a slash and a start time (a process, which may bear no mark), first as arguments and then one per
- * line on stdin. The end of stdin means that the gateway has ended: every registered group and process, and every process that bears a
- * registered mark, gets SIGTERM, and SIGKILL two seconds later if any of them is still alive. Incomplete lines are ignored, and so are the numbers 0 and 1, which would signal the script's own
- * group and every process. Signals are sent by `kill -s`, since `kill -TERM -- -1234` silently does nothing in dash.
+ * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has ended),
+ * `+p` and `-p` with a pid, a slash and a start time (a process, which may bear no mark), first as arguments and then one per line
+ * on stdin. At the end of stdin, the gateway has ended: every registered group and process, and every process that bears a
+ * registered mark, gets SIGTERM, and SIGKILL two seconds later if any of them is still alive. Incomplete lines, and 0 and 1, are
+ * ignored, because these would signal the script's own group and every process. It sends signals with `kill -s`, because `kill
+ * -TERM -- -1234` silently does nothing in dash.
  *
  * `platform` is as in `process.platform`.
  */

@@ -12,8 +12,8 @@ import { closedStreams } from './spawn-child.js';
 /** Registers the process groups and families that must not outlive the gateway. */
 export interface GroupGuard {
   /**
-   * Call this right before the leader of a group is spawned, and put the `familyVariable` of the mark into the leader's
-   * environment. Each mark is new and cannot be guessed. Call `add` or `release` in the same tick.
+   * Returns a new mark. Call this right before the leader of a group is spawned, and put the `familyVariable` of the mark into the
+   * leader's environment. A mark cannot be guessed. Call `add` or `release` in the same tick.
    */
   announce(): string;
   /** The leader was spawned. With a mark, its family must not outlive the gateway either. */
@@ -30,7 +30,7 @@ interface OrphanGuardLog {
   debug(facts: object, message: string): void;
 }
 
-/** What a server has started. */
+/** The processes that a server has started. */
 interface Family {
   /** The first process. The start time is empty until it is known. */
   leader: RunProcess;
@@ -104,7 +104,7 @@ export class OrphanGuard implements GroupGuard {
     );
   }
 
-  /** Where the guardian cannot list processes, this gateway does it, for families that are known by no mark. */
+  /** Plans the next list of the processes, for those that bear no mark. On Windows, the guardian lists them itself. */
   #planLook(): void {
     this.#cancelLook?.();
     this.#cancelLook = undefined;
@@ -193,7 +193,7 @@ export class OrphanGuard implements GroupGuard {
     for (const mark of marks) processTrees.forget(mark);
   }
 
-  /** Resolves when the guardian and the run file are gone, or at once if groups are left. */
+  /** Resolves when the run file is up to date, and the guardian has ended or still ends groups. */
   async close(): Promise<void> {
     this.#cancelLook?.();
     await Promise.all([this.#guardian.close(), this.#runFile.settled()]);

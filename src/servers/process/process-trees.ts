@@ -4,17 +4,17 @@ import type { RunProcess } from '../../host/process/run-file.js';
 /** A process of a tree. */
 export interface TreeMember {
   readonly pid: number;
-  /** A time at which it ran, in milliseconds since 1970; that of its start if `startTime` is known. 0 where `startedAtMs` is. */
+  /** A time at which it ran, in milliseconds since 1970: its start if `startTime` is known. 0 if `startedAtMs` is 0, as on POSIX. */
   readonly seenAtMs: number;
   startTime?: string;
   startedAtMs?: number;
 }
 
 /**
- * Brings a tree up to date with a list of processes, and returns those of the tree that run: children of its processes, and the groups of
- * these. Without the list, a process whose parent has ended would be lost. On Windows, its `ppid` remains, but only the times tell its
- * parent from a later process with the same pid. `nowMs` is the time at which the list was complete. The guardian gets the text of this
- * function, so it uses nothing from outside.
+ * Brings a tree up to date with a list of processes, and returns those of the tree that run. Adds the children of its processes,
+ * and the groups of these. It needs lists while the parents run, because a process whose parent has ended is lost. On Windows, its
+ * `ppid` remains, but only the times tell its parent from a later process with the same pid. `nowMs` is the time at which the list
+ * was complete. The guardian gets the text of this function, so it uses nothing from outside.
  */
 export function growTree<P extends ListedProcess>(tree: TreeMember[], processes: readonly P[], nowMs: number): P[] {
   const isSame = (it: TreeMember, each: P) => it.pid === each.pid && it.startTime === each.startTime;
@@ -52,8 +52,8 @@ export function growTree<P extends ListedProcess>(tree: TreeMember[], processes:
 }
 
 /**
- * The processes that servers have started, as trees below their leaders, as far as lists of processes have shown them while they ran. Finds
- * those that hide the mark of their family, and stands for groups and marks on Windows, which has neither.
+ * The processes that servers have started, as trees below their leaders, as far as lists of processes have shown them while they
+ * ran. Finds those that hide the mark of their family, and replaces groups and marks on Windows, which has neither.
  */
 export class ProcessTrees {
   readonly #timeOf: (startTime?: string) => number;

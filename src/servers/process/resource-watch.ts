@@ -11,7 +11,7 @@ export interface GroupUsage {
   readonly memoryBytes: number;
   /** Processes that run. */
   readonly processes: number;
-  /** Processor time of the processes that run, in milliseconds. */
+  /** Processor time of the processes that run, on Linux also of their children that have ended, in milliseconds. */
   readonly cpuMs: number;
 }
 
@@ -40,9 +40,9 @@ interface ResourceWatchOptions {
 
 /** Time between two readings while a group has limits. */
 const READ_EVERY_MS = 5_000;
-/** A reading on request is good for this long. */
+/** Time for which a reading on request is used again, in milliseconds. */
 const FRESH_MS = 1_000;
-/** An older reading is too old to compute a CPU share from. */
+/** Age beyond which a reading is too old to compute a CPU share from, in milliseconds. */
 const STALE_MS = 60_000;
 /** Time between two readings that are made to compute a CPU share. */
 const PAIR_MS = 100;
@@ -192,7 +192,7 @@ function hasLimits({ memoryBytes, processes }: ResourceLimits): boolean {
 
 function note(watched: Watched, usage: GroupUsage, now: number): void {
   const { reading, readAt } = watched;
-  // Processes that have ended take their time with them.
+  // The time of a group shrinks when one of its processes ends.
   const usedMs = reading === undefined ? 0 : Math.max(0, usage.cpuMs - reading.cpuMs);
   const isComparable = reading !== undefined && now > readAt;
   watched.reading = isComparable ? { ...usage, cpuShare: usedMs / (now - readAt) } : usage;

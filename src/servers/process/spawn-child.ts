@@ -75,7 +75,7 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
 
 /**
  * Whether Windows does not find a command. cmd.exe can end with exit code 1 for such a command, as many programs do after a
- * failure, so this looks where cmd.exe looks. At once, because the pipes of the process are closed by now.
+ * failure, so this looks where cmd.exe looks. Looks synchronously, because the pipes of the process are closed by now.
  */
 export function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): boolean {
   if (isShell) return false;
@@ -98,7 +98,7 @@ function spawnProcess(request: SpawnRequest): Spawning {
   subscribe('child_process', onCreated);
   try {
     const subprocess = start(request);
-    // execa compares the working folder with that of this process. It rejects if that was removed, as a folder of a repository is.
+    // execa compares the working folder with that of this process. It rejects if the latter was removed, such as that of a repository.
     const ended = subprocess.then(
       ({ cause }) => cause,
       (error: unknown) => error,

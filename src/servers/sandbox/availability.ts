@@ -4,7 +4,7 @@ import type { Code } from '../../host/errors/codes.js';
 import { type SpawnRequest, spawnChild } from '../process/spawn-child.js';
 import { hasFilter, syscallFilter } from './syscall-filter.js';
 
-/** The paths of Linux, which alone has the sandbox. */
+/** Functions for the paths of Linux, because only Linux has the sandbox. */
 const { delimiter, isAbsolute, join } = posix;
 
 /** Whether servers can be confined on this machine. */
@@ -30,7 +30,7 @@ export interface SandboxMachine {
   readonly isProgram: (path: string) => boolean;
   /** The text of a file; '' if it cannot be read. */
   readonly read: (path: string) => string;
-  /** Runs bubblewrap with no program to confine; returns its output if it fails. */
+  /** Runs bubblewrap around a program that does nothing. Resolves with the output of bubblewrap if it fails. */
   readonly tryIt: (program: string) => Promise<string | undefined>;
 }
 
@@ -54,7 +54,7 @@ export async function findConfinement(machine: SandboxMachine = thisMachine()): 
 
 let found: Promise<Availability> | undefined;
 
-/** The same for this machine. A success is remembered, a failure is not, because the user may mend it. */
+/** Runs `findConfinement` for this machine. A success is remembered, a failure is not, because the user may mend it. */
 export async function confinement(): Promise<Availability> {
   found ??= findConfinement();
   const result = await found;
@@ -106,7 +106,7 @@ function forbidden(output: string, program: string, read: SandboxMachine['read']
   return { code: 'TL-SANDBOX-FORBIDDEN', reason, remedy: remedyOf(program, read) };
 }
 
-/** The setting of the system that forbids user namespaces, as far as it shows. */
+/** The remedy for the setting of the system that forbids user namespaces, as far as that can be found. */
 function remedyOf(program: string, read: SandboxMachine['read']): string {
   const settingOf = (name: string) => read(`/proc/sys/${name}`).trim();
   if (settingOf('user/max_user_namespaces') === '0')
@@ -153,7 +153,7 @@ function tryIt(program: string): Promise<string | undefined> {
     const fail = (text: string) => resolve(text.trim().slice(0, MAX_OUTPUT) || 'it says nothing');
     const child = spawnChild(request, {
       onSpawnError: ({ message }) => fail(message),
-      // The pipe may have more to read, but not after the first line.
+      // Waits a turn after a failure, because the pipe may have more to read.
       onExit: ({ code }) => (code === 0 ? resolve(undefined) : setImmediate(() => fail(output))),
     });
     child.stdin.end();

@@ -1,9 +1,9 @@
 import { isWithin, type Policy, SYSTEM_FILES, SYSTEM_FOLDERS } from './policy.js';
 
-/** A folder of the system: the target of a link, or true for a folder of its own. Absent if there is none. */
+/** The folders of the system by path: the target if it is a link, true if it is a folder. A missing one is absent. */
 export type SystemFolders = Readonly<Record<string, string | true>>;
 
-/** The parts of a policy that need to be known about the machine. */
+/** The facts about the machine that the command needs besides the policy. */
 export interface Surroundings {
   /** The folders of the system that this machine has. */
   readonly system: SystemFolders;
@@ -29,7 +29,7 @@ interface Confined {
   readonly argumentsDescriptor: number;
   /** The program and its arguments. */
   readonly words: readonly string[];
-  /** Folder that takes what is written outside of all openings. Without it, nothing can be written there. */
+  /** Folder that takes the files that are written outside of all openings. Without it, none can be written there. */
   readonly scratch?: string | undefined;
   /** Whether it has the network of the machine, with all its addresses. */
   readonly sharesNetwork?: boolean | undefined;

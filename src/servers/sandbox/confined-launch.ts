@@ -12,7 +12,7 @@ import { syscallFilter } from './syscall-filter.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Where confined servers run, and what stays closed for them. */
+/** The places that the policies of confined servers depend on. */
 export interface ConfinementPlaces {
   /** The folder with the home folders of all confined servers. */
   readonly folder: string;
@@ -26,7 +26,7 @@ export interface ConfinementPlaces {
 /** A spec of a server that is to be confined. */
 type Confinable = ChildSpec & { readonly sandbox: SandboxSpec };
 
-/** Decides what a server sees. `environment` are the variables of the gateway. */
+/** Returns the policy of a server. `environment` are the variables of the gateway. */
 export function policyFor(spec: Confinable, places: ConfinementPlaces, environment: Variables): Policy {
   const program = { ...spec, env: environmentOf(spec, environment) };
   return policyOf(
@@ -55,7 +55,7 @@ export type Confined =
       readonly kind: 'ready';
       /** Turns the request to start the program into a request to start it confined. */
       readonly confine: (request: SpawnRequest) => SpawnRequest;
-      /** What the server sees. */
+      /** The policy of the launch, changed by a trial. */
       readonly policy: Policy;
       /** Closes its connections to the network. Call this when the process has ended. */
       readonly close: () => void;
@@ -70,9 +70,9 @@ export interface ConfineOptions {
   readonly trial?: Trial;
 }
 
-/** A launch to find out what a server needs: all names are allowed, and what it writes goes to copies. */
+/** A launch that finds out the needs of a server: all names are allowed, and its writes go to copies. */
 export interface Trial {
-  /** Folder that takes what the server writes at paths that are in none of the policy's `openings`. */
+  /** Folder that takes the files that the server writes outside of the policy's `openings`. */
   readonly scratch: string;
   /** Changes the policy of the server. */
   readonly policy: (policy: Policy) => Policy;
@@ -116,8 +116,8 @@ export async function confineLaunch(spec: Confinable, options: ConfineOptions): 
 let areClosed = false;
 
 /**
- * Closes the descriptors that the client has left open in this process, once: bubblewrap would hand them on, and with a folder
- * among them the server could open every file. Leaves Node's own descriptors alone, because the system closes them when
+ * Closes the descriptors that the client has left open in this process, once, because bubblewrap would hand them on, and with a
+ * folder among them the server could open every file. Leaves Node's own descriptors alone, because the system closes them when
  * another program starts.
  */
 function closeInherited(): void {
@@ -223,8 +223,8 @@ function variablesIn(variables: SpawnRequest['env'], policy: Policy, hasProxy: b
 }
 
 /**
- * Makes the home folder of the server, and removes links in it at which something is to be mounted: the server could have
- * made them in an earlier run, to have folders created elsewhere.
+ * Makes the home folder of the server, and removes links in it at paths of openings, because the server could have made them in an
+ * earlier run, to have folders created elsewhere.
  */
 function prepareHome({ ownHome, home, openings }: Policy): void {
   mkdirSync(ownHome, { recursive: true, mode: 0o700 });

@@ -12,9 +12,9 @@ export interface OwnFile {
 /** Needs of a well-known package, in a sandbox and elsewhere. */
 export interface KnownNeeds {
   readonly network?: readonly string[];
-  /** A browser, which uses local sockets. */
+  /** Whether it uses local sockets, as a browser does. */
   readonly unixSockets?: boolean;
-  /** The paths in its arguments are what it works on, so that it writes to them. */
+  /** Whether it writes to the paths in its arguments. */
   readonly writesArguments?: boolean;
   readonly ownFile?: OwnFile;
   /** The reason, as a clause with the package as its subject. */

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { SandboxSpec } from '../../spec/server-spec.js';
 
-/** The paths of Linux, which alone has the sandbox. */
+/** Functions for the paths of Linux, because only Linux has the sandbox. */
 const { basename, delimiter, dirname, isAbsolute, join, resolve, sep } = posix;
 
 /** The program to confine. */
@@ -47,7 +47,7 @@ export interface Opening {
 }
 
 export interface Policy {
-  /** Folders before what is in them. */
+  /** Sorted, each folder before the openings within it. */
   readonly openings: readonly Opening[];
   /** Trunkline's own files and folders within an opening. The server sees them empty. */
   readonly closed: readonly string[];
@@ -55,11 +55,11 @@ export interface Policy {
   readonly ownHome: string;
   readonly network: readonly { readonly name: string; readonly because: string }[];
   readonly unixSockets: boolean;
-  /** The program with its links resolved. `undefined` if it was not found. */
+  /** The path under which the program can be started. `undefined` if it was not found. */
   readonly command: string | undefined;
-  /** Files and folders that the entry names and that stay closed. The server sees nothing there. */
+  /** Files and folders in its arguments and variables that stay closed. The server sees nothing there. */
   readonly proposed: readonly string[];
-  /** Sentences about places that stay closed because the server itself could have made them open. */
+  /** Sentences about places that stay closed, because the server or the author of its program could have chosen them. */
   readonly distrusted: readonly string[];
   /** The reason why there is no safe policy, as a clause. */
   readonly fault?: string;
@@ -152,7 +152,7 @@ class Finder {
     this.#program = program;
     this.#places = places;
     this.#files = files;
-    // A folder before those in it, which the server could replace by links.
+    // Resolves a folder before those in it, because the server could replace these by links.
     for (const path of writable.toSorted((one, other) => depthOf(one) - depthOf(other))) {
       const real = this.#realPath(path);
       if (real !== undefined) this.#writable.push(real);
@@ -212,7 +212,7 @@ class Finder {
     const real = this.#realPath(path);
     if (real === undefined) return;
     if (!isOfSystem(real) || access === 'write') this.openings.push({ path: real, access, because });
-    // The server finds the files under the path that its entry writes, too.
+    // Opens the path in the entry, too, because the server looks for the files there.
     if (real !== resolve(path) && !isOfSystem(resolve(path)))
       this.openings.push({ path: resolve(path), access, because });
   }
@@ -222,7 +222,7 @@ class Finder {
     if (!this.#isBroad(this.#realPath(path) ?? path)) this.open(path, 'read', because);
   }
 
-  /** Opens a program, what it is installed with, and the interpreter that its first line names. */
+  /** Opens a program, its installation, and the interpreter that its first line names. */
   openProgram(path: string, because: string, depth = 0): void {
     const real = this.#realPath(path);
     if (real === undefined || depth > 5) return;
@@ -255,7 +255,7 @@ class Finder {
       if (kind === 'folder' && PROJECT_OPTION.test(option)) return [{ path, option }];
       return kind === 'file' && (index === first || SCRIPT.test(arg)) ? [{ path, option: '' }] : [];
     });
-    // A program that runs none of them, or another one of them, could have made the link.
+    // Trusts no link if it is unclear which of them the program runs, because the program could have made the link.
     const isDoubtful = named.length > 1 || (command.includes(sep) && !runsScript);
     for (const { path, option } of named) {
       if (isDoubtful && this.#isForeignLink(path)) continue;
@@ -329,7 +329,7 @@ class Finder {
     if (!this.#isForeignLink(modules)) this.open(modules, 'read', `${because}, with its packages`);
   }
 
-  /** Whether this is a link, which the author of a program could have lead to any place. Says that it stays closed. */
+  /** Whether this is a link, because the author of a program could let it lead to any place. Notes that it stays closed. */
   #isForeignLink(path: string): boolean {
     const target = this.#files.linkAt(path);
     if (target === undefined) return false;
@@ -370,7 +370,7 @@ function isOfSystem(path: string): boolean {
   return [...SYSTEM_FOLDERS, ...SYSTEM_FILES].some((folder) => isWithin(path, folder));
 }
 
-/** Sorts folders before what is in them, and leaves out what an opening with the same rights has in it. */
+/** Sorts folders before the openings within them, and leaves out openings within one that has at least the same rights. */
 function withoutCovered(openings: readonly Opening[]): Opening[] {
   const sorted = openings.toSorted((one, other) => depthOf(one.path) - depthOf(other.path) || rank(one) - rank(other));
   const kept: Opening[] = [];

@@ -1,7 +1,7 @@
 import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 
-/** A host name to which the sandbox let a server open no connection, or a file that it could not write. */
+/** A host name to which the sandbox refused a connection, or a file that the server could not write. */
 export interface Refusal {
   readonly kind: 'connection' | 'write';
   /** The file, or the host name with a port that is not 80 or 443. Text of the server, made printable. */

@@ -38,7 +38,7 @@ const X64 = {
   ],
 } as const;
 
-/** Calls from this number on do not exist for the server, because they are newer than this list and nobody has judged them. */
+/** Calls from this number on do not exist for the server, because they are newer than this list. */
 const FIRST_UNKNOWN = 463;
 /** Above this number are the calls of x32, which do the same with other numbers. */
 const X32 = 0x4000_0000;
@@ -77,7 +77,7 @@ export function syscallFilter({ unixSockets }: { readonly unixSockets: boolean }
   ]);
 }
 
-/** Offsets in `struct seccomp_data`. Of the argument, the low half, because all values here fit into it. */
+/** Offsets in `struct seccomp_data`. The argument is read from its low half, because all values here fit into it. */
 const NUMBER = 0;
 const ARCH = 4;
 const FIRST_ARGUMENT = 16;

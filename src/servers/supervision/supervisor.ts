@@ -13,8 +13,8 @@ import { type ChildEffect, type ChildEvent, initialState, toSnapshot, transition
 
 /*
  * Servers: the processes of servers. `supervision` decides when a server starts, restarts and rests (`transition.ts` is the whole
- * policy), `process` starts and ends groups of processes and what has left them, `sandbox` confines them, and `packages` installs npm
- * packages. The composition root, the doctor and the commands use this room; `Launcher` of `spec` connects it with `upstream`.
+ * policy), `process` starts and ends process groups and families, `sandbox` confines them, and `packages` installs npm packages.
+ * The composition root, the doctor and the commands use this room; `Launcher` of `spec` connects it with `upstream`.
  */
 
 export interface SupervisorOptions {
@@ -24,7 +24,7 @@ export interface SupervisorOptions {
   readonly launcher: Launcher;
   /** Required if a spec has a `missing` package. */
   readonly installer?: Installer;
-  /** Most children that may be starting at once. */
+  /** Number of start slots. A child holds one for 1 s at most while it starts. */
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
@@ -83,15 +83,15 @@ export class Supervisor {
     this.#child(spec.key).spec = spec;
   }
 
-  /** Most children that may be starting at once. */
+  /** Number of start slots. A child holds one for 1 s at most while it starts. */
   set startLimit(limit: number) {
     this.#slots.limit = limit;
   }
 
-  /** Stops a child and removes it. The key may be added again afterwards. */
+  /** Stops a child and removes it. Rejects if the key is unknown. The key may be added again afterwards. */
   async remove(key: string): Promise<void> {
     const child = this.#child(key);
-    // A start may be requested while the group ends. No child may run that is no longer known.
+    // Stops the child again if a start was requested while its group ended, because no removed child may run.
     while (child.state.phase.kind !== 'stopped') await this.#stop(child);
     this.#children.delete(key);
     this.#lastRetiredGeneration = Math.max(this.#lastRetiredGeneration, child.state.generation);
@@ -276,7 +276,7 @@ export class Supervisor {
 
 export interface StartSlotsOptions {
   readonly clock: Clock;
-  /** Most starts that run at once. */
+  /** Number of start slots. A start holds its slot for 1 s at most. */
   readonly limit: number;
   /** Called once for a start that takes longer than 2.5 s. */
   readonly onSlow?: ((key: string) => void) | undefined;
@@ -299,8 +299,8 @@ interface Start {
 }
 
 /**
- * Limits how many starts run at once, first come, first served. A start for which a caller waits goes first: it begins at once,
- * and no other start begins beside it for half a second.
+ * Gives slots to starts, first come, first served, so that few starts run at once. A start for which a caller waits goes first: it
+ * begins at once, and no other start begins beside it for half a second.
  */
 export class StartSlots {
   readonly #clock: Clock;

@@ -45,7 +45,7 @@ export type ChildEffect =
   /** Install the missing package and report the outcome. Cancelled when the child leaves the phase. */
   | { readonly kind: 'install' }
   | { readonly kind: 'launch'; readonly generation: number }
-  /** A caller waits for the launch, so it does not wait for a start slot. */
+  /** Launch without waiting for a start slot, because a caller waits for it. */
   | { readonly kind: 'hurry' }
   /** End the group and report `groupGone`. A second request may shorten the time that the end takes. */
   | { readonly kind: 'endGroup'; readonly generation: number }
@@ -380,7 +380,7 @@ function enterBackoff(state: ChildState, now: number, delayMs: number): Transiti
   return enter(state, { kind: 'backoff', retryAt: now + delayMs, awaiting: 'both' }, endAndRetry(state, delayMs));
 }
 
-/** A child that exited may have left members of its group behind. */
+/** Ends the group in any case, because a child that exited may have left members of it behind. */
 function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[] {
   return [{ kind: 'endGroup', generation }, timer(delayMs, { kind: 'retryDue', generation })];
 }
