@@ -5,6 +5,7 @@ import { printable } from '../../wire/json/printable.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { comparable, hostOf, type Redirects } from './redirects.js';
 import type { SealedTexts } from './sealed-texts.js';
+import { ShortMemory } from './short-memory.js';
 
 /** A program that wants to log a person in. */
 export interface FrontClient {
@@ -28,8 +29,10 @@ interface ClientsOptions {
   readonly clock: Clock;
   /** Reads a document of a client, whose address anybody may have chosen. */
   readonly fetchDocument: (url: string) => Promise<Response>;
-  /** Whether another document may be read now. */
-  readonly mayFetch: () => boolean;
+  /** Whether another document of this host may be read now. */
+  readonly mayFetch: (host: string) => boolean;
+  /** Called with the reason for which a document cannot be used. It is not for strangers, because it tells of this network. */
+  readonly onFault: (url: string, fault: string) => void;
 }
 
 const MAX_URIS = 16;
@@ -41,6 +44,10 @@ const MAX_ID_LENGTH = 512;
 const MAX_DOCUMENTS = 256;
 const USUAL_AGE_MS = 5 * 60_000;
 const MAX_AGE_MS = 60 * 60_000;
+/** Time after which a document is not used any more, whatever prevents that it is read again. */
+const MAX_STALE_MS = 24 * 60 * 60_000;
+/** Time for which a document that cannot be used is not asked for again. */
+const FAILED_MS = 30_000;
 
 const UNKNOWN = 'This gateway does not know the program that began the login. Remove the login there, and begin again.';
 
@@ -50,11 +57,14 @@ const UNKNOWN = 'This gateway does not know the program that began the login. Re
  */
 export class Clients {
   readonly #options: ClientsOptions;
-  /** Documents by URL, the one that was read first at the beginning. `until` is in milliseconds on the clock. */
-  readonly #documents = new Map<string, { readonly client: FrontClient; readonly until: number }>();
+  /** Documents by URL, the least recently used first. Times are in milliseconds on the clock. */
+  readonly #documents = new Map<string, ReadDocument>();
+  /** The URLs of documents that cannot be used. There are few, because few are read in this time. */
+  readonly #failed: ShortMemory;
 
   constructor(options: ClientsOptions) {
     this.#options = options;
+    this.#failed = new ShortMemory(options.clock);
   }
 
   /**
@@ -113,18 +123,18 @@ export class Clients {
     return others.length === 0 ? id : clientId;
   }
 
-  /** The same for the id of a client. Reads its document only if it decides. Rejects with `ClientRefused`. */
-  async idOf(id: string): Promise<string> {
-    const { clientId, clientIds } = this.#options.config;
-    return clientIds === undefined ? clientId : this.idAtProvider(await this.find(id));
-  }
-
   async #published(url: string): Promise<FrontClient> {
-    const { clock, fetchDocument, mayFetch } = this.#options;
+    const { clock, fetchDocument, mayFetch, onFault } = this.#options;
     if (!isDocumentUrl(url)) throw new ClientRefused(UNKNOWN);
     const known = this.#documents.get(url);
+    if (known !== undefined) this.#keep(url, known);
     if (known !== undefined && known.until > clock.now()) return known.client;
-    if (!mayFetch()) throw new ClientRefused('This gateway is reading about too many programs. Try again in a minute.');
+    if (this.#failed.has(url)) throw new ClientRefused(unusable(url));
+    if (!mayFetch(new URL(url).hostname)) {
+      // A stranger who has other documents read must not log the clients out that are known.
+      if (known !== undefined && known.readAt + MAX_STALE_MS > clock.now()) return known.client;
+      throw new ClientRefused('This gateway is reading about too many programs. Try again in a minute.');
+    }
     try {
       const response = await fetchDocument(url);
       if (response.status !== 200) throw new Error(`it answers HTTP ${response.status}`);
@@ -132,16 +142,33 @@ export class Clients {
       // Otherwise, anybody could publish a document about the client of another.
       if (!isRecord(document) || document.client_id !== url) throw new Error('it is no document about this client');
       const client = { ...clientIn(document), document: url };
-      this.#documents.delete(url);
-      this.#documents.set(url, { client, until: clock.now() + ageOf(response) });
-      const [oldest = ''] = this.#documents.keys();
-      if (this.#documents.size > MAX_DOCUMENTS) this.#documents.delete(oldest);
+      const readAt = clock.now();
+      this.#keep(url, { client, readAt, until: readAt + ageOf(response) });
       return client;
     } catch (error) {
-      const reason = printable(errorMessage(error));
-      throw new ClientRefused(`The document ${printable(url)} about the program cannot be used: ${reason}.`);
+      this.#failed.add(url, FAILED_MS);
+      onFault(url, errorMessage(error));
+      throw new ClientRefused(unusable(url));
     }
   }
+
+  #keep(url: string, document: ReadDocument): void {
+    this.#documents.delete(url);
+    this.#documents.set(url, document);
+    const [oldest = ''] = this.#documents.keys();
+    if (this.#documents.size > MAX_DOCUMENTS) this.#documents.delete(oldest);
+  }
+}
+
+interface ReadDocument {
+  readonly client: FrontClient;
+  readonly readAt: number;
+  /** The end of the time for which it is used without being read again. */
+  readonly until: number;
+}
+
+function unusable(url: string): string {
+  return `The document ${url} about the program cannot be used. The log of the gateway says why. Try again in a minute.`;
 }
 
 /** The client in the metadata that it sends or publishes. Throws `ClientRefused`. */

@@ -59,6 +59,8 @@ export const CODE_MS = 60_000;
 const ALLOWED_MS = 30 * 24 * 60 * 60_000;
 /** Number of the pairs that a browser remembers. The cookie has about a kilobyte then. */
 const MAX_ALLOWED = 16;
+/** Number of the logins that may go on in a browser at the same time. The cookie of each has up to three kilobytes. */
+const MAX_LOGINS = 4;
 const MAX_STATE_LENGTH = 1_024;
 /** A SHA-256 in Base64url, without padding (RFC 7636, section 4.2). */
 const CHALLENGE = /^[\w-]{43}$/;
@@ -109,7 +111,8 @@ export class Logins {
     if (problem !== undefined) return this.#failed(asked, ...problem, false);
     const browser = this.#browserOf(headers.cookie);
     const pair = this.#pairOf(asked);
-    if (asked.isProven && browser.allowed.some(([each]) => each === pair)) return await this.#toProvider(asked, []);
+    if (asked.isProven && browser.allowed.some(([each]) => each === pair))
+      return await this.#toProvider(asked, headers.cookie);
     const { publicUrl, issuer, scopes, sealed } = this.#options;
     const facts = { publicUrl, issuer, scopes, name, document, redirectUri };
     const request = sealed.seal(`consent ${browser.id}`, asked, LOGIN_MS);
@@ -132,11 +135,11 @@ export class Logins {
         'You have cancelled the login, so the program gets no access.',
         false,
       );
-    if (!asked.isProven) return await this.#toProvider(asked, []);
+    if (!asked.isProven) return await this.#toProvider(asked, headers.cookie);
     const granted = this.#pairOf(asked);
     const others = browser.allowed.filter(([pair, until]) => pair !== granted && until > now());
     const allowed = [...others.slice(1 - MAX_ALLOWED), [granted, now() + ALLOWED_MS] as const];
-    return await this.#toProvider(asked, [this.#cookieOf({ id: browser.id, allowed })]);
+    return await this.#toProvider(asked, headers.cookie, [this.#cookieOf({ id: browser.id, allowed })]);
   }
 
   /** Answers the request with which the provider sends the person back. */
@@ -165,14 +168,18 @@ export class Logins {
   }
 
   /** Sends the person to the provider. The state is remembered only now, after the consent. */
-  async #toProvider(asked: AskedLogin, cookies: readonly string[]): Promise<RouteAnswer> {
+  async #toProvider(asked: AskedLogin, sent = '', cookies: readonly string[] = []): Promise<RouteAnswer> {
     const { provider, sealed } = this.#options;
     const id = random(16);
     const verifier = random(32);
     try {
       const url = await provider.loginUrl(asked.as, id, sha256(verifier));
       const login = sealed.seal(`login-${id}`, { ...asked, verifier }, LOGIN_MS);
-      return withCookies(redirect(url), [...cookies, this.#cookie(`login-${id}`, login, LOGIN_MS)]);
+      return withCookies(redirect(url), [
+        ...cookies,
+        ...this.#outdated(sent),
+        this.#cookie(`login-${id}`, login, LOGIN_MS),
+      ]);
     } catch (error) {
       if (!(error instanceof ProviderAway)) throw error;
       return this.#failed(asked, 'temporarily_unavailable', error.message);
@@ -224,6 +231,12 @@ export class Logins {
     return `${this.#nameOf(name)}=${value}; Path=/; Max-Age=${Math.floor(ms / 1_000)}; HttpOnly; SameSite=Lax${secure}`;
   }
 
+  /** Removes the cookies of all logins but the latest, the last of the header. With many, requests would have too large headers. */
+  #outdated(cookies: string): readonly string[] {
+    const logins = [...cookies.matchAll(/(?:^|; *)(?:__Host-)?trunkline-(login-[\w-]{22})=/g)];
+    return logins.slice(0, 1 - MAX_LOGINS).map(([, name = '']) => this.#cookie(name, '', 0));
+  }
+
   #read(cookies: string | undefined, name: string): string {
     const pairs = (cookies ?? '').split(/; */).map((pair) => pair.split(/=(.*)/s));
     return pairs.find(([each]) => each === this.#nameOf(name))?.[1] ?? '';
@@ -241,7 +254,9 @@ export const OTHER_RESOURCE = 'resource must be a URL of this gateway';
  * get tokens for this gateway from the client otherwise.
  */
 export function isOwnResource(resource: string | undefined, publicUrl: string): boolean {
-  return resource === undefined || (URL.canParse(resource) && new URL(resource).origin === publicUrl);
+  if (resource === undefined) return true;
+  const url = URL.canParse(resource) ? new URL(resource) : undefined;
+  return url?.origin === publicUrl && /^\/(?:mcp(?:\/|$)|$)/.test(url.pathname);
 }
 
 /** Whether the verifier belongs to the challenge (RFC 7636). */

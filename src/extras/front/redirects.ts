@@ -15,10 +15,10 @@ export class Redirects {
 
   /** Returns the reason for which a login may not return to this URI, as a sentence with its name; `undefined` if it may. */
   refuse(uri: string): string | undefined {
-    const shown = shownUri(uri);
     // A browser reads an address with other characters in a way of its own.
     if (uri.length > MAX_LENGTH || !/^[!-~]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri) || !URL.canParse(uri))
-      return `The redirect URI ${shown} is no address`;
+      return 'The redirect URI is no address';
+    const shown = shownUri(uri);
     const { protocol, hostname, username, password } = new URL(uri);
     if (uri.includes('#') || username !== '' || password !== '')
       return `The redirect URI ${shown} has a fragment or a password`;

@@ -1,6 +1,6 @@
 import type { HttpConfig } from '../../config/file/check-file.js';
 import type { HttpRoute, RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
-import { RequestRates } from '../../downstream/http/rate-limit.js';
+import { FairBucket, RequestRates } from '../../downstream/http/rate-limit.js';
 import type { IssuerDocument, IssuerMetadata } from '../../downstream/users/issuer-document.js';
 import { createFetch } from '../../host/http/fetch.js';
 import type { Logger } from '../../host/observe/logger.js';
@@ -12,7 +12,8 @@ import { faultPage } from './pages.js';
 import { Provider } from './provider.js';
 import { Redirects } from './redirects.js';
 import { SealedTexts } from './sealed-texts.js';
-import { jsonAnswer, OPEN, refusal, TokenRequests } from './token-requests.js';
+import { ShortMemory } from './short-memory.js';
+import { jsonAnswer, OPEN, TokenRequests, tooMany } from './token-requests.js';
 
 export interface FrontOptions {
   readonly http: HttpConfig;
@@ -30,8 +31,10 @@ export interface FrontOptions {
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** Requests for documents of clients, which anybody can cause. */
+/** Requests for documents of clients, which anybody can cause. Hosts share the rate. */
 const DOCUMENT_RATE = { requestsPerSecond: 1, requestBurst: 20 };
+/** Renewals of one client that the provider refuses. It may lock the gateway out if there are many. */
+const REFUSED_RATE = { perSecond: 5, burst: 20 };
 const METADATA_PATHS = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'];
 const METADATA_HEADERS = { ...OPEN, 'content-type': 'application/json' };
 const PREFLIGHT: RouteAnswer = {
@@ -52,7 +55,9 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
   const clients = new Clients({
     ...{ config, sealed, clock, fetchDocument },
     redirects: new Redirects(config.redirects),
-    mayFetch: () => documents.refuse('documents', 'anybody', clock.now()) === undefined,
+    mayFetch: (host) => documents.refuse('documents', host, clock.now()) === undefined,
+    onFault: (url, fault) =>
+      logger.warn({ url, fault }, 'the document of a program that wants to log in cannot be used'),
   });
   let lastFault: string | undefined;
   const provider = new Provider({
@@ -66,15 +71,24 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
     },
   });
   const logins = new Logins({ publicUrl, issuer, scopes, clients, provider, sealed, now });
-  const onThisMachine = new TakenNames(clock);
+  const onThisMachine = new ShortMemory(clock);
   const takeOnce = async (name: string, ms: number) => {
-    if (!onThisMachine.take(name, ms)) return false;
+    if (!onThisMachine.add(name, ms)) return false;
     return await options.takeOnce(name, ms).catch((err: unknown) => {
       logger.warn({ err }, 'a login failed, because the gateways of the cluster cannot agree on the use of its code');
       throw err;
     });
   };
-  const requests = new TokenRequests({ publicUrl, clients, provider, sealed, takeOnce });
+  const refused = new FairBucket({ ...REFUSED_RATE, now: clock.now() });
+  const waiting = new ShortMemory(clock);
+  const requests = new TokenRequests({
+    ...{ publicUrl, clients, provider, sealed, takeOnce },
+    mayRenew: (client) => !waiting.has(client),
+    onRefused: (client) => {
+      const waitMs = refused.take(client, clock.now());
+      if (waitMs > 0) waiting.add(client, waitMs);
+    },
+  });
   const rates = new RequestRates(http);
   /** Serves requests within a rate for each address. */
   const limited =
@@ -84,15 +98,13 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
     };
   const page = (serve: HttpRoute['serve']) =>
     limited('browsers', serve, (wait) => faultPage(429, `Too many logins are begun here. Try again in ${wait} s.`));
-  const post = (path: string, serve: HttpRoute['serve']): HttpRoute[] => [
-    {
-      ...{ method: 'POST', path },
-      serve: limited(path, serve, (wait) =>
-        refusal(429, 'temporarily_unavailable', 'Too many requests', { 'retry-after': wait }),
-      ),
-    },
-    { method: 'OPTIONS', path, serve: () => PREFLIGHT },
-  ];
+  const post = (path: string, serve: HttpRoute['serve'], isFree = (_: RouteRequest) => false): HttpRoute[] => {
+    const within = limited(path, serve, tooMany);
+    return [
+      { method: 'POST', path, serve: (request) => (isFree(request) ? serve(request) : within(request)) },
+      { method: 'OPTIONS', path, serve: () => PREFLIGHT },
+    ];
+  };
   return [
     ...METADATA_PATHS.flatMap((path): HttpRoute[] => [
       { method: 'GET', path, serve: async () => describe(publicUrl, await provider.members()) },
@@ -102,7 +114,11 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
     { method: 'POST', path: LOGIN_PATHS.consent, serve: page((request) => logins.consent(request)) },
     { method: 'GET', path: LOGIN_PATHS.callback, serve: page((request) => logins.callback(request)) },
     ...post('/register', (request) => requests.register(request)),
-    ...post('/token', (request) => requests.token(request)),
+    ...post(
+      '/token',
+      (request) => requests.token(request),
+      (request) => requests.hasCode(request),
+    ),
   ];
 }
 
@@ -124,26 +140,4 @@ function describe(publicUrl: string, ofProvider: Readonly<Record<string, unknown
   };
   const cached = { 'cache-control': ofProvider === undefined ? 'no-store' : 'max-age=300' };
   return jsonAnswer(200, metadata, { ...METADATA_HEADERS, ...cached });
-}
-
-/** The names that were taken on this machine. There are few, because only sealed codes have one. */
-class TakenNames {
-  readonly #clock: Clock;
-  /** Ends in milliseconds on the clock, by name, the earliest first. */
-  readonly #taken = new Map<string, number>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  take(name: string, ms: number): boolean {
-    const now = this.#clock.now();
-    for (const [each, until] of this.#taken) {
-      if (until > now) break;
-      this.#taken.delete(each);
-    }
-    if (this.#taken.has(name)) return false;
-    this.#taken.set(name, now + ms);
-    return true;
-  }
 }

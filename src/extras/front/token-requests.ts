@@ -13,6 +13,9 @@ import {
 import { type Provider, ProviderAway, type TokenAnswer } from './provider.js';
 import { type SealedTexts, sha256 } from './sealed-texts.js';
 
+/** Time for which a code counts as used. The clock of another gateway, for which the code is valid longer, may be that much behind. */
+const TAKEN_MS = 10 * CODE_MS;
+
 interface TokenRequestsOptions {
   readonly publicUrl: string;
   readonly clients: Clients;
@@ -20,6 +23,9 @@ interface TokenRequestsOptions {
   readonly sealed: SealedTexts;
   /** As in `Feature`: takes a name, which is the id of a code here. */
   readonly takeOnce: (name: string, ms: number) => Promise<boolean>;
+  /** Whether the provider may be asked for a renewal of this client, whose earlier ones it may have refused. */
+  readonly mayRenew: (client: string) => boolean;
+  readonly onRefused: (client: string) => void;
 }
 
 /** Requests of clients without a browser: registration, codes and renewals. The answers of the provider pass as they are. */
@@ -37,6 +43,11 @@ export class TokenRequests {
       if (!(error instanceof ClientRefused)) throw error;
       return refusal(400, 'invalid_redirect_uri', error.message);
     }
+  }
+
+  /** Whether a request has a code of this gateway. A person has logged in for it, so no flood of others may keep it out. */
+  hasCode({ body }: RouteRequest): boolean {
+    return this.#options.sealed.open('code', new URLSearchParams(body).get('code') ?? '') !== undefined;
   }
 
   async token({ body }: RouteRequest): Promise<RouteAnswer> {
@@ -67,7 +78,7 @@ export class TokenRequests {
     if (!isVerified(verifier, code.challenge)) return refusal(400, 'invalid_grant', 'The code_verifier is wrong');
     let isFirst: boolean;
     try {
-      isFirst = await takeOnce(code.id, CODE_MS);
+      isFirst = await takeOnce(code.id, TAKEN_MS);
     } catch {
       return refusal(503, 'temporarily_unavailable', 'The gateways cannot agree on the use of a code; log in again');
     }
@@ -76,9 +87,14 @@ export class TokenRequests {
   }
 
   async #renew(id: string, refreshToken = ''): Promise<RouteAnswer> {
-    const { clients, provider } = this.#options;
+    const { clients, provider, mayRenew, onRefused } = this.#options;
     if (refreshToken === '') return refusal(400, 'invalid_request', 'refresh_token is missing');
-    return passed(await provider.renew(await clients.idOf(id), refreshToken));
+    const client = await clients.find(id);
+    const name = sha256(id);
+    if (!mayRenew(name)) return tooMany('5');
+    const answer = await provider.renew(clients.idAtProvider(client), refreshToken);
+    if (answer.status >= 400) onRefused(name);
+    return passed(answer);
   }
 }
 
@@ -100,6 +116,10 @@ export function jsonAnswer(
 }
 
 /** An error as OAuth has it (RFC 6749, section 5.2). */
-export function refusal(status: number, error: string, words: string, more: RouteAnswer['headers'] = {}): RouteAnswer {
+function refusal(status: number, error: string, words: string, more: RouteAnswer['headers'] = {}): RouteAnswer {
   return jsonAnswer(status, { error, error_description: descriptionOf(words) }, { ...TOKEN_HEADERS, ...more });
+}
+
+export function tooMany(wait: string): RouteAnswer {
+  return refusal(429, 'temporarily_unavailable', 'Too many requests', { 'retry-after': wait });
 }

@@ -13,10 +13,15 @@ const PRIVATE = listOf(
     ['10.0.0.0', 8],
     ['100.64.0.0', 10],
     ['172.16.0.0', 12],
+    ['192.0.0.0', 24],
     ['192.168.0.0', 16],
+    ['198.18.0.0', 15],
+    ['240.0.0.0', 4],
   ] as const),
   ...([
-    ['::', 128],
+    // Of these, the last two have an IPv4 address in them, which a machine of the network may take out.
+    ['::', 96],
+    ['2002::', 16],
     ['fc00::', 7],
     ['fec0::', 10],
     // Addresses that a network translates as it likes (RFC 8215).
@@ -54,6 +59,12 @@ export function isInside(address: string): boolean {
 /** Whether an address is of one link, such as those of the metadata services of clouds. No authorization server has one. */
 export function isLinkLocal(address: string): boolean {
   return LINK_LOCAL.hasTranslated(address);
+}
+
+/** Whether a host is a name that another network can resolve to the same server. Addresses are no names. */
+export function isPublicName(host: string): boolean {
+  const name = host.replace(/\.$/, '').toLowerCase();
+  return isIP(bare(name)) === 0 && name.includes('.') && !/\.(?:internal|local|localhost|home\.arpa)$/.test(name);
 }
 
 /** The host of a URL without the brackets of an IPv6 address. */

@@ -1,7 +1,7 @@
 import { type LookupAddress, type LookupOptions, lookup as lookUp } from 'node:dns';
 import { isIP } from 'node:net';
 import type { Clock } from '../../wire/timing/clock.js';
-import { bare, isInside, isLinkLocal, isLoopback, isProtected } from './addresses.js';
+import { bare, isInside, isLinkLocal, isLoopback, isProtected, isPublicName } from './addresses.js';
 import { type AgentOptions, createAgent, proxyOf } from './agents.js';
 import { RequestError, sendRequest } from './send-request.js';
 
@@ -56,7 +56,10 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
   return async (url, init) => {
     const refuses = (addresses: string[]) => refusalOfAddresses(addresses, url, options);
     const host = bare(url.hostname);
-    const refusal = refusalOf(url, options) ?? (isIP(host) === 0 ? undefined : await refuses([host]));
+    // A proxy resolves the name, perhaps to a private address of its network, which is most often the one of this machine.
+    const isHidden = options.server === undefined && proxyOf(url, options) !== '';
+    const named = isHidden ? () => addressesOf(host) : () => [];
+    const refusal = refusalOf(url, options) ?? (await refuses(isIP(host) === 0 ? await named() : [host]));
     if (refusal !== undefined) throw new RequestError(`${url.origin} is not asked, because ${refusal}`, false);
     const method = init.method === 'POST' ? 'POST' : 'GET';
     const agent = createAgent(url, options);
@@ -99,6 +102,7 @@ function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): stri
   const mayBePlain = isInsecure && url.protocol === 'http:' && url.hostname === server?.hostname;
   if (!isProtected(url) && !mayBePlain) return 'its URL is not encrypted';
   if (isLocal && server === undefined) return 'it is this machine';
+  if (server === undefined && !isPublicName(url.hostname)) return 'it has no public name';
   return isLocal && !isLoopback(server?.hostname ?? '') ? 'it is this machine, and the server is not' : undefined;
 }
 
@@ -141,6 +145,13 @@ async function isServerInside(server: URL, { clock, ...options }: FetchOptions):
     abort.abort();
     agent.destroy();
   }
+}
+
+/** The addresses that this machine knows of a name. None behind a proxy that alone can resolve names. */
+function addressesOf(host: string): Promise<string[]> {
+  return new Promise((resolve) => {
+    lookUp(host, { all: true }, (error, found) => resolve(error === null ? found.map(({ address }) => address) : []));
+  });
 }
 
 type Found = (error: Error | null, address: string | LookupAddress[], family?: number) => void;

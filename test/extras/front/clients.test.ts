@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { Clients } from '../../../src/extras/front/clients.js';
+import { Redirects } from '../../../src/extras/front/redirects.js';
+import { SealedTexts } from '../../../src/extras/front/sealed-texts.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { Browser, CLIENT_ID, FrontPlace, paramsOf, REDIRECT } from './front-place.js';
 
 const DOCUMENT = 'https://client.example/oauth/client.json';
@@ -74,14 +78,23 @@ describe('a registration', () => {
     'cursor://anysphere.cursor-mcp/oauth/../install',
     'vscode://vscode.git/clone?url=https://evil.example',
     'vscode-insiders://publisher.extension/callback',
-    'vscode',
-    '/callback',
-    `http://localhost/${'x'.repeat(1_024)}`,
   ])('with %s is refused with its name', async (uri) => {
     const place = await FrontPlace.open();
     const { status, body } = await place.ask('/register', JSON.stringify({ redirect_uris: [uri] }));
     expect([status, body.error]).toEqual([400, 'invalid_redirect_uri']);
     expect(body.error_description).toContain(`The redirect URI ${uri.slice(0, 200)}`);
+  });
+
+  it.each([
+    'vscode',
+    '/callback',
+    'Call +1 555 0100, your account is blocked',
+    '<b>x</b>',
+    `http://localhost/${'x'.repeat(1_024)}`,
+  ])('with %.40s is refused without the text, which a page would show', async (uri) => {
+    const place = await FrontPlace.open();
+    const { body } = await place.ask('/register', JSON.stringify({ redirect_uris: [uri] }));
+    expect(body.error_description).toBe('The redirect URI is no address.');
   });
 
   it('leaves out the redirect URIs that are not allowed, if another one is', async () => {
@@ -202,5 +215,67 @@ describe('a client whose id is the URL of a document', () => {
     const pages = await Promise.all(Object.keys(documents).map((client_id) => shown(place, { client_id })));
     expect(pages.some(({ text }) => text.includes('reading about too many programs'))).toBe(true);
     expect(read.length).toBeLessThan(40);
+    // Those of another host still are.
+    await shown(place, { client_id: 'https://other.example/client.json' });
+    expect(read.at(-1)).toBe('https://other.example/client.json');
+  });
+});
+
+describe('what is known of documents of clients', () => {
+  const HOUR_MS = 60 * 60_000;
+  const urlOf = (at: number, host = 'client.example') => `https://${host}/${at}`;
+
+  /** Clients whose documents exist, until `state` says otherwise. */
+  function clientsWith() {
+    const clock = new FakeClock();
+    const state = { mayFetch: true, answer: (url: string) => Response.json({ ...DOCUMENT_MEMBERS, client_id: url }) };
+    const read: string[] = [];
+    const faults: string[] = [];
+    const config = { clientId: 'x' };
+    const clients = new Clients({
+      ...{ config, clock, redirects: new Redirects(), sealed: new SealedTexts([Buffer.alloc(32, 7)], () => 0) },
+      mayFetch: () => state.mayFetch,
+      fetchDocument: async (url) => {
+        read.push(url);
+        return state.answer(url);
+      },
+      onFault: (_, fault) => faults.push(fault),
+    });
+    return { clients, clock, state, read, faults };
+  }
+  const DOCUMENT_MEMBERS = { client_name: 'x', redirect_uris: [REDIRECT] };
+
+  it('stays in use for a day while strangers use up the rate', async () => {
+    const { clients, clock, state } = clientsWith();
+    await clients.find(urlOf(1));
+    state.mayFetch = false;
+    clock.advance(23 * HOUR_MS);
+    expect((await clients.find(urlOf(1))).name).toBe('x');
+    clock.advance(HOUR_MS);
+    await expect(clients.find(urlOf(1))).rejects.toThrow('too many programs');
+    await expect(clients.find(urlOf(2))).rejects.toThrow('too many programs');
+  });
+
+  it('is not asked for again for half a minute if it cannot be used, and only the log says why', async () => {
+    const { clients, clock, state, read, faults } = clientsWith();
+    state.answer = () => {
+      throw new Error('connect ECONNREFUSED 10.0.0.7:443');
+    };
+    for (const _ of [1, 2])
+      await expect(clients.find(urlOf(1))).rejects.toThrow(/^[^0-9]*client.example\/1 about[^0-9]*$/);
+    expect([read.length, faults]).toEqual([1, ['connect ECONNREFUSED 10.0.0.7:443']]);
+    clock.advance(30_000);
+    await expect(clients.find(urlOf(1))).rejects.toThrow();
+    expect(read).toHaveLength(2);
+  });
+
+  it('is forgotten for the client that has been away longest', async () => {
+    const { clients, read } = clientsWith();
+    for (let at = 0; at < 256; at += 1) await clients.find(urlOf(at));
+    await clients.find(urlOf(0));
+    await clients.find(urlOf(256));
+    read.length = 0;
+    for (const at of [0, 2, 1]) await clients.find(urlOf(at));
+    expect(read).toEqual([urlOf(1)]);
   });
 });

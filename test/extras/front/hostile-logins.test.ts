@@ -104,6 +104,13 @@ describe('a code of the front', () => {
     expect(place.provider.to('/token')).toHaveLength(1);
   });
 
+  it('counts as used for ten minutes, in which the clock of another gateway may be behind', async () => {
+    const taken: number[] = [];
+    const place = await FrontPlace.open({ takeOnce: async (_, ms) => taken.push(ms) > 0 });
+    await place.redeem(await place.logIn());
+    expect(taken).toEqual([10 * MINUTE_MS]);
+  });
+
   it('gets tokens once from all gateways of a cluster, and none while they cannot agree', async () => {
     const server = new MemoryServer();
     const store = new MemoryStore(server);
@@ -130,6 +137,8 @@ describe('a request for tokens', () => {
       { resource: 'http://127.0.0.1.evil.example/mcp' },
       [400, 'invalid_target', undefined],
     ],
+    ['for another service of the host', { resource: 'ORIGIN/admin' }, [400, 'invalid_target', undefined]],
+    ['for a path that begins with the one of MCP', { resource: 'ORIGIN/mcpx' }, [400, 'invalid_target', undefined]],
     ['of another kind', { grant_type: 'client_credentials' }, [400, 'unsupported_grant_type', undefined]],
     [
       'with the password of a person',
@@ -138,7 +147,9 @@ describe('a request for tokens', () => {
     ],
   ])('%s is refused', async (_, params, told) => {
     const place = await FrontPlace.open();
-    expect(said(await place.redeem(await place.logIn(), params))).toEqual(told);
+    const { resource } = params;
+    const asked = { ...params, ...(resource && { resource: resource.replace('ORIGIN', place.publicUrl) }) };
+    expect(said(await place.redeem(await place.logIn(), asked))).toEqual(told);
     expect(place.provider.to('/token')).toEqual([]);
   });
 
@@ -148,6 +159,41 @@ describe('a request for tokens', () => {
     const body = `grant_type=authorization_code&code=${code}&code_verifier=${verifier}&client_id=x&client_id=${clientId}`;
     const answer = await place.ask('/token', new URLSearchParams(body) as never);
     expect(said(answer)).toEqual([400, 'invalid_request', undefined]);
+  });
+
+  it.each(['', '/', '/mcp', '/mcp/', '/mcp/files', '/mcp/v/dev'])(
+    'for this gateway at "%s" is served',
+    async (path) => {
+      const place = await FrontPlace.open();
+      const login = await place.logIn();
+      expect((await place.redeem(login, { resource: `${place.publicUrl}${path}` })).status).toBe(200);
+    },
+  );
+
+  it('with a code of a login is served while strangers use up the rate of their common address', async () => {
+    const place = await FrontPlace.open({ limits: { requestBurst: 10, requestsPerSecond: 1 } });
+    const login = await place.logIn();
+    const others = await Promise.all(Array.from({ length: 30 }, () => place.ask('/token', 'code=x')));
+    expect(others.some(({ status }) => status === 429)).toBe(true);
+    expect((await place.redeem(login)).status).toBe(200);
+  });
+
+  it('with wrong refresh tokens reaches the provider a few times only, and keeps no other client out', async () => {
+    const place = await FrontPlace.open();
+    const [attacker, login] = [await place.register(), await place.logIn()];
+    const { body } = await place.redeem(login);
+    const before = place.provider.to('/token').length;
+    const answers: Told[] = [];
+    for (let at = 0; at < 60; at += 1) answers.push(await place.renew(attacker, `junk-${at}`));
+    expect(answers.some(({ status }) => status === 429)).toBe(true);
+    expect(place.provider.to('/token').length - before).toBeLessThan(60);
+    expect((await place.renew(login.clientId, body.refresh_token)).status).toBe(200);
+  });
+
+  it('of a client without a document does not reach the provider', async () => {
+    const place = await FrontPlace.open();
+    const answer = await place.renew('https://evil.example/client.json', 'junk');
+    expect([answer.status, place.provider.to('/token')]).toEqual([503, []]);
   });
 
   it('that is too large, or one of too many, is refused', async () => {
@@ -415,6 +461,16 @@ describe('the address of a login', () => {
 });
 
 describe('the cookies of a login', () => {
+  it('are those of the four latest logins, so that a stranger cannot make requests too large', async () => {
+    const place = await FrontPlace.open();
+    const victim = new Browser('alice');
+    const states: string[] = [];
+    for (let at = 0; at < 7; at += 1) states.push((await atProvider(place, victim, await place.begin())).state);
+    const logins = [...victim.cookies.keys()].filter((name) => name.includes('login-'));
+    expect(logins).toEqual(states.slice(-4).map((state) => `trunkline-login-${state}`));
+    expect([...victim.cookies.keys()]).toContain('trunkline-browser');
+  });
+
   /** The cookies that the pages of a front at this URL set, up to the provider. */
   async function cookiesAt(publicUrl: string): Promise<readonly string[]> {
     const issuer = 'https://idp.example.com';

@@ -66,6 +66,13 @@ describe('a request for a document of an authorization server', () => {
     ['https://[64:ff9b::127.0.0.1]/', 'private'],
     ['https://[64:ff9b::169.254.169.254]/', 'link-local'],
     ['https://[64:ff9b:1::1]/', 'private'],
+    ['https://192.0.0.8/', 'private'],
+    ['https://198.19.0.1/', 'private'],
+    ['https://240.0.0.1/', 'private'],
+    ['https://255.255.255.255/', 'private'],
+    ['https://[2002:a00:1::]/', 'private'],
+    ['https://[::10.0.0.1]/', 'private'],
+    ['https://[64:ff9b::198.18.0.1]/', 'private'],
   ])('is not sent to %s for a public server, because it is %s', async (url, reason) => {
     await expect(fetchFor(PUBLIC)(url)).rejects.toThrow(reason);
   });
@@ -84,13 +91,21 @@ describe('a request for a document of an authorization server', () => {
   it.each([
     ['https://127.0.0.1/', 'it is this machine'],
     ['http://localhost:1/', 'it is this machine'],
-    ['https://10.1.2.3/', 'its address 10.1.2.3 is private'],
-    ['https://169.254.169.254/', 'link-local'],
-    ['https://[fd12::1]/', 'its address fd12::1 is private'],
+    ['https://10.1.2.3/', 'it has no public name'],
+    ['https://169.254.169.254/', 'it has no public name'],
+    ['https://203.0.113.8/', 'it has no public name'],
+    ['https://[fd12::1]/', 'it has no public name'],
+    ['https://intranet/', 'it has no public name'],
+    ['https://intranet./', 'it has no public name'],
+    ['https://metadata.google.internal/', 'it has no public name'],
+    ['https://printer.LOCAL./', 'it has no public name'],
+    ['https://router.home.arpa/', 'it has no public name'],
+    ['https://app.localhost/', 'it has no public name'],
     ['https://inside.example/', 'its address 192.168.1.1 is private'],
   ])('is not sent to %s for a stranger, because %s', async (url, reason) => {
     resolveNames({ 'inside.example': '192.168.1.1' });
-    await expect(createFetch({ clock: systemClock, server: undefined })(url)).rejects.toThrow(reason);
+    for (const proxy of [undefined, 'http://127.0.0.1:1'])
+      await expect(createFetch({ clock: systemClock, server: undefined, proxy })(url)).rejects.toThrow(reason);
   });
 
   it('may be sent to a private address for a server with one, and never to a link-local one', async () => {
