@@ -11,8 +11,8 @@ export const NONCE_BYTES = 12;
 export const TAG_BYTES = 16;
 
 /**
- * Encrypts and authenticates bytes with the first key (AES-256-GCM). They can be opened with the same `bound` only, such as the
- * name of their place, so that nobody can put them elsewhere. Returns the nonce, the encrypted bytes and the tag.
+ * Encrypts and authenticates bytes with the first key (AES-256-GCM). They can be opened only with the same `bound`, such as the
+ * name of their record, so that nobody can move them to another one. Returns the nonce, the encrypted bytes and the tag.
  */
 export function sealBytes(keys: Keys, bytes: Uint8Array, bound: Uint8Array): Buffer {
   // A random nonce is safe for 2 ** 32 uses of a key.
@@ -22,8 +22,8 @@ export function sealBytes(keys: Keys, bytes: Uint8Array, bound: Uint8Array): Buf
 }
 
 /**
- * Returns the bytes that were sealed with one of the keys and with `bound`; `undefined` if there are none: they are damaged, cut, of
- * another key or of another place.
+ * Returns the bytes that were sealed with one of the keys and with `bound`; `undefined` if they are damaged, or were sealed with
+ * another key or another `bound`.
  */
 export function openBytes(keys: Keys, sealed: Uint8Array, bound: Uint8Array): Buffer | undefined {
   if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;

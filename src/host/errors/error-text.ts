@@ -17,8 +17,8 @@ export const LISTEN_FAULTS = new Map([
 ]);
 
 /**
- * Signs of a certificate that is not trusted, and of a network that does not reach a host. `npmCode` matches the whole error
- * code that npm reports, `text` words of Node, npm, Python, Go and Rust anywhere in a text.
+ * Signs of a certificate that is not trusted, and of a network that does not reach a host. `npmCode` matches the error code that
+ * npm reports, `text` words of Node, npm, Python, Go and Rust anywhere in a text.
  */
 export const ERROR_SIGNS = {
   certificate: {

@@ -8,7 +8,7 @@ export class HintedError extends Error {
   }
 }
 
-/** A mistake in the command line. */
+/** A mistake in the command line, in the configuration, or in a file or address that they name. The command ends with `EXIT.usage`. */
 export class UsageError extends HintedError {
   override readonly name = 'UsageError';
 }

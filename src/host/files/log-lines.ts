@@ -14,7 +14,7 @@ export interface LogLinesOptions {
 }
 
 const READ_BYTES = 64 * 1024;
-/** How often a followed file is read. */
+/** How often a followed file is read, in milliseconds. */
 const LOOK_EVERY_MS = 250;
 
 /** The newest file that was read, and how much of it was read. */
@@ -34,7 +34,7 @@ export async function* logLines(options: LogLinesOptions): AsyncGenerator<string
   for (;;) {
     const files = await openAll(options);
     try {
-      // If the file that was read last is gone, all files are newer.
+      // All files are newer if the file that was read last is gone.
       const at = files.findIndex(({ id }) => id === progress?.id);
       for (const { id, handle } of files.slice(Math.max(0, at))) {
         if (progress?.id !== id) progress = { id, decoder: new TextDecoder(), position: 0, unfinished: '' };

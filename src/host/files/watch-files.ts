@@ -10,14 +10,14 @@ export interface WatchOptions {
   readonly onChange: () => void;
 }
 
-/** Time between two looks. A change is reported at the next look that finds no other, because editors write in several steps. */
+/** Time between two looks, in ms. A change is reported at the next look that finds no other, because editors write in several steps. */
 const LOOK_MS = 500;
-/** Longest delay of a report, if a program writes all the time, or if the files are missing, as while one is being replaced. */
+/** Longest delay of a report, in ms, if a program writes all the time, or if the files are missing, as while one is being replaced. */
 const LATEST_MS = 1_000;
 
 /**
  * Reports files that are written in place, replaced, removed and created again, or reached through another symbolic link. Returns
- * the function that ends this.
+ * the function that ends the watch.
  *
  * Looks at the files from time to time, because systems report no changes that other machines make on shared and mounted folders.
  */

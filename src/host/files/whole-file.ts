@@ -30,10 +30,10 @@ import { UsageError } from '../errors/usage-error.js';
 import { whenFree, whenFreeSync } from './held-files.js';
 
 /*
- * Writes files completely or not at all: first a draft in the same folder, which a rename or a link then puts in place.
- * Drafts have random names, because gateways in different containers can share a folder and have the same pid. Missing
- * folders are created for the owner alone. If the system refuses, the old content and neither a draft nor a new folder stay, and
- * a `FileError` with the name of the file is thrown.
+ * Writes files completely or not at all: first a draft in the same folder, which a rename or a link then puts in place. Drafts have
+ * random names, because gateways in different containers can share a folder and have the same pid. Missing folders are created for
+ * the owner alone. If the system refuses, the old content stays, the draft and new folders are removed, and a `FileError` with the
+ * name of the file is thrown.
  */
 
 /** Suffix of drafts. A gateway that is killed during a write leaves its draft behind. */
@@ -127,12 +127,12 @@ export function copyWhole(from: string, to: string, modifiedMs: number): void {
   }
 }
 
-/** The path of the copy that keeps the older content of a file beside it: it has the time of its last change, in UTC. */
+/** The path of the copy that keeps the older content of a file beside it: its name has the time of the last change, in UTC. */
 export function olderBeside(file: string, modifiedMs: number): string {
   return `${file}.${new Date(modifiedMs).toISOString().replaceAll(/[-:.]/g, '')}.bak`;
 }
 
-/** Copies a file over another one, as `copyWhole` does, and keeps what it replaces in the copy of `olderBeside`. A link is no content. */
+/** Copies a file over another one, like `copyWhole`. A regular file that it replaces is kept as the copy of `olderBeside`. */
 export function copyOver(from: string, to: string, modifiedMs: number): void {
   const before = lstatSync(to, { throwIfNoEntry: false });
   if (before?.isFile()) copyWhole(to, olderBeside(to, before.mtimeMs), before.mtimeMs);
@@ -168,7 +168,7 @@ function draftOf(file: string): string {
 /** Size limit of JSON files of other programs, above every file of npm. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Reads a whole text; `undefined` if it is missing or not a regular file. */
+/** Reads a whole text of at most 64 MiB; `undefined` if it is missing, unreadable, larger, or not a regular file. */
 export function readTextFile(file: string): string | undefined {
   const found = readRegularFileSync(file, { maxBytes: MAX_BYTES, followsLinks: true });
   return found.kind === 'read' ? found.bytes.toString() : undefined;
@@ -202,6 +202,7 @@ export type ReadFile =
   | {
       readonly kind: 'read';
       readonly bytes: Buffer;
+      /** Time of the last change, in milliseconds since 1970. */
       readonly modifiedAt: number;
       /** Always false on Windows. */
       readonly isReadableByOthers: boolean;

@@ -1,9 +1,9 @@
 import { BlockList, isIP } from 'node:net';
 
 /*
- * The kinds of addresses, for all rules that depend on them. Hosts are the host names of URLs, with or without the brackets of
- * an IPv6 address, or addresses. An IPv4 address that is written as an IPv6 address (::ffff:127.0.0.1) is of the same kind. So
- * is one behind the translator of a network without IPv4 (64:ff9b::10.0.0.1, RFC 6052); it is not on this machine, though.
+ * The kinds of addresses, for all rules that depend on them. Hosts are the host names of URLs, with or without the brackets of an
+ * IPv6 address, or addresses. An IPv4 address that is written as an IPv6 address (::ffff:127.0.0.1) is of the same kind. So is an
+ * address behind NAT64 (64:ff9b::10.0.0.1, RFC 6052), except that none of these is on this machine.
  */
 
 const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
@@ -24,7 +24,7 @@ const PRIVATE = listOf(
     ['2002::', 16],
     ['fc00::', 7],
     ['fec0::', 10],
-    // Addresses that a network translates as it likes (RFC 8215).
+    // Addresses for translation within a network (RFC 8215).
     ['64:ff9b:1::', 48],
   ] as const),
 );
@@ -34,14 +34,14 @@ const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32
 export const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
- * Whether a host means this machine. Of all names, only `localhost` does, with or without the dot of the root: whether another
- * one does, such as `app.localhost`, may be decided by a DNS server.
+ * Whether a host means this machine. The only name that does is `localhost`, with or without the dot of the root, because a DNS
+ * server may decide about others, such as `app.localhost`.
  */
 export function isLoopback(host: string): boolean {
   return isLocalhost(host) || LOOPBACK.has(bare(host));
 }
 
-/** Whether nobody between can read or change what a URL leads to: it is encrypted, or leads to this machine. */
+/** Whether the network can neither read nor change requests to a URL, because it is encrypted or leads to this machine. */
 export function isProtected({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
@@ -51,12 +51,12 @@ export function isLocalhost(host: string): boolean {
   return /^localhost\.?$/i.test(host);
 }
 
-/** Whether an address is on this machine or inside of a network, so that other machines have another one there. */
+/** Whether an address is on this machine or in a private network, so that it means another machine elsewhere. */
 export function isInside(address: string): boolean {
   return LOOPBACK.hasTranslated(address) || PRIVATE.hasTranslated(address);
 }
 
-/** Whether an address is of one link, such as those of the metadata services of clouds. No authorization server has one. */
+/** Whether an address is link-local, or of the metadata service of a cloud. No authorization server has such an address. */
 export function isLinkLocal(address: string): boolean {
   return LINK_LOCAL.hasTranslated(address);
 }

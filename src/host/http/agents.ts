@@ -26,10 +26,10 @@ export function createAgent(url: URL, { proxy, ca }: AgentOptions): HttpAgent {
     ...(ca !== undefined && { ca: [...rootCertificates, ...extraCertificates(), ca] }),
   };
   const via = proxyOf(url, { proxy });
-  // Through a tunnel (CONNECT) in any case, so that a proxy sees no header of the request.
+  // Uses a tunnel (CONNECT) in any case, so that a proxy sees no header of the request.
   if (via !== '') {
     const agent = new HttpsProxyAgent(via, options);
-    // It takes them for the connection to the proxy only, and the certificates are for the server, too.
+    // Sets the options again, because the library uses them, with the certificates, for the connection to the proxy only.
     Object.assign(agent.options, options);
     return agent;
   }
@@ -41,7 +41,7 @@ export function proxyOf(url: URL, { proxy }: AgentOptions): string {
   return proxy ?? getProxyForUrl(url.href);
 }
 
-/** A list of authorities replaces those that Node has read from `NODE_EXTRA_CA_CERTS`. */
+/** Reads the certificates of `NODE_EXTRA_CA_CERTS`, because a list of authorities replaces those that Node has read from there. */
 function extraCertificates(): string[] {
   const file = process.env.NODE_EXTRA_CA_CERTS;
   if (file === undefined || file === '') return [];

@@ -25,22 +25,22 @@ const MAX_CODINGS = 3;
 export const ACCEPT_ENCODING = `gzip, deflate, br${createZstdDecompress === undefined ? '' : ', zstd'}`;
 
 /**
- * Decodes the body of an answer at the pace of its reader, so that a small body with a large content costs what the reader
- * takes. A body in an unknown coding stays as it is, because some servers name one and use none. Damage ends the answer early.
+ * Decodes the body of an answer at the pace of its reader, so that a decompression bomb costs only as much as is read. A body in an
+ * unknown coding stays as it is, because some servers name one and use none. Damage ends the answer early.
  */
 export function decode(response: IncomingMessage): HttpAnswer {
   const codings = codingsOf(response);
   if (codings.length === 0 || unknownCoding(response) !== undefined) return response;
   const stages = codings.reverse().flatMap((coding) => DECODERS[coding]?.() ?? []);
   const body = pipeline([response, ...stages], () => {}) as unknown as Readable;
-  // Its reader looks at `complete`.
+  // Ignores the error, because the reader of the body looks at `complete`.
   body.on('error', () => {});
   const { statusCode, statusMessage, headers, headersDistinct } = response;
   Object.defineProperty(body, 'complete', { get: () => response.complete && body.readableEnded });
   return Object.assign(body, { statusCode, statusMessage, headers, headersDistinct }) as HttpAnswer;
 }
 
-/** The codings of a body that cannot be decoded, as the server writes them. */
+/** The codings of a body that cannot be decoded, as the server writes them; `undefined` if it can be decoded. */
 export function unknownCoding(answer: Pick<IncomingMessage, 'headers'>): string | undefined {
   const codings = codingsOf(answer);
   const isKnown = codings.length <= MAX_CODINGS && codings.every((coding) => Object.hasOwn(DECODERS, coding));
@@ -56,7 +56,7 @@ function codingsOf({ headers }: Pick<IncomingMessage, 'headers'>): string[] {
   return codings.map((coding) => coding.trim()).filter((coding) => coding !== '' && coding !== 'identity');
 }
 
-/** Some servers leave out the header of zlib, which `deflate` has. The checksum at the end is not needed. */
+/** Adds the header of zlib, which some servers leave out of `deflate`. The checksum at the end is not needed. */
 function withZlibHeader(): Transform {
   let isFirst = true;
   return new Transform({

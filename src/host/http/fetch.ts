@@ -8,8 +8,8 @@ import { RequestError, sendRequest } from './send-request.js';
 export interface FetchOptions extends AgentOptions {
   readonly clock: Clock;
   /**
-   * The server on whose behalf the requests are made. A public one must not make Trunkline call private addresses. `undefined` if
-   * anybody may have named the addresses, so that none of them may be private.
+   * The server on whose behalf the requests are made. A public server must not make Trunkline call private addresses. `undefined`
+   * allows no private address, because anybody may have named them.
    */
   readonly server: URL | undefined;
   /** Whether the server itself is asked without encryption, over `http:`. */
@@ -18,7 +18,7 @@ export interface FetchOptions extends AgentOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Time limits of one request until its body is read, in milliseconds. A token that is being renewed must not be lost. */
+/** Time limits of one request until its body is read, in ms: longer for POST, because a token that is being renewed must not be lost. */
 const GET_MS = 5_000;
 const POST_MS = 30_000;
 const MAX_BYTES = 64 * 1024;
@@ -81,7 +81,7 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
       }
       const { statusCode: status = 0, headers } = response;
       const fields = Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')] as const);
-      // Throws for a status that no answer with a body has.
+      // Throws if an answer with this status has no body by definition.
       const body = length === 0 ? null : Buffer.concat(chunks);
       return new Response(body, { status, headers: Object.fromEntries(fields) });
     } catch (error) {
@@ -106,7 +106,7 @@ function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): stri
   return isLocal && !isLoopback(server?.hostname ?? '') ? 'it is this machine, and the server is not' : undefined;
 }
 
-/** Returns the reason for which these addresses of `url` are not asked. Where the server is, its authorization server may be. */
+/** Returns the reason for which these addresses of `url` are not asked. Private ones are for servers in private networks only. */
 async function refusalOfAddresses(addresses: string[], url: URL, options: FetchOptions): Promise<string | undefined> {
   const { server } = options;
   const linkLocal = addresses.find(isLinkLocal);
@@ -128,7 +128,7 @@ async function isServerInside(server: URL, { clock, ...options }: FetchOptions):
   const host = bare(server.hostname);
   if (isLoopback(host)) return true;
   if (isIP(host) !== 0) return isInside(host);
-  // A proxy resolves the name.
+  // Proves nothing through a proxy, because the proxy resolves the name.
   if (proxyOf(server, options) !== '') return false;
   const agent = createAgent(server, options);
   const abort = new AbortController();

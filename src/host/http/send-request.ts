@@ -12,7 +12,7 @@ const CONNECT_MS = 10_000;
 /** Longest wait for the headers of the answer after that, in milliseconds. */
 const HEADERS_MS = 300_000;
 
-/** Headers of every request that has no others of these names. Firewalls refuse requests without the first one. */
+/** Headers of every request, unless it has its own of these names. Firewalls refuse requests without the first one. */
 export const OWN_HEADERS: Readonly<Record<string, string>> = {
   'user-agent': `trunkline/${VERSION}`,
   'accept-encoding': ACCEPT_ENCODING,
@@ -32,7 +32,7 @@ export interface HttpRequest {
   readonly lookup?: LookupFunction;
 }
 
-/** A request without an answer. */
+/** Thrown for a request that got no answer. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   /** Whether a byte of the request may have reached the server. */
@@ -77,7 +77,7 @@ export async function sendRequest(
     });
     request.once('response', (response) => {
       cancel();
-      // An answer that breaks off ends with `close`; its reader looks at `complete`.
+      // Ignores the error of an answer that breaks off, because its reader looks at `complete`.
       response.on('error', () => {});
       resolve(decode(response));
     });

@@ -1,14 +1,14 @@
 import { ERROR_CODE } from '../errors/error-text.js';
 import { type LogLevel, readLogLine } from './log-line.js';
 
-/** Later lines are closer to the failure; a server can write very many. */
+/** Number of lines to read from the end, because a server can write very many, and later ones are closer to the failure. */
 const MAX_LINES = 2_000;
-/** Number of non-empty lines to read from the end. The server survived earlier errors. */
+/** Number of the last lines without noise among which the cause is chosen, because the server survived earlier errors. */
 const WINDOW = 60;
-/** The start of a line decides what it is. */
+/** Characters of a line that are read, because its start decides its rank. */
 const MAX_READ_CHARACTERS = 2_000;
 const MAX_SHOWN_CHARACTERS = 500;
-/** Between the place of an error and the error itself. */
+/** Most lines between the place of an error and the error itself. */
 const MAX_EXCERPT_LINES = 8;
 
 /** Value of a line for the question why a program ended. */
@@ -19,7 +19,7 @@ const RANK = {
   /** Explains the error before it, or how to call the program. */
   near: 2,
   error: 3,
-  /** The last thing that a program says, unless it says more clearly why it ended. */
+  /** The last line of a program, unless another line says more clearly why it ended. */
   last: 4,
   /** Output of a runtime when an error ends the program. */
   fatal: 5,
@@ -36,9 +36,9 @@ interface Line {
 /**
  * Picks the lines that name the cause of a failure from the output of a program that ended, in their order.
  *
- * A runtime prints the cause first and then stack frames, and many servers print their usage after it, so the last lines
- * are the wrong ones. Records of loggers that write JSON become text. Without a line that looks like an error, the last
- * lines are returned. The text is whatever a server wrote: remove secrets from it, and escape it before it is shown.
+ * A runtime prints the cause first and then stack frames, and many servers print their usage after it, so the last lines are the
+ * wrong ones. Records of loggers that write JSON become text. Without a line that looks like an error, the last lines are returned.
+ * Remove secrets from the lines, and escape them before they are shown, because a server wrote them.
  */
 export function causeLines(output: readonly string[], max: number): string[] {
   const lines = withoutRepeats(rankLines(output.slice(-MAX_LINES)));
@@ -51,7 +51,7 @@ export function causeLines(output: readonly string[], max: number): string[] {
   return said.filter((line) => chosen.has(line)).map(({ text }) => text);
 }
 
-/** A program often says at last why it ends, in words that no list has. */
+/** Raises the last line, because a program often says there why it ends, in words that no list has. */
 function raiseLast(said: readonly Line[]): void {
   const last = said.at(-1);
   if (last === undefined || last.rank >= RANK.error || last.level === 'info' || USAGE.test(last.text)) return;
@@ -71,7 +71,7 @@ function rankLines(output: readonly string[]): Line[] {
 
 /** Context of the next line from the lines before it. */
 interface Reading {
-  /** In which text of several lines the next line is. */
+  /** The text of several lines that the next line is in. */
   section: 'anywhere' | 'excerpt' | 'uncaught' | 'frames' | 'python-frames' | 'usage';
   excerptLines: number;
   isAfterError: boolean;
@@ -116,7 +116,7 @@ function rankOf(line: string, level: LogLevel, reading: Reading): Rank {
   }
   if (isError) return RANK.error;
   if (level !== 'unknown') return RANK.plain;
-  // The lines of a message, or what to do about it.
+  // Lines behind an error continue its message, or say what to do about it.
   return reading.isAfterError && reading.section === 'anywhere' ? RANK.near : RANK.plain;
 }
 
@@ -125,7 +125,7 @@ function enter(reading: Reading, section: Reading['section']): Rank {
   return RANK.noise;
 }
 
-/** Before lines that a server wrote to stdout, in the log of Trunkline. */
+/** Prefix of lines that a server wrote to stdout, in the log of Trunkline. */
 const STDOUT_NOTE = /^stdout \([^)]{0,100}\): /;
 const NPM_LABEL = /^npm (?:error|ERR!|warn|WARN) ?/;
 /** Place of an error in Node's output, before the line of the source. */

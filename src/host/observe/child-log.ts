@@ -8,7 +8,7 @@ const MAX_READ_BYTES = MAX_LINE_CHARACTERS * 2;
 /** The last part of a cut line is dropped, because it can be half a secret, which no pattern recognizes. */
 const DROPPED_CHARACTERS = 4 * 1024;
 const REDACTED_LINE = '[a long line that is full of secrets]';
-/** A server that writes more is looping, and must not slow down the others. */
+/** Limit of lines in a period, because a server that writes more is looping, and must not slow down the others. */
 const MAX_LINES = 1_000;
 const PERIOD_MS = 1_000;
 const MAX_STARTS = 20;
@@ -34,9 +34,9 @@ export interface LogLine {
 /**
  * The last lines that one server wrote to stderr, and the lines on its stdout that were not messages.
  *
- * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too
- * many. The last 1,000 lines wait as bytes until they are read, so that a server that writes without end costs little. At
- * most 1,000 lines in a second are decoded; one line reports how much was dropped.
+ * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too many. The
+ * last 1,000 lines wait as bytes until they are read, so that a server that writes without end costs little. If `isFollowed`
+ * returns true, at most 1,000 lines in a second are decoded. One line reports how much was dropped.
  */
 export class ChildLog {
   readonly #redact: Redact;
@@ -45,10 +45,10 @@ export class ChildLog {
   readonly #isFollowed: () => boolean;
   readonly #waiting = new WaitingLines();
   readonly #lines: LogLine[] = [];
-  /** Times of the latest starts of the server. */
+  /** Times of the latest starts of the server, in milliseconds since 1970. */
   readonly starts: number[] = [];
   readonly #decoder = new TextDecoder();
-  /** First lines of the latest attempt to run the server, and of the attempt before it. */
+  /** Indexes of the first lines of the latest attempt to run the server, and of the attempt before it. */
   #latestStart = 0;
   #previousStart = 0;
   #length = 0;
@@ -74,7 +74,7 @@ export class ChildLog {
     return this.#stderr;
   }
 
-  /** Oldest first. */
+  /** The lines, oldest first. Decodes those that wait. */
   get lines(): readonly string[] {
     return this.timedLines.map(({ text }) => text);
   }
@@ -90,7 +90,7 @@ export class ChildLog {
     return attempt === 'latest' ? lines.slice(this.#latestStart) : lines.slice(this.#previousStart, this.#latestStart);
   }
 
-  /** The server is started. The lines before say nothing about it. */
+  /** Begins an attempt, because the server is started, and earlier lines say nothing about it. */
   beginAttempt(): void {
     this.#beginLines();
     if (this.starts.push(Date.now()) > MAX_STARTS) this.starts.shift();
@@ -230,7 +230,7 @@ class WaitingLines {
   }
 }
 
-/** Cuts a stream into lines that are not blank. Of a line over 64 KiB, the rest is skipped. */
+/** Cuts a stream into lines that are not blank. Skips the rest of a line over 64 KiB. */
 class LineSplitter implements ByteReader {
   readonly #onLine: (line: Uint8Array) => void;
   /** Allocated for the first read. */

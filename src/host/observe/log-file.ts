@@ -60,7 +60,7 @@ export class LogFile {
     }
   }
 
-  /** A full disk accepts a part of the line first, and nothing afterwards. */
+  /** Writes all bytes. A full disk accepts a part of the line first, and nothing afterwards. */
   #writeWhole(bytes: Buffer): void {
     let written = 0;
     while (written < bytes.length) {

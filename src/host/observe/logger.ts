@@ -24,7 +24,7 @@ export interface LoggerOptions {
   readonly file?: string;
   /** Removes secrets; applied to every record. */
   readonly redact: Redact;
-  /** Gets each record of a log that goes to stderr. */
+  /** Gets each record, without secrets, if the log goes to stderr. */
   readonly recent?: RecentLog | undefined;
 }
 

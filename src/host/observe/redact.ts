@@ -13,25 +13,25 @@ interface FoundSecrets {
 
 export type FindSecrets = (text: string) => FoundSecrets;
 
-/** Replaces each secret. */
+/** Text in place of each secret. */
 export const REDACTED = '[redacted]';
 
-/** Sources that stay known after their last use, because a server may still write a secret of a client that has left. */
+/** Number of sources that stay known after their last use, because a server may still write a secret of a client that has left. */
 const MAX_OUTDATED = 256;
 
 interface Known {
   readonly source: SecretSource;
-  /** Number of users that have not released the source. */
+  /** Number of uses that have not been released. */
   uses: number;
 }
 
 /** Collects secrets while the process runs, because the log opens before the configuration is read. */
 export class KnownSecrets {
-  /** By their content. */
+  /** The sources by their content. */
   readonly #sources = new Map<string, Known>();
-  /** Keys of the sources without users, the longest outdated first. */
+  /** Keys of the sources without uses, the longest outdated first. */
   readonly #outdated = new Set<string>();
-  /** Absent after a change. */
+  /** Searches for the sources. Absent after a change of them. */
   #find: FindSecrets | undefined;
 
   /** Adds secrets for good, because output can be logged long after the configuration has changed. */
@@ -244,11 +244,11 @@ function escapedForPattern(text: string): string {
 }
 
 /**
- * Finds what looks like a secret: texts that have the form of a well-known token, and values that stand after a name such as
+ * Finds texts that look like secrets: texts that have the form of a well-known token, and values that stand after a name such as
  * `password=` or in a header such as `Cookie:`.
  *
- * A hostile server can write the text, so each repetition in a pattern is bounded, and no part of the text is read twice
- * for one pattern. Otherwise the time to scan a long line would grow with its square.
+ * A hostile server can write the text, so each repetition in a pattern is bounded, and no part of the text is read twice for one
+ * pattern. Otherwise the time to scan a long line would grow with its square.
  */
 export function findSecretShapes(text: string): Span[] {
   const spans: Span[] = [];
@@ -298,7 +298,7 @@ const COOKIE = /cookie(?:\\{0,16}["']\s{0,8}[=:,]|\s{0,8}[=:])\s{0,8}/gi;
 const SHORTEST_VALUE = 4;
 const LONGEST_VALUE = 8 * 1024;
 
-/** Adds the values that stand after a name: a quoted one, the quoted ones of a list, or what `unquotedAt` finds. */
+/** Adds the values that stand after a name: a quoted one, the quoted ones of a list, or the one that `unquotedAt` finds. */
 function addValues(text: string, name: RegExp, unquotedAt: (at: number) => Span, spans: Span[]): void {
   name.lastIndex = 0;
   while (name.exec(text) !== null) {
@@ -352,7 +352,7 @@ function cookiesAt(text: string, at: number): Span {
 const WORD = /[^\s"',;]{0,8192}/y;
 const COOKIES = /[^\s=;,]{1,256}=(?:(?!\\{0,16}["']\s{0,8}(?:[,}\])]|$))[^\r\n])*/my;
 
-/** The position after those of these characters that stand here. */
+/** The position behind all of these characters from `at` on. */
 function skip(text: string, at: number, characters: string): number {
   let end = at;
   while (end < text.length && characters.includes(text[end] ?? '')) end += 1;

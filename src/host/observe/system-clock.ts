@@ -26,7 +26,7 @@ export const backgroundClock: Pick<Clock, 'schedule'> = {
 
 /** Longest time that counts as one step, in milliseconds. After more, the machine slept, or this process was stopped. */
 const MAX_STEP_MS = 15_000;
-/** Shorter than the longest step, so that a machine that is awake never makes one. */
+/** Time between two readings, in milliseconds: short enough that a machine that is awake never makes a longer step. */
 const BEAT_MS = 5_000;
 
 /**

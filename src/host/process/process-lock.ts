@@ -44,19 +44,19 @@ export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTo
 const POLL_MS = 200;
 /** How often the owner updates the time of its lock file. Processes on other hosts rely on this time. */
 const TOUCH_MS = 10_000;
-/** Age from which the lock of an owner on another host counts as released. */
+/** Age, in milliseconds, beyond which the lock of an owner on another host counts as released. */
 const STALE_AFTER_MS = 60_000;
 /** Names of lock files. With 15 digits, adding 1 is still exact. */
 const LOCK_NAME = /^lock\.(\d{1,15})$/;
 const MAX_LOCK_BYTES = 4_096;
 
 /**
- * Lets one process at a time do something, such as install packages into a shared store, renew a login or change files. Processes
- * of other machines and containers that share the folder are among them.
+ * A lock that one process at a time holds, for example to install packages into a shared store, renew a login or change files.
+ * Processes of other machines and containers that share the folder are among them.
  *
  * The file with the highest number is the lock. A process takes the lock by creating the file with the next number, which is
- * allowed if the last lock was released or its owner is dead. The highest file is never removed, so that two processes cannot
- * both replace a dead owner.
+ * allowed if the last lock was released or its owner is dead. The highest file is never removed, so that two processes cannot both
+ * replace a dead owner.
  *
  * A damaged lock file counts as released. It has no living owner, because a lock file is complete before it gets its name.
  */

@@ -19,11 +19,11 @@ export interface ListedProcess {
   readonly ppid: number;
   /** The process group; on Windows, which has none, the pid. */
   readonly pgid: number;
-  /** As in `identify`. */
+  /** Start time, as from `identify`. */
   readonly startTime: string;
   /** Milliseconds since 1970 on Windows; 0 elsewhere, where `ppid` never is that of a process that has ended. */
   readonly startedAtMs: number;
-  /** Processor time. Absent on Windows. */
+  /** Processor time in milliseconds, on Linux with that of its children that have ended. Absent on Windows. */
   readonly cpuMs?: number;
   /** Resident memory, where the list has it. */
   readonly residentBytes?: number;
@@ -37,7 +37,7 @@ export interface CommandLine {
   readonly words: readonly string[];
 }
 
-/** The ways of a system to tell of its processes. */
+/** The ways to read the processes of a system. */
 interface ProcessSystem {
   identify(pid: number): Promise<ProcessIdentity | undefined>;
   list(): Promise<readonly ListedProcess[]>;
@@ -114,7 +114,7 @@ export async function isRunning({ pid, startTime }: { pid: number; startTime: st
   return identity?.startTime === startTime && !identity.isZombie;
 }
 
-/** Identifies the scope of pids: this boot of the machine, and on Linux the pid namespace. */
+/** Identifies the scope of pids: on Linux this boot of the machine and the pid namespace, elsewhere the machine. */
 export function hostIdentity(): string {
   if (process.platform !== 'linux') return machineName();
   try {
@@ -237,7 +237,7 @@ export function parseCommandLines(text: string): readonly CommandLine[] {
   });
 }
 
-/** Words that a path with spaces can have, such as one in `Application Support`. */
+/** Limit of the words of a path with spaces, such as one in `Application Support`. */
 const MOST_WORDS_OF_PATH = 8;
 
 /** Joins the words of a path that exists, because `ps` writes no quotes around arguments with spaces. */

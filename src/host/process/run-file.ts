@@ -92,7 +92,7 @@ export class RunFile {
   async #writeOnce(): Promise<void> {
     this.#owner ??= await this.#options.owner();
     if (this.#owner === undefined) return;
-    // Include groups added meanwhile, to save a write, because a kill during a write leaves a draft behind.
+    // Includes groups that were added meanwhile, to save a write, because a kill during a write leaves a draft behind.
     this.#isChanged = false;
     const file = join(this.#options.folder, this.#name);
     if (this.#groups.size === 0) {
@@ -108,7 +108,7 @@ export class RunFile {
 const TORN_AFTER_MS = 60_000;
 /** Files of other hosts that share the folder, or from before a reboot, are removed after this time. */
 const FOREIGN_FOR_MS = 30 * 24 * 60 * 60 * 1_000;
-/** More than a thousand groups. */
+/** Limit of a run file, which suffices for more than a thousand groups. */
 const MAX_FILE_BYTES = 256 * 1024;
 
 export interface FoundRun {

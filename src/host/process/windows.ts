@@ -7,7 +7,7 @@ import { errorCode } from '../errors/error-text.js';
  * the identity of a process is kept for a while.
  */
 
-/** A process of Windows, as a `ListedProcess` with the words of its command line. Those of other users have none. */
+/** A process of Windows, as a `ListedProcess` with the words of its command line. Processes of other users have no words. */
 export interface WindowsProcess {
   readonly pid: number;
   readonly ppid: number;
@@ -27,7 +27,7 @@ export function systemProgram(name: string, platform = process.platform, root = 
   return win32.join(root ?? 'C:\\Windows', folder, name.endsWith('.exe') ? name : `${name}.exe`);
 }
 
-/** The program that lists the processes, each on a line as `parseListing` reads it. Newer systems have no `wmic`. */
+/** The program that lists the processes, each on a line for `parseListing`: PowerShell, because newer systems have no `wmic`. */
 export const LISTING: { readonly command: string; readonly args: readonly string[] } = {
   command: systemProgram('powershell.exe'),
   args: [
@@ -92,7 +92,7 @@ export class WindowsProcesses {
     return listed;
   }
 
-  /** Identifies a process without asking for more than is needed: a pid that no process has is free at once. */
+  /** Identifies a process. Lists the processes only if the pid is taken and its identity is not kept. */
   async identify(pid: number): Promise<{ startTime: string; isZombie: boolean } | undefined> {
     const { isTaken: isAlive, now } = this.#options;
     if (!isAlive(pid)) {

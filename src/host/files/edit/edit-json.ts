@@ -34,7 +34,7 @@ export function removeFromJson(content: string, path: readonly string[]): string
   const end = endOf(property);
   const previous = members[members.indexOf(property) - 1];
   const previousEnd = previous && endOf(previous);
-  // The member is written as `setInJson` inserts it, so the text is as before the insertion.
+  // Restores the text before the insertion if the member is written as `setInJson` inserts it.
   if (previousEnd !== undefined && /^\s*,\s*$/.test(content.slice(previousEnd, start)))
     return cut(content, previousEnd, end);
   const after = commaFrom(content, end);

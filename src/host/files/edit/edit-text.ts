@@ -5,7 +5,7 @@ import { removeFromToml, setInToml } from './edit-toml.js';
 import { removeFromYaml, setInYaml } from './edit-yaml.js';
 import { BYTE_ORDER_MARK, FileRefusal, type Format, parseText } from './parse-text.js';
 
-/** The names of the members on the way to a value. In a list, the name is the `name` of an item. */
+/** The names of the members that lead to a value. In a list, the name is the `name` of an item. */
 export type Path = readonly string[];
 
 export interface EditOptions {

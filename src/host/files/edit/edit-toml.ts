@@ -39,7 +39,7 @@ interface Piece {
   readonly end: number;
 }
 
-/** The table at this path and the tables below it; adjacent tables are one piece. Without the comments behind a table. */
+/** The table at this path and the tables below it; adjacent tables are one piece. Comments behind a table are left out. */
 function tablesAt(content: string, path: readonly string[]): Piece[] {
   const pieces: Piece[] = [];
   let isOpen = false;

@@ -57,11 +57,11 @@ export type CallEvent =
     };
 
 export type ServerEvent =
-  /** The supervisor moved a server to another state, or learned something about it. Told in the tick of the cause. */
+  /** The supervisor moved a server to another state, or learned something about it. Emitted in the tick of the cause. */
   | { readonly kind: 'server.changed'; readonly instance: string; readonly snapshot: ChildSnapshot }
   /** The tokens of a login were renewed, or could not be. */
   | { readonly kind: 'login.renewed'; readonly server: string; readonly result: 'ok' | 'refused' | 'failed' }
-  /** A server that has ended had left this many processes behind, outside of its process group. Trunkline ended them. */
+  /** A server ended and left `count` processes outside of its process group, which Trunkline ended. */
   | { readonly kind: 'server.left-processes'; readonly server: string; readonly count: number }
   /** The lists of some clients were merged again. `only` is the key of the server if they see a single one unchanged. */
   | { readonly kind: 'lists.merged'; readonly tools: number; readonly only: string | undefined };
@@ -74,12 +74,12 @@ interface ClientOfSession {
   /** Name that the client gave itself. */
   readonly name: string;
   readonly version: string;
-  /** The user, or the machine with a token of its own. Both are absent if clients need not say who their user is. */
+  /** The user, or the machine with a token of its own. Both are absent if the gateway does not know the users of its clients. */
   readonly user?: string;
   readonly machine?: string;
   /** The number of open sessions. */
   readonly clients: number;
-  /** The view of the configuration that the client has, if it has one, and why that shows nothing. */
+  /** The name of the client's view in the configuration, if it has one, and the reason why that view shows nothing. */
   readonly view?: string | undefined;
   readonly fault?: string | undefined;
 }
@@ -108,7 +108,7 @@ export type HttpEvent =
   /** The gateway finishes what is in flight, within `ms`, and then ends. */
   | { readonly kind: 'http.draining'; readonly ms: number }
   | { readonly kind: 'http.session-opened'; readonly sessions: number }
-  /** A session goes on that another process, or an earlier run, has served before, or that was idle. */
+  /** A session was resumed that was idle, or that another process or an earlier run has served before. */
   | { readonly kind: 'http.session-resumed'; readonly sessions: number }
   | { readonly kind: 'http.session-ended'; readonly reason: string; readonly sessions: number }
   /** The stream of a client that does not read was cut. The client can resume the stream. */
@@ -120,7 +120,7 @@ export type HttpEvent =
 
 /** Event of a gateway that serves with others. */
 export type ClusterEvent =
-  /** Another gateway joined or left, or does not answer, or answers again. `members` counts both. */
+  /** Another gateway joined or left, or does not answer, or answers again. `members` includes that one and this one. */
   | {
       readonly kind: 'cluster.member';
       readonly instance: string;
@@ -141,24 +141,23 @@ type Kind = GatewayEvent['kind'];
 type EventOf<K extends Kind> = Extract<GatewayEvent, { readonly kind: K }>;
 type Listener = (event: GatewayEvent) => void;
 
-/** Where parts of the gateway report events. Check `wants` before building an event on the path of a call. */
+/** Takes the events that parts of the gateway report. Check `wants` before building an event on the path of a call. */
 export interface EventSink {
   /** Whether events of this kind have a subscriber. */
   wants(kind: Kind): boolean;
   emit(event: GatewayEvent): void;
 }
 
-/** Where subscribers of events register. */
+/** Registers subscribers of events. */
 export interface EventSource {
-  /** Calls `listener` for each event of this kind, in the tick in which it happens. Returns how to unsubscribe. */
+  /** Calls `listener` for each event of this kind, in the tick in which it happens. Returns the function that unsubscribes. */
   subscribe<K extends Kind>(kind: K, listener: (event: EventOf<K>) => void): () => void;
 }
 
 /**
  * Carries the events of the gateway to their subscribers, such as the log and the status.
  *
- * An event without a subscriber is never built. If a listener throws, the other listeners still get the event. The error is an
- * internal error, which is an event as well.
+ * If a listener throws, the other listeners still get the event. The error is an internal error, which is an event as well.
  */
 export class EventBus implements EventSink, EventSource {
   readonly #listeners = new Map<Kind, readonly Listener[]>();
