@@ -133,7 +133,7 @@ export class ActiveConfig {
     return { key, change: server === undefined ? 'removed' : changeOf(complete(before), complete(server)), server };
   }
 
-  /** Which clients share a process of the server, and why. */
+  /** Returns the rule by which clients share a process of the server, with its reason. */
   sharingOf(server: ServerConfig): SharingRule {
     return sharingOf(server, this.#options.servesHttp);
   }
@@ -163,6 +163,7 @@ export class ActiveConfig {
 /** Bounds the warnings of one configuration, because a server can make tools appear and disappear without end. */
 const MAX_LOGGED = 1_000;
 
+/** Returns the secrets of a server, in the form that the redactor takes. */
 export function secretSourcesOf({ spec, references, secrets = {} }: ServerConfig): SecretSource[] {
   const fromFile = spec === undefined ? [] : [spec.kind === 'remote' ? secretSourceOf(spec) : spec];
   // The redactor treats every variable whose name contains `secret` as a secret.

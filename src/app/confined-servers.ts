@@ -34,7 +34,7 @@ export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
   return spec.sandbox !== undefined;
 }
 
-/** How servers with `sandbox` are confined. */
+/** Options for the confinement of servers with `sandbox`. */
 export interface ConfinementOptions extends Pick<ConfineOptions, 'trial'> {
   /** The configuration that is in force. */
   readonly config: () => Config;
@@ -58,7 +58,7 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     this.#options = options;
   }
 
-  /** Sentences about what the sandbox refuses to a server. */
+  /** Sentences about refusals of the sandbox, about places that stay closed, and about a Node that ignores the proxy. */
   remarksOn(spec: ConfinedSpec): readonly string[] {
     const remark = proxyRemark(spec, spec.sandbox.network.length > 0);
     const distrusted = this.#distrusted.get(spec.key) ?? [];

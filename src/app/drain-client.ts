@@ -27,7 +27,7 @@ export interface DrainOptions {
   readonly clock: Clock;
   readonly events: EventSource;
   readonly gateway: Pick<Gateway, 'isReady' | 'pool'>;
-  /** How long requests wait for servers that are starting, and so the longest time before the drain begins. */
+  /** Longest wait of requests for servers that are starting, and so the longest time before the drain begins. */
   readonly startupWaitMs: number;
   readonly logger: Pick<Logger, 'warn'>;
   /** Aborted at a signal, which ends the drain. */

@@ -29,7 +29,7 @@ export interface GatewayControlOptions {
   readonly recentLog: RecentLog;
 }
 
-/** How long a command that has sent its last request waits for the answers, in milliseconds. */
+/** Longest wait for the answers to a command that has sent its last request, in milliseconds. */
 const COMMAND_DRAIN_MS = 3_000;
 
 /** The socket of a gateway that is no hub. */

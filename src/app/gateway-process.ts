@@ -40,10 +40,10 @@ export interface GatewayProcessOptions {
   readonly features?: readonly CreateFeature[];
   /** Default: random keys, so that ids of tasks and cursors end with the process. */
   readonly seals?: Seals;
-  /** Where the next gateway finds the processes that a killed gateway has left behind. */
+  /** The folder in which the next gateway finds the processes that a killed gateway has left behind. */
   readonly runFolder: string;
   readonly approvals: ApprovalFolders;
-  /** Where missing packages are installed; nothing is installed when absent. */
+  /** The folders into which missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
   /** Catalogues of earlier runs; nothing is cached when absent. */
   readonly catalogues?: CatalogueStore | undefined;
@@ -51,7 +51,7 @@ export interface GatewayProcessOptions {
   readonly onlyView?: string | undefined;
   /** Set if HTTP is served. With `users`, the clients belong to users who must not learn of each other. */
   readonly http?: 'one user' | 'users' | undefined;
-  /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
+  /** Returns the facts about the service of the clients, for the status. `undefined` if the status says nothing about it. */
   readonly service?: () => ServiceFacts | undefined;
   /** A trial of confined servers, which finds out what they need. */
   readonly trial?: ConfinementOptions['trial'];

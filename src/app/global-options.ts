@@ -10,7 +10,7 @@ export interface GlobalOptions {
   readonly config: string | undefined;
   /** Whether the current folder is one of the default places. The default is true. */
   readonly searchesFolder?: boolean;
-  /** How often `-v` was given. */
+  /** Number of `-v` options. */
   readonly verbosity: number;
   readonly logFile: string | undefined;
   /** File that all messages are recorded to. */

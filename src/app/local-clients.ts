@@ -21,7 +21,7 @@ export interface LocalClients {
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */
   readonly logTo: (logger: Logger) => void;
-  /** How the clients are served, for the status. `undefined` for one client that is not meant to share servers. */
+  /** Returns the facts about their service, for the status. `undefined` for one client that is not meant to share servers. */
   readonly service: () => ServiceFacts | undefined;
   /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;
@@ -36,7 +36,7 @@ export interface LocalClients {
 /** Largest message of a client. A gateway must accept every message that a direct connection accepts. */
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** How long the start waits for the first message of a client that is already connected. */
+/** Longest wait of the start for the first message of a client that is already connected, in milliseconds. */
 const FIRST_MESSAGE_MS = 30;
 
 /** Resolves when the first message has come, or after 30 ms. */

@@ -72,9 +72,9 @@ export function createEraChooser(
 const KIB = 1024;
 const MIB = 1024 * KIB;
 /**
- * Buffer sizes for small results, for results of about 1 MiB, and for nearly all others. Of the largest buffer, only the used
- * part takes memory. The C library maps 32 MiB or more separately and returns them as a whole; it takes smaller buffers from
- * its heap, which hardly ever shrinks.
+ * Buffer sizes for small results, for results of about 1 MiB, and for nearly all others. The largest buffer takes memory only for its used
+ * part. The C library maps 32 MiB or more separately and returns them as a whole; it takes smaller buffers from its heap, which hardly ever
+ * shrinks.
  */
 const SIZES = [64 * KIB, 256 * KIB, 2 * MIB, 32 * MIB];
 /** Limit on idle buffers: three large ones and some small ones. */
@@ -89,7 +89,7 @@ export function createBufferPool(clock: Clock): BufferPool {
   const bufferPool = new BufferPool({
     sizes: SIZES,
     maxIdleBytes: MAX_IDLE_BYTES,
-    // Not cleared, because each lease is written before it is read.
+    // The memory is not cleared, because each lease is written before it is read.
     allocate: (byteLength) => Buffer.allocUnsafeSlow(byteLength),
     // Transferring a buffer to a closed port frees the memory at once. The garbage collector would free it later.
     free: ({ buffer }) => {

@@ -18,7 +18,7 @@ export interface Run {
   readonly work: (ending: AbortSignal) => Promise<number>;
   /** The exit code for a signal. */
   readonly onSignal: (signal: EndSignal) => number;
-  /** Finishes what is in flight, after the first SIGTERM and before the servers stop. Absent if that has to be quick. */
+  /** Finishes the calls in flight, after the first SIGTERM and before the servers stop. Absent if that has to be quick. */
   readonly drain?: () => Promise<void>;
   /** Whether SIGHUP, which comes when a terminal closes or a login ends, is ignored. */
   readonly ignoresHangup?: boolean;
@@ -98,7 +98,7 @@ function outputRead(): Promise<void> {
   });
 }
 
-/** How long the last file operations may take. */
+/** Longest wait for the last file operations, in milliseconds. */
 const FILES_END_WITHIN_MS = 500;
 const POLL_MS = 20;
 

@@ -145,7 +145,7 @@ async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHt
 }
 
 const PEM_HINT = 'pass readable PEM files with --tls-cert and --tls-key';
-/** Far above the size of a chain of certificates, which takes some kilobytes. */
+/** Largest PEM file, far above the size of a chain of certificates, which takes some kilobytes. */
 const MAX_PEM_BYTES = 1024 * 1024;
 
 async function readPems({ certFile, keyFile }: NonNullable<HttpSettings['tls']>) {

@@ -185,11 +185,11 @@ export interface BackendLauncherOptions {
 }
 
 /**
- * Launches one generation of a server: connects with the dialer, reads the lists, and attaches the connection to the
- * backend. Then the server is ready.
+ * Launches one generation of a server: connects with the dialer, reads the lists, and attaches the connection to the backend. Then the
+ * server is ready.
  *
- * A list that cannot be read does not fail the launch, because a server may serve calls without listing its tools. So the
- * start timeout ends with the handshake, and the lists have a timeout of their own.
+ * A list that cannot be read does not fail the launch, because a server may serve calls without listing its tools. The start timeout ends
+ * with the handshake for this reason, and the lists have a timeout of their own.
  */
 export function backendLauncher({ dialer, targets, logger, onInternalError }: BackendLauncherOptions): Launcher {
   const launch = (spec: ServerSpec, generation: number, events: LaunchEvents): Launched => {

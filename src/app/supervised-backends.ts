@@ -35,7 +35,7 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   readonly secrets: KnownSecrets;
   /** Limit on the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
-  /** Where missing packages are installed. Absent if none are installed. */
+  /** The folders into which missing packages are installed. Absent if none are installed. */
   readonly packages?: Omit<PackagePaths, 'configFile'> | undefined;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues?: CatalogueStore | undefined;
@@ -185,6 +185,7 @@ export class SupervisedBackends {
     this.#processes = processes;
   }
 
+  /** Creates the instance `id` of a server, for clients of this origin. Throws for an unknown server. */
   create(
     key: string,
     id: string,

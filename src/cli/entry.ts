@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The program, which must run on every Node. On one that is too old, it says so in one line. Other modules use newer syntax
-// and newer functions of Node, so nothing is imported before the check, and this file uses only old syntax.
+// The program, which must start even on a Node that is too old, and say so there in one line. Other modules use newer syntax and newer
+// functions of Node, so nothing is imported before the check, and this file uses only old syntax.
 
 const running = process.versions.node;
 

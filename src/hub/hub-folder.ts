@@ -181,6 +181,7 @@ export function note(file: string, text = ''): void {
   }
 }
 
+/** The default log of the hubs of this folder. */
 export function hubLog(folder: string): string {
   return join(folder, 'hub.log');
 }

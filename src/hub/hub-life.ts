@@ -57,6 +57,7 @@ export class HubLife {
     this.clientsChanged(this.#clients);
   }
 
+  /** Takes the number of clients. Without a client, the time until the end of the hub begins. */
   clientsChanged(clients: number): void {
     this.#clients = clients;
     this.#cancelIdle();
@@ -77,6 +78,7 @@ export class HubLife {
     this.#cancelIdle = this.#clock.schedule(stepMs, () => this.#wait(leftMs - stepMs));
   }
 
+  /** Ends the hub at once. Later clients are refused with this reason. */
   end(because: Refusal): void {
     this.#refusal = because;
     this.#onOver();

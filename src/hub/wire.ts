@@ -41,6 +41,7 @@ export interface Hello {
   readonly role: 'client' | 'control';
   readonly version: string;
   readonly pid: number;
+  /** The working folder of the client; empty for the role `control`. */
   readonly folder: string;
   /** The client's values of the variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
@@ -65,7 +66,9 @@ export type Refusal =
   | 'full'
   /** The hub is about to end. The client has to find its successor. */
   | 'ending'
+  /** The proof of the client is wrong. */
   | 'token'
+  /** The line of the client is none of this protocol. */
   | 'malformed';
 
 /**

@@ -64,7 +64,7 @@ export type ServersKey = 'servers' | 'mcpServers';
 export type GatewayConfig = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http'> & {
   readonly http: HttpConfig;
   readonly startLimit: number;
-  /** Where traces go. Absent if only the environment decides. */
+  /** The settings of traces. Absent if only the environment decides. */
   readonly tracing?: TracingConfig | undefined;
   /** The cluster of this gateway. Absent if it is alone, or shares its key only. */
   readonly cluster?: ClusterConfig | FaultyCluster | undefined;
@@ -97,9 +97,9 @@ export interface ClusterConfig extends ClusterFiles {
   readonly storeUser?: string;
   /** The beginning of all keys in the store. */
   readonly name: string;
-  /** Where the other gateways reach this one, as `HOST:PORT`. */
+  /** The address at which the other gateways reach this one, as `HOST:PORT`. */
   readonly advertise: string;
-  /** Where this gateway listens for the others. */
+  /** The address at which this gateway listens for the others. */
   readonly listen: Address;
 }
 

@@ -2,8 +2,8 @@ import { launchedBy, packageIn } from './command-words.js';
 import type { ServerConfig } from './config.js';
 
 /**
- * Which clients share a process of a server. `auto` becomes `profile` when the server runs and speaks a revision without
- * sessions. Until then, and for other revisions, it means `isolated`.
+ * The clients that share a process of a server. `auto` becomes `profile` when the server runs and speaks a revision without sessions. Until
+ * then, and for other revisions, it means `isolated`.
  */
 export interface SharingRule {
   readonly sharing: ServerConfig['sharing'];

@@ -4,7 +4,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** Where the store of a cluster is. */
+/** The location of the store of a cluster. */
 export interface StoreLocation {
   /** The address of the server; or those of the Sentinels, if `sentinelMaster` is set. */
   readonly addresses: readonly [Address, ...Address[]];

@@ -447,7 +447,7 @@ const secretCommand = described(
 
 const RATIO = expects('a number from 0 to 1', { quote: true });
 
-/** Where the spans of calls go. Without it, the `OTEL_*` variables of the environment decide. */
+/** The destination of the spans of calls, or `off`. Without it, the `OTEL_*` variables of the environment decide. */
 const tracing = z.union(
   [
     z.literal('off'),
@@ -662,7 +662,7 @@ const http = described(
   GATEWAY_SETTINGS.http.about,
 );
 
-/** A text that `parse` accepts once its variables are replaced. One without variables is checked at once. */
+/** A text that `parse` accepts once its variables are replaced. A text without variables is checked at once. */
 function parsedText(description: string, expected: string, parse: (text: string) => unknown) {
   return text(description, expected).check(
     z.superRefine((value, { addIssue }) => {

@@ -1,5 +1,5 @@
 export const SERVER_KEY_MAX_LENGTH = 24;
-/** Excludes `__`, which separates the key from the tool in an exposed name. Also excludes `__proto__`. */
+/** The form of a key. Excludes `__`, which separates the key from the tool in an exposed name. Also excludes `__proto__`. */
 export const SERVER_KEY_PATTERN = /^[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*$/;
 
 // Windows reserves these names for devices in every folder and with every extension.

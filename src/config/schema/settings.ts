@@ -347,7 +347,7 @@ interface Section extends About {
   readonly expected: string;
 }
 
-/** Whether a server is confined, or what is open for it besides itself. */
+/** Whether a server is confined, or the openings of its sandbox. */
 interface Sandbox extends About {
   readonly kind: 'sandbox';
   readonly standard: false;

@@ -182,6 +182,7 @@ function namesIn(configFile: string): string[] {
   return [...new Set([...text.matchAll(/\$\{(?!secret:)([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
+/** The hello of this process, with its values of the variables that the configuration names. `resumed` is that of `Hello`. */
 export function helloOf(configFile: string, resumed: number, view?: string): Person {
   const { env } = process;
   const environment = Object.fromEntries(

@@ -8,6 +8,7 @@ import { attachTo, type HubConnection } from './find-hub.js';
 export class HubControl {
   readonly version: string;
   readonly pid: number;
+  /** The number of the hub; `NaN` for another gateway. */
   readonly number: number;
   /** Resolves when the connection is closed, for example because the process of the hub has ended. */
   readonly closed: Promise<void>;

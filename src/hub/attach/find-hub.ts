@@ -208,7 +208,7 @@ function attachOnce(folder: string, name: number | string, hello: Person, waitMs
     });
     const socket = connect({
       path,
-      // Otherwise a client that closes its end would not get the last answers.
+      // Keeps the socket open for the last answers to a client that has closed its end.
       allowHalfOpen: true,
       onread: {
         buffer: () => first.freeSpace,

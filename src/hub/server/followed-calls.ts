@@ -125,7 +125,7 @@ export class FollowedCalls implements CallObserver {
   }
 
   #ended(call: ObservedCall, end: CallEnd, messages: readonly KeptMessage[]): void {
-    // Its last follower may have left.
+    // The last follower may have left.
     if (this.#followers.size === 0) return;
     if (this.#rows.length >= MAX_ROWS) {
       this.#count(call.outcome);

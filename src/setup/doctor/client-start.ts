@@ -10,7 +10,7 @@ import { type Machine, variableOf } from './machine.js';
 
 /** The result of running a client's command as the client runs it. */
 export interface ClientStart {
-  /** From the spawn to the first list of tools, or to the failure. */
+  /** Time from the spawn to the first list of tools, or to the failure. */
   readonly afterMs: number;
   /** Names of the tools in the first list, or the reason why there is none, as a phrase. */
   readonly tools: readonly string[] | string;

@@ -196,7 +196,7 @@ function logsOf({ server: { place, name } }: Registration, machine: Machine): st
   const { platform, home, cwd } = machine;
   switch (place.client) {
     case 'claude-desktop': {
-      // Beside the file of servers, except on macOS.
+      // The logs are beside the file of servers, except on macOS.
       const beside = join(dirname(place.file), 'logs');
       const folders = platform === 'darwin' ? [join(home, 'Library', 'Logs', 'Claude'), beside] : [beside];
       return folders.map((folder) => join(folder, `mcp-server-${name}.log`));

@@ -9,7 +9,7 @@ interface Misconfigured {
   readonly fault: string;
 }
 
-/** Checks what the gateway on this machine knows about its cluster. `keyFile` is the file with the shared key. */
+/** Checks the view that the gateway on this machine has of its cluster. `keyFile` is the file with the shared key. */
 export function checkCluster(asked: Asked | Misconfigured, keyFile: string): Finding[] {
   switch (asked.kind) {
     case 'misconfigured':

@@ -94,7 +94,7 @@ const TOOL_WITHIN_MS = 1_000;
 /**
  * The PATH of a desktop program, without the additions of a shell.
  *
- * The part for macOS is untried: `launchctl` names the PATH of the session if somebody has set one, otherwise it is that of the Dock.
+ * The part for macOS is untried: `launchctl` names the PATH of the session if one is set, otherwise it is that of the Dock.
  */
 export async function desktopPath(machine: Shells): Promise<string> {
   switch (machine.platform) {
@@ -140,7 +140,7 @@ async function outputOf(
       try {
         if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // It has ended.
+        // The process group has ended.
       }
       resolve(output);
     };

@@ -135,7 +135,7 @@ function checkRefused({ pid, url, refused }: FoundGateway, now: number): Finding
 
 /** A process of this user that serves: a gateway, or an attach process. */
 export interface ServingProcess {
-  /** Such as `the hub (pid 7)`. */
+  /** The name for people, such as `the hub (pid 7)`. */
   readonly name: string;
   /** Its configuration file, and whether that still exists, in words. */
   readonly configuration: string;

@@ -11,7 +11,7 @@ import { type Finding, finding } from './finding.js';
 /** A server that the doctor has started, or one of the running hub. */
 export interface ObservedServer {
   readonly report: ServerReport;
-  /** From spawn to ready, in milliseconds; absent for a server of a running hub. */
+  /** Time from spawn to ready, in milliseconds; absent for a server of a running hub. */
   readonly readyAfterMs?: number | undefined;
   /** The signal that ended its process, if the process did not end after its stdin was closed. */
   readonly endedBy?: string | undefined;
@@ -60,7 +60,7 @@ function failureOf({ report, fault }: ObservedServer): Finding | undefined {
   const output = outputOf(report).filter((line) => line !== report.lastFailure);
   const evidence = [`phase: ${phase}`, ...output.slice(-MAX_LINES)];
   if (fault !== undefined) return finding(found.code, `server \`${server}\`: ${fault.reason}`, evidence, fault);
-  // A running hub tells what it does next, unless the output shows a cause that the user can mend.
+  // The advice of a running hub is its next step. A cause in the output that the user can mend comes first.
   const chosen = isInOutput ? found : { code: code ?? found.code, remedy: advice };
   return finding(chosen.code as Code, `server \`${server}\`: ${problem}`, evidence, { remedy: chosen.remedy });
 }

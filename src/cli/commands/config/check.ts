@@ -96,7 +96,7 @@ function toFacts({ report, fault, packageRemarks, readyAfterMs }: Result) {
   };
 }
 
-/** Remarks on a confined server: what was refused to it and, if it fails, where to see what is open. */
+/** Remarks on a confined server: the refusals to it and, if it fails, the command that shows its openings. */
 function remarksOnSandbox({ server, report }: TriedServer): readonly string[] {
   if (programOf(server)?.sandbox === undefined || !canBeOfSandbox(report.lastFailure ?? '')) return [];
   const look = `it is confined: \`trunkline sandbox ${server.key}\` shows what is open, with \`--try\` what it needs`;

@@ -68,7 +68,7 @@ async function askGateway(
   try {
     return hasStarted ? { gateway, report: await report() } : { gateway };
   } catch {
-    // It has ended meanwhile.
+    // The gateway has ended meanwhile.
     return {};
   } finally {
     control.close();

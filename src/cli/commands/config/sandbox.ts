@@ -71,7 +71,7 @@ function rowsOf({ openings, network, unixSockets, home, ownHome }: Policy): stri
   ];
 }
 
-/** The lines below the table: what is known of the server, with a suggested entry, and what its entry lacks. */
+/** The lines below the table: known needs of the server with a suggested entry, and openings that its entry lacks. */
 export function remarksOn(
   server: ServerConfig,
   { proposed, distrusted, network }: Pick<Policy, 'proposed' | 'distrusted' | 'network'>,

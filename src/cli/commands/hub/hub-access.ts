@@ -164,7 +164,7 @@ export async function describeHubs({ gateway, control }: OpenGateway, withUsage:
       // Most of the earlier hubs have ended.
       const earlier = await connectToHub(folder, number);
       if (typeof earlier === 'string') return undefined;
-      // It may end meanwhile, with its last client.
+      // The earlier hub may end meanwhile, with its last client.
       const description = await describeHub(earlier, withUsage).catch(() => undefined);
       earlier.close();
       return description;

@@ -63,7 +63,7 @@ export async function withLoginErrors(name: string | undefined, work: () => Prom
   } catch (error) {
     if (!(error instanceof LoginError || error instanceof RequestError)) throw error;
     const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
-    // It may quote the authorization server.
+    // The message may quote the authorization server.
     const { createRedactor } = await import('../../../host/observe/redact.js');
     const message = createRedactor([])(error.message);
     tell(`trunkline: ${name === undefined ? '' : `${name}: `}${message}${hint}`);
@@ -168,6 +168,7 @@ export interface ReportedLogin {
   readonly scopes: readonly string[];
   /** End of the access token as an ISO date. Trunkline renews the token if the authorization server allows it. */
   readonly expiresAt: string | null;
+  /** The place of the key of the login or, for `store`, of the login itself; null without a login. */
   readonly storedIn: 'keychain' | 'file' | 'store' | null;
 }
 
