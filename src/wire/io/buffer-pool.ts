@@ -93,7 +93,7 @@ const DEFAULTS: Required<BufferPoolOptions> = {
   later: (task) => task(),
 };
 
-/** Memory of the buffer pool and how many leases on it are not released yet. */
+/** Memory of the buffer pool, and the number of its leases that are not released yet. */
 interface Loan {
   readonly memory: Uint8Array;
   readonly onReleased: OnReleased;

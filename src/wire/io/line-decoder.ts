@@ -188,7 +188,7 @@ export class LineDecoder implements ByteReader {
     if (newline < 0) return;
     // One view for all lines, because a view for each costs about as much as finding the line.
     const { bytes } = buffer;
-    // From a position in the new bytes to one in the view.
+    // Difference between a position in the view and the same position in the new bytes.
     const shift = bytes.length - fresh.length;
     let start = 0;
     for (; newline >= 0 && !this.#hasEnded; newline = fresh.indexOf(NEWLINE, start - shift)) {

@@ -73,7 +73,7 @@ export class MessageFeed {
     this.#update();
   }
 
-  /** Returns how to stop. */
+  /** Shows the held messages and all further ones to an observer. Returns the function that ends this. */
   observe(observer: MessageObserver): () => void {
     const held = this.#held ?? [];
     this.#held = undefined;

@@ -108,7 +108,7 @@ export function rewriteObject(bytes: Uint8Array, span: Span, { change, insert }:
 const SEPARATOR = toBytes(',');
 
 /**
- * Returns an object as canonical JSON: no spaces, sorted members, of which only those that are included at the top. Numbers
+ * Returns an object as canonical JSON, without spaces and with sorted members. At the top, only included members stay. Numbers
  * keep their raw text. Duplicate members are all kept.
  */
 export function canonicalObject(bytes: Uint8Array, object: Span, isIncluded: (name: string) => boolean): string {

@@ -36,7 +36,7 @@ export function skipWhitespace(bytes: Uint8Array, at: number): number {
 /**
  * Returns the position after the JSON value that starts at `at`, or `NOT_JSON` or `TOO_DEEP`.
  *
- * As strict as `JSON.parse`, except that bytes above 0x7F inside strings are not checked: the caller checks the whole
+ * As strict as `JSON.parse`, except that bytes above 0x7F inside strings are not checked, because the caller checks the whole
  * line for UTF-8 once. `depth` is how many more levels of nesting are allowed.
  */
 export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
@@ -141,7 +141,7 @@ export function readText(bytes: Uint8Array, { start, end }: Span): string {
 /** Short texts by a hash of their bytes. A session uses few methods and names, and to make their texts anew for each call costs more. */
 const recentTexts = new Array<string>(512).fill('');
 
-/** A text of up to 64 ASCII characters, such as a name or an id, because a call of the decoder costs more. */
+/** Reads up to 64 ASCII characters without the decoder, because a call of it costs more. Returns `undefined` for any other text. */
 function shortText(bytes: Uint8Array, start: number, end: number): string | undefined {
   if (end - start > SHORT_TEXT) return undefined;
   let hash = 0;

@@ -3,7 +3,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A value from JSON that should be a text, as one. `String` fails for objects with a member such as `toString`. */
+/** Returns a value from JSON as a text. `String` would fail for an object with a member such as `toString`. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 }

@@ -69,8 +69,8 @@ export function escapeUnsafe(json: string): string {
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /**
- * Describes a number of bytes in the units of the configuration, such as `1.2 GiB`. Rounds up to one decimal place, so
- * that what exceeds a limit also reads as more than the limit.
+ * Describes a number of bytes in the units of the configuration, such as `1.2 GiB`. Rounds up to one decimal place, so that a
+ * number above a limit also reads as more than the limit.
  */
 export function describeBytes(bytes: number): string {
   const power = bytes < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10));
@@ -113,7 +113,7 @@ export function firstSentence(text: string): string {
 }
 
 const LONGEST_WORD = 25;
-/** In UTF-16 units. No emoji is longer; of a longer cluster, which no language has, a part may be kept. */
+/** Limit of a character as a reader sees it, in UTF-16 units. No emoji is longer. A longer cluster may be cut. */
 const LONGEST_CHARACTER = 64;
 
 /** The last place up to `end` that is between two characters. `Intl.Segmenter` would take 10 ms to load. */
@@ -219,7 +219,7 @@ function makePatterns() {
   };
 }
 
-/** Except the soft hyphen, which marks where a word may break. */
+/** Unsafe characters, except the soft hyphen, which marks where a word may break. */
 const INVISIBLES = String.raw`(?!\u00ad)${UNSAFE}`;
 
 /** Direction marks, which right-to-left text needs. */
@@ -231,7 +231,7 @@ const EMOJI = String.raw`\p{Emoji}\p{Emoji_Modifier}?(?:\ufe0e|\ufe0f\u20e3?)?`;
 const COMPOSED_EMOJI = String.raw`(?=\p{Emoji}\p{Emoji_Modifier}?[\u200d\ufe0e\ufe0f])${EMOJI}(?:\u200d${EMOJI})*`;
 /** England, Scotland and Wales: a black flag, the region in tag characters, and the cancel tag. */
 const FLAG = String.raw`\u{1f3f4}[\u{e0061}-\u{e007a}]{5}\u{e007f}`;
-/** As in Persian and in the scripts of India, where a joiner decides the form of two letters. */
+/** Joiners between letters, as in Persian and in the scripts of India, where a joiner decides the form of two letters. */
 const JOINER = String.raw`(?<=[\p{L}\p{M}])(?<![A-Za-z])[\u200c\u200d](?=\p{L})(?![A-Za-z])`;
 const IDEOGRAPH = String.raw`(?<=\p{Ideographic})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]`;
 const BYTE_ORDER_MARK = String.raw`^\ufeff`;

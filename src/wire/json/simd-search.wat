@@ -138,7 +138,7 @@
                 (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.ne (local.get $cHits) (i8x16.splat (i32.const 0))))) (i64.const 32)))
                 (i64.shl (i64.extend_i32_u (i8x16.bitmask (i8x16.ne (local.get $dHits) (i8x16.splat (i32.const 0))))) (i64.const 48))))
 
-              ;; An escaped u (0x75) does not end the search if four digits follow it. NumberWriter beyond the 64 bytes count
+              ;; An escaped u (0x75) does not end the search if four digits follow it. Digits beyond the 64 bytes count
               ;; as absent.
               (local.set $stopBits
                 (i64.and

@@ -15,7 +15,7 @@ export type TokenText = Omit<Required<Edit>, 'span'>;
 export interface SplicedMessage {
   readonly bytes: Uint8Array;
   readonly span: Span;
-  /** In any order. Their spans do not overlap. Several that insert at one place go there in this order. */
+  /** Edits in any order, whose spans do not overlap. Several insertions at one position stay in this order. */
   readonly edits: readonly Edit[];
   /**
    * The lease on the memory of `bytes`, if the message is large (`Lease` in `io/buffer-pool.ts`). The code that writes, copies or drops

@@ -78,9 +78,9 @@ function bucketOf(id: number | string): number {
 }
 
 /**
- * Reads an id, or a progress token, that the gateway has given: the one place that decides which request a message belongs to.
- * The gateway gives whole numbers only, each once, so one in another JSON type (`1.0`, `"1"`) can mean no other request.
- * Returns `undefined` for a token that names no number.
+ * Reads an id, or a progress token, that the gateway has given. Accepts it in another JSON form (`1.0`, `"1"`), because the
+ * gateway gives whole numbers only, each once, so that it can mean no other request. Returns `undefined` for a token that names
+ * no number.
  */
 export function readId(bytes: Uint8Array, token: Span): number | undefined {
   let id = 0;
@@ -179,7 +179,7 @@ export class CorrelationTable<Request> {
   }
 }
 
-/** A bound, because a task may never end, or end without telling the gateway. */
+/** Limit of the answered requests, because a task may never end, or end without a message to the gateway. */
 const MAX_LASTING = 256;
 
 /** Requests that were answered with a task and whose senders still want its progress, by their ids. */

@@ -2,7 +2,7 @@ import { toBytes } from '../json/json-text.js';
 import { type Edit, type SplicedMessage, visitPieces } from '../json/splice.js';
 
 /*
- * Wire: bytes and JSON-RPC, without the platform (`io/streams` alone has streams of Node). Every room above may use it.
+ * Wire: bytes and JSON-RPC, without the platform (`io/streams` alone has streams of Node). All rooms except `spec` may use it.
  *
  * A line comes out of `io/line-decoder.ts`, `jsonrpc/envelope-scanner.ts` finds its members without building values, and
  * `mcp/envelope.ts` says which members count in MCP. A message is relayed as its bytes with edits (`json/splice.ts`), and
@@ -25,8 +25,8 @@ export interface TrackedSink extends MessageSink {
   /** Bytes of all messages that were ever sent here. */
   readonly sentBytes: number;
   /**
-   * Drops what was not written yet. Returns how many of `sentBytes` may have reached the other side. A sink that knows this of
-   * each request fails the requests itself, with the reason.
+   * Drops the bytes that were not written yet. Returns how many of `sentBytes` may have reached the other side. A sink that knows
+   * this of each request fails the requests itself, with the reason.
    */
   close(reason?: 'exited' | 'stopped', because?: string): number;
   /** The handshake agreed on this revision. Over HTTP, every message names it from now on. */

@@ -77,7 +77,7 @@ export function findCompileFault(root: Schema): string | undefined {
   return visit(root) ?? findAnchorFault(root);
 }
 
-/** Anchors count wherever there may be a schema, also in definitions that nothing refers to. */
+/** Returns the fault of an anchor. Looks wherever there may be a schema, also in definitions without a reference. */
 function findAnchorFault(root: Schema): string | undefined {
   const seen = new Set<unknown>();
   for (const { $anchor, $dynamicAnchor } of schemasBelow(root)) {
@@ -110,7 +110,7 @@ const NO_SCHEMAS = new Set(['default', 'enum', 'const']);
 const LISTS_OF_SCHEMAS = new Set(['items', 'allOf', 'anyOf', 'oneOf']);
 const MAPS_OF_SCHEMAS = new Set(['$defs', 'definitions', 'properties', 'patternProperties', 'dependencies']);
 
-/** Whether references lead only to further ones. */
+/** Whether references lead only to further references, without end. */
 function isEndless(root: Schema, schema: Schema): boolean {
   let at: unknown = schema;
   for (let steps = 0; steps < MAX_STEPS; steps += 1) {

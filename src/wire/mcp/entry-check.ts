@@ -87,6 +87,7 @@ const LOST = Symbol('lost');
 
 export type Rule = readonly [member: string, mend: Mend, need?: 'required'];
 
+/** Mends the members that have a rule. Returns the new values, and whether a required member is lost. */
 export function mendMembers(value: Readonly<Record<string, unknown>>, rules: readonly Rule[], say: Say) {
   const changes = new Map<string, unknown>();
   let isLost = false;
@@ -110,7 +111,7 @@ export function changed(value: Readonly<Record<string, unknown>>, changes: Chang
   return Object.fromEntries(members.filter(([, each]) => each !== undefined));
 }
 
-/** The same for the bytes of an object, of which all others stay. */
+/** Makes the same changes in the bytes of an object. All other bytes stay. */
 export function withChanges(bytes: Uint8Array, span: Span, changes: Changes): Uint8Array {
   if (changes.size === 0) return bytes;
   return rewriteObject(bytes, span, {
@@ -287,7 +288,7 @@ function mendAnySchema(value: unknown, say: Say): unknown {
 
 const OBJECT_SCHEMA = object(['$schema', text], ['properties', mendProperties], ['required', list(text)]);
 
-/** The official SDK of the first generation wants objects; that of the second one wants finite numbers. */
+/** Mends the schemas of properties, because the first generation of the official SDK wants objects, and the second finite numbers. */
 function mendProperties(value: unknown, say: Say): unknown {
   if (!isRecord(value)) return void say(' is not an object');
   const changes = new Map<string, unknown>();

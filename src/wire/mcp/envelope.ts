@@ -103,7 +103,7 @@ export type { Rejection } from '../jsonrpc/envelope-scanner.js';
  */
 export type ScanEnvelope = (bytes: Uint8Array, start?: number, end?: number) => Envelope | jsonrpc.Rejection;
 
-/** `isUtf8` is the check of the platform, which is much faster than one in JavaScript. */
+/** Makes the scan of MCP messages. `isUtf8` is the check of the platform, which is much faster than one in JavaScript. */
 export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
   const limits = { maxDepth: MAX_DEPTH, maxElements: MAX_BATCH, isUtf8 };
   const scanner = new EnvelopeScanner({ watch: WATCHED, ...limits });

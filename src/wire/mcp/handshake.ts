@@ -135,7 +135,7 @@ const UNNAMED = toBytes('{"name":"unnamed","version":"unknown"}');
 export interface ClientProfile {
   readonly clientInfo: Readonly<Record<string, unknown>>;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** The latest revision that the gateway supports if absent. */
+  /** Revision to request in a handshake. The default is the latest revision with a handshake. */
   readonly protocolVersion?: string;
   /** The raw text of the two objects, because parsing changes large numbers and drops duplicate members. */
   readonly raw?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
@@ -143,7 +143,7 @@ export interface ClientProfile {
   readonly principal?: string | undefined;
 }
 
-/** Makes the profile of a client of its identity and capabilities, as the client wrote them. */
+/** Makes the profile of a client from its identity and capabilities, as the client wrote them. */
 export function profileOf<Revision extends string>(
   protocolVersion: Revision,
   raw: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array },

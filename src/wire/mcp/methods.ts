@@ -126,7 +126,7 @@ const DEFINED: ReadonlyMap<string, string> = new Map(
   [...LEGACY_REQUESTS, ...MODERN_REQUESTS, ...DEFINED_NOTIFICATIONS].map((method) => [foldMethod(method), method]),
 );
 
-/** Requests that MCP defines as free of side effects, so that they may be repeated. */
+/** Whether MCP defines the request as free of side effects, so that it may be repeated. */
 export function isRepeatable(method: string): boolean {
   return REPEATABLE_METHODS.has(method) || requestedList(method) !== undefined;
 }

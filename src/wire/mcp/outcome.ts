@@ -31,7 +31,7 @@ export type RequestFailure =
   | 'response_dropped'
   /** The id of the answer can be read, but the answer is not a valid message. */
   | 'response_malformed'
-  /** The answer is a valid JSON-RPC message, but its result is not an object. */
+  /** The answer is a valid JSON-RPC message, but its result is not an object, or its error has no code and message. */
   | 'result_malformed'
   /** The sender cancelled the request. */
   | 'cancelled'

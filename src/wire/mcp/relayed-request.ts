@@ -78,8 +78,8 @@ export interface InputRequest {
 }
 
 /**
- * Cancels the request that has this id at its receiver: with `notice`, the sender's own cancellation, or with one of the gateway
- * if there is none.
+ * Makes the notification that cancels the request with this id at its receiver. Uses `notice`, the sender's own cancellation, if
+ * there is one.
  */
 export function cancellation(
   id: number,

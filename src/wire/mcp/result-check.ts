@@ -18,8 +18,8 @@ interface ResultContext {
 
 /**
  * Judges a result as the official SDKs do, because a client drops a whole result over one malformed part, although the call has
- * taken effect. Returns the result as they accept it, with the bytes of all sound members; `undefined` if they accept it as it is,
- * or if its type is unknown. `repaired` says what was wrong, unless members were only null.
+ * taken effect. Returns the result as they accept it, with the bytes of all sound members; `undefined` if they accept it as it
+ * is, or if its type is unknown. `repaired` describes the faults, unless members were only null.
  */
 export function mendResult(kind: ResultKind, bytes: Uint8Array, span: Span, context: ResultContext) {
   if (kind === 'tool' && isOneText(bytes, span)) return undefined;
@@ -81,7 +81,7 @@ const BLOCKS: ReadonlyMap<unknown, readonly Rule[]> = new Map([
   ['resource_link', [['uri', check.text, 'required'], ['name', check.text, 'required'], ...check.RESOURCE_MEMBERS]],
 ]);
 
-/** Mends a content block. One that lacks what clients need of it becomes a text with its JSON. */
+/** Mends a content block. A block of an unknown type, or without a required member, becomes a text with its JSON. */
 function mendBlock(value: unknown, say: Say): unknown {
   const { found, say: note } = check.collectFaults(say);
   const block = isRecord(value) ? value : {};

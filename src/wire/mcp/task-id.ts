@@ -8,7 +8,7 @@ export interface Hmac {
   readonly older?: readonly Hmac[];
 }
 
-/** Where a task was made. */
+/** Origin of a task, which its id contains. */
 interface TaskOrigin {
   /** The server or client that made the task, by the gateway's name for it. */
   readonly maker: string;
@@ -21,9 +21,9 @@ interface TaskOrigin {
 /**
  * Returns the id under which the other side knows a task: the maker's name, the process, a seal and the original id.
  *
- * The gateway stores nothing for the id, because the side that requested a task may use its id for any length of time.
- * `holder` names the side that gets the id. The seal makes the id valid only for it, so nobody else can use or guess it.
- * Makers' names contain no colon.
+ * The gateway stores nothing for the id, because the side that requested a task may use its id for any length of time. `holder`
+ * names the side that gets the id. The seal makes the id valid only for the holder, so no other side can use or guess it. Makers'
+ * names contain no colon.
  */
 export function wrapTaskId(origin: TaskOrigin, holder: string, seal: Hmac): string {
   const { maker, instance, original } = origin;
@@ -38,7 +38,7 @@ export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin
   return isSealOf(mac, sealed(origin, holder), seal) ? origin : undefined;
 }
 
-/** The process of the gateway that made the id. Nothing is verified. */
+/** Returns the name of the gateway process that made the id. The name is not verified. */
 export function instanceOfTask(id: string): string | undefined {
   return /^[^:]+:([^:]+):/.exec(id)?.[1];
 }

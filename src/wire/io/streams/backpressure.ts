@@ -7,7 +7,7 @@ interface Member {
   isHeld: boolean;
 }
 
-/** Pauses one stream for a reason of its own. It flows while neither this nor the clients pause it. */
+/** Pauses one stream for a reason of its own. The stream flows while neither its hold nor the clients pause it. */
 export interface Hold {
   pause(): void;
   resume(): void;
@@ -89,12 +89,12 @@ export class ClientBackpressure {
     this.#update = update;
   }
 
-  /** Whether no other client has an open handle, so that its pauses take effect alone. */
+  /** Whether no other client has an open handle, so that the pauses of this client take effect alone. */
   get isAlone(): boolean {
     return this.#isOpen && this.#all.size === 1;
   }
 
-  /** Whether this client pauses the streams of a source: by itself or together with all others. */
+  /** Whether this client pauses the streams of a source, by a pause of this source or of all sources. */
   isPausing(source: string | undefined): boolean {
     return this.#counts.has(undefined) || (source !== undefined && this.#counts.has(source));
   }

@@ -14,7 +14,7 @@ const SOURCE_HIGH_WATER_BYTES = 2 * MIB;
  * messages of the other sources. For a source that sends alone, reading ahead saves time.
  */
 const SHARED_HIGH_WATER_BYTES = 128 * 1024;
-/** As much as the largest message, because a client on a pipe has no way to fetch what it missed. */
+/** Default limit of the unwritten bytes. As large as the largest message, because a client on a pipe cannot fetch a lost one. */
 const MAX_UNWRITTEN_BYTES = 64 * MIB;
 
 interface FairWriterOptions {
@@ -284,7 +284,7 @@ export class FairQueue<T> {
     return entry;
   }
 
-  /** Begins anew, because nothing waits that could be compared with what comes. */
+  /** Begins anew, because no waiting item is left to compare later items with. */
   #forget(): void {
     this.#ends.clear();
     this.#bytesOf.clear();

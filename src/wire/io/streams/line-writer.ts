@@ -103,7 +103,7 @@ export class LineWriter implements MessageSink {
    */
   close(): number {
     this.#dropPieces();
-    // The stream would still write what it has buffered.
+    // Destroys the stream, because it would still write its buffer.
     if (this.#takenBytes < this.#passedBytes) this.#stream.destroy();
     return this.#takenBytes;
   }

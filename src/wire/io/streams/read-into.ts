@@ -3,8 +3,8 @@ import type { Readable, Writable } from 'node:stream';
 import { type ByteReader, copyInto } from '../byte-reader.js';
 
 /**
- * Passes all bytes of a stream to `reader`. Returns the stream to pause, to resume and to listen to for the end: where
- * possible, a new socket that reads into the reader's own memory.
+ * Passes all bytes of a stream to `reader`. Returns the stream to pause, to resume and to listen to for the end. Where possible,
+ * this is a new socket that reads into the reader's own memory.
  *
  * By default, Node allocates a block of memory for each read and leaves it to the garbage collector. Node accepts
  * memory to read into (`onread`) only when a socket is made, and makes the sockets of child processes itself. So the
@@ -50,7 +50,7 @@ export function readInto<Stream extends Readable>(
   return socket;
 }
 
-/** Ends the old stream, whose handle was taken: it emits `end` and `close`, for code that waits for them. */
+/** Ends the old stream, whose handle was taken, because code may wait for its `end` and `close`. */
 function leave(stream: Readable): void {
   stream.once('end', () => stream.destroy());
   stream.push(null);
@@ -60,7 +60,7 @@ function leave(stream: Readable): void {
 const reading = new Set<Socket>();
 
 /**
- * Stops all reading. Call it first after an uncaught error: Node may not have requested the next free space, and would
+ * Stops all reading. Call it first after an uncaught error, because Node may not have requested the next free space, and would
  * read into memory that has another use by now.
  */
 export function stopReading(): void {

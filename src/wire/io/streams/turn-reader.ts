@@ -14,7 +14,7 @@ export interface TimedRead {
   readonly byteLength: number;
 }
 
-/** Decides after each read whether the reader has to wait. Returns `false` if not; otherwise calls `proceed` once, later. */
+/** Decides after each read whether the reader has to wait. If so, returns `true`, and calls `proceed` once, later. */
 export type Pace = (read: TimedRead, proceed: () => void) => boolean;
 
 export interface TurnReaderOptions {
