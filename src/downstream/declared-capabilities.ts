@@ -15,8 +15,9 @@ type Capabilities = Readonly<Record<string, unknown>>;
 /**
  * The capabilities that the gateway declares to a client of this revision. `offered` are those of the running servers.
  *
- * Servers come and go, but capabilities are declared once. The gateway therefore declares everything that it can relay;
- * a list that no server has is empty. Unknown capabilities are declared in the words of the first server that has them.
+ * Servers come and go, but capabilities are declared once. The gateway therefore declares everything that it can relay; a list
+ * that no server has is empty. Unknown capabilities are declared in the words of the first server that has them, and
+ * `experimental` with the members of all.
  */
 export function declaredCapabilities(revision: string | undefined, offered: readonly Capabilities[]): Capabilities {
   const own = revision === '2025-11-25' ? { ...RELAYED, tasks: TASKS } : RELAYED;

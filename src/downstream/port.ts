@@ -214,7 +214,7 @@ export interface Exchange {
   leaseRequest(): SplicedMessage['lease'];
   /**
    * Answers with a server's response, unchanged except for the id and the edits. `server` is the `serverInfo` of the server as
-   * JSON. It is added to a result without it if the client's revision requires it in results.
+   * JSON. A result without a `serverInfo` gets it if the client's revision requires one.
    */
   answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void;
   /** Answers with a result made by the gateway, as JSON. */

@@ -123,6 +123,7 @@ export function refuseContentType(contentType: Header): HttpRefusal | undefined 
   return { status: 415, message: 'The body must be application/json in UTF-8' };
 }
 
+/** Refuses an `Accept` that does not allow all needed types. */
 export function refuseAccept(accept: Header, needed: readonly string[]): HttpRefusal | undefined {
   // Without the header, a client takes everything (RFC 9110, section 12.5.1).
   if (accept === undefined) return undefined;

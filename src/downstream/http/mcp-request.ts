@@ -14,7 +14,7 @@ export class McpRequest {
   readonly url: string;
   /** The server or view that the path names, in the form for `HttpSessionPort.openSession`. */
   readonly asked: string | undefined;
-  /** The sender. Without a principal until the request was authenticated. */
+  /** The sender. Its principal is empty until the request is authenticated. */
   caller: Caller = { principal: '' };
   /** The server or view that serves the request. */
   endpoint: string | undefined;

@@ -184,7 +184,7 @@ abstract class PostingClients<C extends PostingClient> {
     return true;
   }
 
-  /** Ends those of the clients that are here, because another process serves them now. */
+  /** Ends the moved clients that are here, because another process serves them now. */
   endMoved(moved: ReadonlySet<PostingClient>): void {
     for (const client of [...this.clients.values()]) if (moved.has(client)) this.end(client, 'moved');
   }
@@ -535,7 +535,7 @@ export class Session extends PostingClient {
     if (pending === undefined) resumed.end();
   }
 
-  /** Ends a stream of another process, whose answers are lost. */
+  /** Answers the requests of another process's stream as lost, and ends the stream. */
   endLost(requests: readonly LostRequest[], response: ServerResponse): void {
     const connection = this.connection(response);
     for (const request of requests) {

@@ -38,9 +38,8 @@ export function refuseUnreadable(rejection: Rejection): HttpRefusal | undefined 
 }
 
 /**
- * Whether a notification without a session goes to servers. It does if it states its client as requests do and MCP does
- * not define it. Notifications that MCP defines name an id or a token, which may belong to a request of another
- * program.
+ * Whether a notification without a session goes to servers. It must describe its client as requests do, and MCP must not define
+ * its method. Notifications that MCP defines name an id or a token, which may belong to a request of another program.
  */
 export function isForServers(message: Envelope | Rejection): message is NotificationEnvelope {
   const { kind } = message;

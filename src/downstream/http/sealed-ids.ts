@@ -49,7 +49,7 @@ const MAX_REQUESTS = 1_024;
 const [TIME_BYTES, MAC_LENGTH] = [4, 22];
 
 /**
- * Ids that every gateway with the same key can read, so that no gateway has to know what another one has done.
+ * Ids that every gateway with the same key can read, so that no gateway needs the memory of another one.
  *
  * The id of a session has the `initialize` of its client, encrypted and bound to its owner. The id of an event names the
  * requests that its stream answers, signed for its session.

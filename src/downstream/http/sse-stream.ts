@@ -234,7 +234,7 @@ export class EventConnection implements Timed {
     this.#closed();
   }
 
-  /** Destroys the connection and frees what the client has not read. */
+  /** Destroys the connection, and frees the bytes that the client has not read. */
   cut(): void {
     this.#response.destroy();
     this.#closed();

@@ -22,8 +22,8 @@ import { type AuthChallenge, scopesIn } from './challenge.js';
 import { LoginError, type LoginRecord, type StoredTokens } from './vault.js';
 
 /*
- * OAuth 2.1 as on the page basic/authorization of revision 2026-07-28, which also works with servers of earlier revisions.
- * Only this file loads the SDK, so it is imported when a token is needed.
+ * OAuth 2.1 as on the page basic/authorization of revision 2026-07-28, which also works with servers of earlier revisions. Only
+ * this file loads the SDK, so other code imports this file only when it needs a token.
  */
 
 /** The authorization server of a server, and the parameters of a login there. */

@@ -7,7 +7,7 @@ import type { Cancel } from '../../wire/timing/clock.js';
 /** The login at one remote server, for one configuration file. */
 export interface LoginRecord {
   readonly server: string;
-  /** The configuration file, without symbolic links. */
+  /** Absolute path of the configuration file, perhaps through symbolic links. */
   readonly configFile: string;
   readonly url: string;
   /**
@@ -75,7 +75,7 @@ export class LoginError extends Error {
   }
 }
 
-/** Makes a handler for a failed read, which replaces a login that is damaged. Other failures are thrown again. */
+/** Makes a handler for a failed read. It returns `instead` for a login that cannot be used, and throws all other errors again. */
 export function unreadable<T>(instead: T): (error: unknown) => T {
   return (error) => {
     if (error instanceof LoginError) return instead;

@@ -32,7 +32,7 @@ export interface OutgoingRequestsOptions {
 export class OutgoingRequests {
   readonly #options: OutgoingRequestsOptions;
   readonly #pending = new CorrelationTable<PendingRequest>();
-  /** Requests that were answered with a task, whose progress is still reported. */
+  /** Requests that were answered with a task and whose progress is still reported. */
   readonly #answered = new AnsweredRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
   /** Number of requests without a deadline, such as an open `subscriptions/listen`. */

@@ -6,7 +6,7 @@ const COLON = 0x3a;
 const SPACE = 0x20;
 const BOM = [0xef, 0xbb, 0xbf] as const;
 
-/** Longest name of a field that means something (`event`), in bytes. */
+/** Limit beyond which the name of a field is cut, in bytes, because every known name (such as `event`) is shorter. */
 const MAX_NAME_BYTES = 8;
 /** Longest value of a field, except for the data of messages, in bytes. A longer value is cut, so a server cannot fill memory with it. */
 const MAX_VALUE_BYTES = 8 * 1024;
@@ -14,7 +14,7 @@ const MAX_VALUE_BYTES = 8 * 1024;
 export interface EventStreamOptions {
   /** Receives the data of each event as one line that ends in 0x0A. Newlines inside the data become spaces. */
   readonly messages: ByteReader;
-  /** An event named `endpoint` came, whose data is the URL to post to (revision 2024-11-05). */
+  /** An event named `endpoint` came. `url` is its data, the URL for POSTs (revision 2024-11-05). */
   readonly onEndpoint?: (url: string) => void;
 }
 

@@ -193,7 +193,7 @@ export class Post {
     let length = 0;
     const isComplete = await incoming.follow(response, messages, (chunk) => {
       length += chunk.length;
-      // Few compressed bytes may decode to many. Those beyond the limit are not needed.
+      // Few compressed bytes may decode to many. Bytes beyond the limit are not needed.
       if (length > maxFrameBytes) response.destroy();
       else copyInto(messages, onOneLine(chunk));
     });

@@ -46,7 +46,7 @@ const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * One request to a modern server. It is sent again each time that the server requires input.
+ * One request to a modern server. For a legacy client, it is sent again each time that the server requires input.
  *
  * A modern server requires input with its result. A modern client gets this result unchanged. For a legacy client, the input
  * is requested with server requests, such as `elicitation/create`, and the request is then sent again with the input.

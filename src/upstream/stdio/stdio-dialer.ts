@@ -32,7 +32,8 @@ import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, Upstr
  * 3. The dialect of the era performs the handshake over the bridge, and makes the connection that the gateway uses.
  * 4. A server that floods is read in turns, and one that answers nothing is probed (`health-monitor.ts`). A server that closes a
  *    pipe (`watchPipes`) or exceeds a limit is given up: `giveUp` closes the bridge, and the supervisor ends the launch.
- * 5. After an exit, the rest of stdout is read for 80 ms. Then the bridge fails what is in flight. `end` ends the group and the family.
+ * 5. After an exit, the rest of stdout is read for 80 ms. Then the bridge fails the requests in flight. `end` ends the group and
+ *    the family.
  */
 
 export interface StdioDialerOptions

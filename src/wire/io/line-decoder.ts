@@ -112,7 +112,7 @@ export class LineDecoder implements ByteReader {
     return this.#returns;
   }
 
-  /** Bytes beyond the limit for one line, of all lines, finished or not. Of a line dropped as text, all bytes count. */
+  /** Bytes beyond the limit for one line, of all lines, finished or not. All bytes of a line that was dropped as text count. */
   get excessBytes(): number {
     return this.#excessBytes + this.#excessOf(this.#skipped);
   }

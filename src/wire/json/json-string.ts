@@ -20,7 +20,7 @@ export function skipString(bytes: Uint8Array, at: number): number {
   return position < 0 ? NOT_JSON : position + 1;
 }
 
-/** Length beyond which it pays to copy the string for the SIMD scan. A copy is never larger than what was scanned before it. */
+/** Length beyond which it pays to copy the string for the SIMD scan. A copy is never larger than the part that was scanned before it. */
 const LONG_STRING = 1024;
 /** Length beyond which it pays to make the SIMD scan, which takes most of a millisecond and some memory. */
 const VERY_LONG_STRING = 16 * 1024;

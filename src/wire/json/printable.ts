@@ -53,9 +53,7 @@ export function unsafeCharacters(): RegExp {
   return unsafe;
 }
 
-/**
- * Replaces unsafe characters in JSON by escapes. Between its tokens there must be none, not even line breaks or tabs.
- */
+/** Replaces unsafe characters in JSON by escapes. The JSON must have none between its tokens, not even line breaks or tabs. */
 export function escapeUnsafe(json: string): string {
   return json.replace(unsafeCharacters(), (character) => {
     let escaped = '';
@@ -116,7 +114,7 @@ const LONGEST_WORD = 25;
 /** Limit of a character as a reader sees it, in UTF-16 units. No emoji is longer. A longer cluster may be cut. */
 const LONGEST_CHARACTER = 64;
 
-/** The last place up to `end` that is between two characters. `Intl.Segmenter` would take 10 ms to load. */
+/** Returns the last position up to `end` that is between two characters. `Intl.Segmenter` would take 10 ms to load. */
 function wholeCharacters(text: string, end: number): number {
   for (let at = end; at > 0 && at > end - LONGEST_CHARACTER; at -= 1) if (!isWithinCharacter(text, at)) return at;
   if (end <= LONGEST_CHARACTER) return 0;

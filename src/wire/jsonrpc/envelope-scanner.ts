@@ -89,7 +89,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     const isRead = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1) === end;
     const message = isRead ? this.#classify(bytes, { start, end }) : undefined;
     if (message?.kind !== 'rejected' && message !== undefined) return message;
-    // The scan of a line without an end continues into the next lines. That must not happen again for each of those.
+    // The scan of a line without an end continues into the next lines. That must not happen again for each next line.
     this.#isTrusted = false;
     return undefined;
   }
@@ -328,9 +328,7 @@ function watchNode(key: string): WatchNode {
   return { key, quotedKey, slot: -1, members: [], byFirst: [], byLength: [], folded: new Set() };
 }
 
-/**
- * Builds the tree of the paths. A path's index is its slot; members that are only on the way get the slots after those.
- */
+/** Builds the tree of the paths. A path's index is its slot. Members that are only on the way to one get the next slots. */
 function buildTree(paths: readonly (readonly string[])[]): { root: WatchNode; size: number } {
   const root = watchNode('');
   paths.forEach((path, slot) => {

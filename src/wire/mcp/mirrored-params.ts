@@ -70,7 +70,7 @@ function faultOf(found: readonly Annotated[], count: number): string | undefined
   return names.size < found.length ? 'has one name twice' : undefined;
 }
 
-/** Finds the annotations along chains of `properties`, where the value is at one place of the arguments. */
+/** Finds the annotations along chains of `properties`, because only there a value has one position in the arguments. */
 function annotatedIn(schema: unknown, path: readonly string[]): readonly Annotated[] {
   if (!isRecord(schema)) return [];
   const { [ANNOTATION]: header, type, properties } = schema;

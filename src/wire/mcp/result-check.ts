@@ -9,7 +9,7 @@ import { RELATED_TASK } from './envelope.js';
 /** A result of `tools/call`, `prompts/get` or `resources/read`, which clients check by a schema. */
 export type ResultKind = 'tool' | 'prompt' | 'resource';
 
-/** The eras of both sides, which decide what the client accepts, and the resource that the client reads. */
+/** The eras of both sides, which decide the form that the client accepts, and the resource that the client reads. */
 interface ResultContext {
   readonly isModernServer: boolean;
   readonly isModernClient: boolean;
@@ -98,7 +98,7 @@ function shown(part: unknown, found: readonly string[], maxBytes = 4_096): strin
   return `[Trunkline shows this part as JSON, because clients reject its form (${found.at(-1)}): ${clipText(json, maxBytes, '…')}]`;
 }
 
-/** Mends the contents of a resource. Those that have neither a text nor bytes become a text with their JSON. */
+/** Mends the contents of a resource. Contents with neither a text nor bytes become a text with their JSON. */
 function mendContents(value: unknown, say: Say, uri = 'urn:trunkline:resource'): unknown {
   const { found, say: note } = check.collectFaults(say);
   const contents = isRecord(value) ? value : { text: value };
@@ -110,7 +110,7 @@ function mendContents(value: unknown, say: Say, uri = 'urn:trunkline:resource'):
   return check.changed(contents, changes.set('text', text === null ? shown(value, found) : JSON.stringify(text)));
 }
 
-/** The messages of a prompt. One with a list of blocks becomes a message for each. */
+/** The messages of a prompt. A message with a list of blocks becomes one message for each block. */
 const MESSAGES = elements((value, say) => {
   const message = isRecord(value) ? value : {};
   const { role, content = value } = message;

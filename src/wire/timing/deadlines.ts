@@ -17,12 +17,12 @@ export interface Due {
 export class Deadlines<Item extends Due> {
   readonly #clock: Clock;
   readonly #onDue: (item: Item) => void;
-  /** In no order. A set reallocates its table as calls come and go, and each old table keeps its calls alive for a while. */
+  /** Watched items in no order. A set reallocates its table as calls come and go, and each old table keeps its calls alive for a while. */
   #items: Item[] = [];
   #cancel: Cancel | undefined;
   #armedFor = 0;
 
-  /** `onDue` is called for each item whose deadline has passed, which is not watched any more by then. */
+  /** `onDue` is called for each item whose deadline has passed, after the watch of the item has ended. */
   constructor(clock: Clock, onDue: (item: Item) => void) {
     this.#clock = clock;
     this.#onDue = onDue;

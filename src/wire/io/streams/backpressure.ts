@@ -123,7 +123,7 @@ export class ClientBackpressure {
     const count = (this.#counts.get(source) ?? 0) + change;
     if (count > 0) this.#counts.set(source, count);
     else this.#counts.delete(source);
-    // Only the first pause and the last resume change what is paused.
+    // Only the first pause and the last resume of a source change the set of paused sources.
     if (count === (change === 1 ? 1 : 0)) this.#update();
   }
 }
