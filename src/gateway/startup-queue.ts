@@ -28,6 +28,7 @@ export class StartupQueue {
     this.#options = options;
   }
 
+  /** Queues the request. Returns false, and does nothing, if the request must be served now. */
   add(exchange: Exchange): boolean {
     if (this.#isOver) return false;
     this.#queued.push(exchange);
@@ -53,6 +54,7 @@ export class StartupQueue {
     this.#serveAll();
   }
 
+  /** Ends the wait, and returns the queued requests without serving them. */
   drain(): Exchange[] {
     this.#wait = 'over';
     this.#cancel();

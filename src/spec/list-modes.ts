@@ -15,7 +15,7 @@ export interface LimitedClient {
   readonly source: string;
 }
 
-/** Clients with a known limit. Others have none, or search tools themselves, as Claude, Codex and Visual Studio Code do. */
+/** All clients with a known limit. Some others, such as Claude, Codex and Visual Studio Code, search tools themselves. */
 export const LIMITED_CLIENTS: readonly LimitedClient[] = [
   {
     title: 'Cursor',

@@ -39,7 +39,7 @@ export interface SandboxSpec {
   /** Host names with an optional port, such as `*.example.com:443`. */
   readonly network: readonly string[];
   readonly unixSockets: boolean;
-  /** Whether the working folder is opened, because the entry or the client chose it. The default, the configuration's, is not. */
+  /** Whether the working folder is open, because the entry or the client chose it. The folder of the configuration is closed. */
   readonly opensFolder: boolean;
 }
 

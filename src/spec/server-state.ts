@@ -16,7 +16,7 @@ export interface ChildState {
   readonly setbacks: number;
   /** Launches that replaced an earlier process or connection, after a failure or at an operator's request. */
   readonly restarts: number;
-  /** False if the latest launch failed before the child was ready, and the child was not at fault, but for example the network. */
+  /** False if the latest launch failed before the child was ready, through no fault of the child, such as a fault of the network. */
   readonly hasRun: boolean;
   readonly lastExit: ExitRecord | undefined;
   /** The latest failure. Cleared when the child is stable. */

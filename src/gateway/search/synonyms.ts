@@ -305,7 +305,7 @@ react, vue, angular, svelte > component, library, docs
 swift, swiftui, ios, macos > apple
 `;
 
-/** Things that a request is about and not what it asks for, with the words that they stand for. */
+/** Patterns of values in a request, such as URLs and dates, with the words that replace them in the search. */
 export const SHAPES: readonly (readonly [thing: RegExp, words: string])[] = [
   [/https?:\/\/\S+|\b[\w-]+\.(?:com|org|net|io|dev|app|de|eu|uk)\b\S*/gi, 'url website'],
   [/\b[\w.+-]+@[\w-]+\.\w+/g, 'email'],

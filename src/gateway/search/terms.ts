@@ -13,7 +13,7 @@ export function wordsOf(text: string): string[] {
     }
     return words;
   }
-  // Twice as fast as the expression, for the texts that nearly all servers have.
+  // Scans ASCII text by character code, because that is twice as fast as the expression. Nearly all texts are ASCII.
   const hasNames = ASCII_INNER_CAPITAL.test(text);
   const searched = hasNames ? text : text.toLowerCase();
   let start = -1;

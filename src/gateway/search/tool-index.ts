@@ -15,8 +15,8 @@ export interface SearchedTool {
 }
 
 /**
- * How much a word counts in each part of a tool, and the usual number of words in that part. A part that is longer than
- * usual counts less for each word.
+ * Weight of a word in each part of a tool, and the usual number of words in that part. In a part that is longer than usual,
+ * each word counts less.
  */
 const FIELDS = {
   name: { weight: 3, length: 3 },
@@ -29,27 +29,27 @@ const FIELDS = {
   params: { weight: 0.3, length: 40 },
 } as const;
 
-/** Saturation of repeated words, and how much the length of a part counts (`k1` and `b` of BM25). */
+/** Saturation of repeated words, and weight of the length of a part (`k1` and `b` of BM25). */
 const K1 = 1.8;
 const B = 0.6;
 
-/** How much other words count, as shares of the word itself: synonyms, those of a word that no tool has, and similar words. */
+/** Weights as shares of the word itself: of its synonyms, of synonyms if no tool has the word, of similar and of longer words. */
 const SYNONYM = 0.7;
 const ONLY_SYNONYM = 0.85;
 const SIMILAR = 0.6;
 const LONGER = 0.5;
 
-/** How much the share of the request that a tool meets counts. */
+/** Weight of the share of the request that a tool matches. */
 const COVERAGE = 0.5;
 
-/** Characters that are read of a description, and of a parameter's. The texts of servers have no limit. */
+/** Number of characters that are read of a description, and of a parameter's, because servers may write texts of any length. */
 const MAX_DESCRIPTION = 500;
 const MAX_PARAM = 60;
 const MAX_PARAMS = 40;
-/** Words that are read of a request. Each costs up to a tenth of a millisecond among 10,000 tools. */
+/** Number of words that are read of a request. Each costs up to a tenth of a millisecond among 10,000 tools. */
 const MAX_WORDS = 40;
 
-/** Phrases that stand for a part of a request, with the share that each counts. Phrases are stems. */
+/** A phrase that stands for a part of a request, as stems, and the share that it counts. */
 interface Alternative {
   readonly words: readonly string[];
   readonly share: number;
@@ -90,7 +90,7 @@ export class ToolIndex {
     this.#count = tools.length;
   }
 
-  /** Returns the positions of the tools that match, best first. `accepts` leaves out others. */
+  /** Returns the positions of the tools that match, best first, and only those that `accepts` allows. */
   find(request: string, limit: number, accepts: (tool: number) => boolean = () => true): number[] {
     const totals = new Map<number, { score: number; met: number }>();
     let asked = 0;
@@ -169,7 +169,7 @@ function partsOf(tool: SearchedTool): [text: string, part: { readonly weight: nu
   ];
 }
 
-/** Shortest word that has similar words: a shorter one is similar to too many. */
+/** Length of the shortest word that has similar words, because a shorter one is similar to too many. */
 const MIN_SIMILAR = 4;
 
 /**
@@ -187,7 +187,7 @@ function conceptsIn(request: string, vocabulary: Vocabulary): Alternative[][] {
     const isStop = isStopWord(word);
     for (const phrase of SYNONYM_PHRASES.get(stem) ?? []) {
       if (!phrase.words.every((each, offset) => each === stems[at + offset])) continue;
-      // A stop word can begin a phrase, but it is none.
+      // A stop word can begin a phrase, but is no phrase by itself.
       if (isStop && phrase.words.length === 1) continue;
       const key = phrase.words.join(' ');
       const concept = concepts.get(key) ?? [{ words: phrase.words, share: 1 }];
@@ -221,7 +221,7 @@ function longerThan(stem: string, { sorted }: Vocabulary): Alternative[] {
   return found;
 }
 
-/** Two stems of which the word is made, or stems with one other character. */
+/** The two stems of a compound word, or else the stems that are one edit away from the word. */
 function similarTo(word: string, { postings, sorted }: Vocabulary): Alternative[] {
   if (word.length < MIN_SIMILAR) return [];
   for (let at = 3; at <= word.length - 3; at += 1) {

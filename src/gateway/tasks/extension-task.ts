@@ -142,7 +142,7 @@ export class TaskInputs implements TaskChannel {
     this.client = client;
   }
 
-  /** Records that a client has sent a request about the task. The capabilities in it decide what the task may ask for. */
+  /** Records that a client has sent a request about the task. The capabilities in it decide which inputs the task may request. */
   usedBy(client: DownstreamClient, { bytes, tokens: { eraCapabilities } }: RelayedRequest): void {
     this.client = client;
     const text = eraCapabilities === undefined ? '{}' : readText(bytes, eraCapabilities);

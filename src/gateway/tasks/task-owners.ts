@@ -25,7 +25,7 @@ export class ServerTasks {
   readonly #seal: Hmac;
   readonly #instance: string;
   readonly #isPersonal: (backend: Backend) => boolean;
-  /** Tasks by the servers' ids. Only messages of servers need them, because the ids of clients name their owners. */
+  /** Tasks by the servers' ids. Only messages of servers need them, because the ids that clients use name the owners. */
   readonly #byBackend = new WeakMap<Backend, Map<string, KnownTask>>();
 
   /** `instance` is the name of this process. `isPersonal` says whether only clients of one principal use a process. */
@@ -131,7 +131,7 @@ export class ServerTasks {
     return replaceId(tokens.taskId, this.nameFor(client, backend, id));
   }
 
-  /** Returns the owner of the task that a server's message names, who alone can use it; `undefined` if it names none. */
+  /** Returns the owner of the task that a server's message names, who alone can use the task; `undefined` if it names none. */
   ownerOf(backend: Backend, { bytes, tokens, method }: RequestEnvelope | NotificationEnvelope): TaskOwner | undefined {
     const isStatus = method === METHODS.taskStatus;
     const id = stringAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
@@ -148,7 +148,7 @@ export class ServerTasks {
     return { client: isOwner ? only : undefined };
   }
 
-  /** Explains the error of a server that does not know a task of another process of the gateway. */
+  /** Returns edits that explain the error of a server that does not know a task of another process of the gateway. */
   #refused({ bytes, tokens, error }: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
     const code = tokens.errorCode === undefined ? undefined : readText(bytes, tokens.errorCode);
     const isAboutTask = TASK_METHODS.has(request.method) && code === String(RPC_CODES.invalidParams);
@@ -255,7 +255,7 @@ interface KnownTask {
   readonly channel?: TaskChannel | undefined;
 }
 
-/** Limits of the known tasks of one maker. The oldest is forgotten first. One with a longer id is not remembered. */
+/** Limits of the known tasks of one maker. The oldest is forgotten first. A task with a longer id is not remembered. */
 const MAX_KNOWN = 1_024;
 const MAX_ID_LENGTH = 1_024;
 

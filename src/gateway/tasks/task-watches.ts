@@ -18,7 +18,7 @@ import type { ServerTasks } from './task-owners.js';
 /** A client that wants to be notified of one task. */
 interface Watch {
   readonly client: DownstreamClient;
-  /** The name that the client knows the task by. */
+  /** The id under which the client knows the task. */
   readonly name: string;
   /** Called with whether this client's task reports its state, and with `false` if its process ends after that. */
   readonly settled: (agreed: boolean) => void;
