@@ -1,12 +1,12 @@
 import type { CallRow, CallsEvent } from '../server/contract.js';
 import { matches } from './text.js';
 
-/** Calls that the page keeps. Older ones are dropped. */
+/** Number of calls that the page keeps. Older ones are dropped. */
 export const MAX_CALLS = 2_000;
-/** Failed calls that it keeps longer. */
+/** Number of failed calls that the page keeps, even if they are older. */
 const MAX_FAILED = 100;
 
-/** Time in which calls were not followed. */
+/** Time in which calls were not followed, in milliseconds since 1970. */
 export interface Gap {
   /** Number of the last call before it. */
   readonly after: number;
@@ -17,14 +17,14 @@ export interface Gap {
 export interface CallLog {
   readonly calls: readonly CallRow[];
   readonly failed: readonly CallRow[];
-  /** Calls that the list has no more, and those for which the stream had no room. */
+  /** Number of calls that the list no longer has, or that the stream had no room for. */
   readonly left: number;
-  /** Time since which calls are followed; 0 before that. */
+  /** Time since which calls are known, in milliseconds since 1970; 0 before that. */
   readonly since: number;
   readonly gaps: readonly Gap[];
 }
 
-/** Adds calls, and drops the oldest beyond the bound. Calls were followed until the time `until`. */
+/** Adds calls, and drops the oldest beyond the bound. `until` is the time until which calls were followed before. */
 export function addCalls(log: CallLog, { calls, left, since = 0 }: CallsEvent, until = 0): CallLog {
   const last = log.calls.at(-1);
   // A stream begins with the latest calls, some of which are known.

@@ -28,14 +28,14 @@ const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
 /** Calls of the call log. They are read once, because the log can be long. */
 const past = signal<readonly CallRow[] | undefined>(undefined);
 
-// Calls of another configuration are none of this one.
+// Forgets these calls when the page shows another configuration.
 effect(() => {
   replacements.value;
   paused.value = undefined;
   past.value = undefined;
 });
 
-/** The calls of this page, after those of the call log. */
+/** The calls of the call log, followed by the calls that the page has received. */
 export function useCalls(): CallLog {
   const isWanted = hub.value !== undefined && past.value === undefined;
   const { answer } = useRead('GET /past', {}, replacements.value, isWanted);
@@ -141,7 +141,7 @@ function latest<T>(cell: (call: CallRow) => T): (line: Line) => T | null {
   return (line) => ('gap' in line ? null : cell(line.calls[0]));
 }
 
-/** Latest first, with repeats in one row. Sorted by another column, each call has a row. */
+/** Table of calls, latest first, with repeats in one row. If it is sorted by another column, each call has a row. */
 function List({ calls, gaps }: { calls: readonly CallRow[]; gaps: readonly Gap[] }) {
   const by = useSignal('');
   const opened = useSignal<ReadonlySet<string>>(new Set());
@@ -231,7 +231,7 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
 
 function Detail({ id, log }: { id: string; log: CallLog }) {
   const { answer, fault } = useRead('GET /call', { id }, '');
-  // The row tells of a call that the hub does not keep any more.
+  // If the hub no longer keeps the call, the row of the list has its facts.
   const row = [...log.calls, ...log.failed].find((each) => String(each.id) === id);
   const isMissing = answer === null || fault !== undefined;
   const detail = answer ?? (isMissing && row ? { call: row, messages: [], command: null } : undefined);
@@ -313,7 +313,7 @@ function Messages({ call, messages, command }: CallDetail) {
   );
 }
 
-/** Characters of a message that are shown at first. */
+/** Number of characters of a message that are shown at first. */
 const SHOWN_LENGTH = 20_000;
 
 export function Message({ title, text, bytes }: { title: string; text: string | null; bytes: number }) {

@@ -21,7 +21,7 @@ import {
   Waiting,
 } from './widgets.js';
 
-/** Dialog in which a person reads what a change does before it is made. */
+/** The open dialog, such as one that shows a change before it is made; null if none is open. */
 const dialog = signal<ComponentChild>(null);
 
 export function Dialogs() {
@@ -35,14 +35,14 @@ function close(): void {
 /** The last change of the configuration, until it is undone or put away. */
 const written = signal<{ readonly title: string; readonly file: string; readonly undo: string } | undefined>(undefined);
 
-// A dialog or a change of another configuration is none of this one.
+// Closes the dialog, and forgets the last change, when the page shows another configuration.
 effect(() => {
   replacements.value;
   close();
   written.value = undefined;
 });
 
-/** Offers to take back the last change of the configuration. */
+/** Offers to undo the last change of the configuration. */
 export function Undo() {
   const last = written.value;
   if (last === undefined) return null;

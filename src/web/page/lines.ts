@@ -5,18 +5,18 @@ export type Values = readonly (number | null)[];
 
 const MINUTE_MS = 60_000;
 
-/** Calls in the last 60 s: those of this minute, and the share of the minute before that is not over for 60 s. */
+/** Estimated calls in the last 60 s: those of this minute, and the share of the previous minute that is within the 60 s. */
 export function callRate(history: HistoryReport, { calls }: ServerHistory): number {
   const elapsed = (history.at % MINUTE_MS) / MINUTE_MS;
   return Math.round((calls.at(-1) ?? 0) + (calls.at(-2) ?? 0) * (1 - elapsed));
 }
 
-/** Values whose last one is `now`, because the minute that runs is not over. Its own value stays if `now` is unknown. */
+/** Replaces the last value with `now`, because its minute is not over. Keeps the value if `now` is null. */
 export function untilNow(values: Values, now: number | null): Values {
   return [...values.slice(0, -1), now ?? values.at(-1) ?? null];
 }
 
-/** The time that a line shows. */
+/** Words for the time that a line shows. */
 export function spanOf({ length }: Values): string {
   return length < HISTORY_MINUTES ? `last ${length} min` : 'last hour';
 }
@@ -35,7 +35,7 @@ export function linePath(values: Values, max: number, width: number, height: num
     if (value !== null) {
       const x = steps === 0 ? width : (index / steps) * width;
       const y = height - (value / max) * height;
-      // A line that begins has a length, so that a single value is seen, too.
+      // Begins with a segment of no length, whose round ends show a single value, too.
       path += `${isBroken ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}${isBroken ? 'h0' : ''}`;
     }
     isBroken = value === null;

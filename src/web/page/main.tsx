@@ -125,7 +125,7 @@ function Count({ part }: { readonly part: Part }) {
 
 const GATEWAYS = { hub: 'Hub', http: 'Gateway at', stdio: 'Gateway of one client' };
 
-/** Which gateway the page shows, in a few words. Its dot is red if nothing serves, or if the page does not know it. */
+/** The gateway that the page shows, in a few words. Its dot is red if no gateway runs, or if the page is not connected. */
 function Service() {
   if (session.value !== 'open') return <span />;
   const { value: state } = hub;
@@ -193,7 +193,7 @@ function Trouble() {
   );
 }
 
-/** Tells how to get a session. */
+/** Explains how to get a session. */
 function Locked() {
   if (session.value === 'opening') return <Waiting />;
   const hasEnded = session.value === 'ended';

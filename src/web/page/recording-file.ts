@@ -14,7 +14,7 @@ export interface RecordedMessage {
   /** Name of the tool or prompt, or the URI; '' without one. */
   readonly name: string;
   readonly kind: 'request' | 'notification' | 'answer' | 'error' | 'other';
-  /** Time since its request; null for everything but answers. */
+  /** Milliseconds since its request; null for everything but answers, and if the request is unknown. */
   readonly ms: number | null;
   readonly text: string | null;
   readonly bytes: number;
@@ -24,9 +24,9 @@ export interface RecordingFile {
   /** Null if the file is no recording. */
   readonly header: Header | null;
   readonly messages: readonly RecordedMessage[];
-  /** Messages that were too many to be recorded. */
+  /** Number of messages that were not recorded, because they were too many. */
   readonly dropped: number;
-  /** Lines that are no line of a recording. */
+  /** Number of lines that do not have the format of a recording. */
   readonly unreadable: number;
 }
 

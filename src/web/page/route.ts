@@ -13,7 +13,7 @@ export const TITLES = {
 export type Part = keyof typeof TITLES;
 export const PARTS = Object.keys(TITLES) as Part[];
 
-/** Place in the page: `#/calls/17?server=files` is call 17 in the list of calls of one server. */
+/** Address within the page. For example, `#/calls/17?server=files` is call 17 in the list of calls of one server. */
 export const hash = signal(location.hash);
 
 export const route = computed(() => {
@@ -49,7 +49,7 @@ export function addressOf(
   return `#/${part}${item === undefined ? '' : `/${encodeURIComponent(item)}`}${search === '' ? '' : `?${search}`}`;
 }
 
-/** Changes one filter of the part. It makes no entry in the history, because it changes with each key. */
+/** Changes one filter of the part. Adds no entry to the history, because a filter changes with each key. */
 export function setQuery(name: string, value: string): void {
   const { part, item, query } = route.value;
   const next = new URLSearchParams(query);

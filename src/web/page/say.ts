@@ -7,7 +7,7 @@ export const said = signal('');
 
 const SHOWN_MS = 6_000;
 const LOOK_EVERY_MS = 1_000;
-/** A server that fails again and again leaves the list for seconds. A need is new after this time. */
+/** Time without a need after which it is new again, because a server that keeps failing leaves the list for seconds. */
 const GONE_MS = 60_000;
 let end: ReturnType<typeof setTimeout> | undefined;
 
@@ -19,10 +19,10 @@ export function say(text: string): void {
   }, SHOWN_MS);
 }
 
-/** Tells of changes that matter: a hub that goes or comes, and new needs. Several at once become one sentence. */
+/** Announces changes that matter: a hub that starts or ends, and new needs. Several needs at once become one sentence. */
 export function tellOfChanges(): void {
   let before: HubState['kind'] | undefined;
-  /** When each need was seen last. */
+  /** Time at which each need was seen last. */
   const seen = new Map<string, number>();
   const look = () => {
     const kind = hub.value?.kind;
@@ -36,7 +36,7 @@ export function tellOfChanges(): void {
       say(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
     before = kind;
   };
-  // Also at the first state, because a need that comes within a second of it is new.
+  // Looks at the first state at once, because a need that comes within the next second is new.
   effect(() => {
     if (before === undefined) look();
   });

@@ -112,7 +112,7 @@ function Details({ server }: Props) {
 function Facts(server: ServerReport) {
   const { lastExit, protocolVersion, era, resourceLimits, sharing, instances } = server;
   const { memoryBytes, processes } = resourceLimits;
-  // Of several instances, the report has these facts about the first.
+  // If there are several instances, the report has these facts about one of them only.
   const isOne = instances.length <= 1;
   const inFlight = instances.reduce((sum, each) => sum + each.inFlight, 0);
   const limits = [
@@ -142,7 +142,7 @@ function Facts(server: ServerReport) {
   );
 }
 
-/** Failed calls that are known, those of the call log first. */
+/** Table of the known failed calls, also those of the call log, latest first. */
 function Failures({ server }: { server: string }) {
   const { failed, since } = useCalls();
   const own = failed.filter((call) => call.server === server).reverse();
@@ -166,7 +166,7 @@ function Failures({ server }: { server: string }) {
 
 const SUFFIXES = { server: '', defaults: ' (defaults)', 'built in': '' };
 
-/** Settings in force: at first those that are not built in. */
+/** Settings in force. At first, the table leaves out the built-in ones. */
 function Settings({ server }: { server: string }) {
   const { answer, fault } = useRead('GET /settings', { server }, revision.value);
   const isWhole = useSignal(false);

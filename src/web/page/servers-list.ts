@@ -29,7 +29,7 @@ export function toneOf(state: ServerReport['state']): Tone {
 
 type Listed = Pick<ServerReport, 'server' | 'state' | 'problem' | 'restarts'>;
 
-/** Whether a person has to look at a server. One that is started again and again stays broken while it starts. */
+/** Whether a person has to look at a server. A server that keeps restarting counts as broken also while it starts. */
 function isBroken({ state, problem, restarts }: Listed): boolean {
   const tone = toneOf(state);
   return tone === 'bad' || problem !== '' || (tone === 'busy' && restarts > 0);

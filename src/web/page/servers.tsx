@@ -25,7 +25,7 @@ import {
   whole,
 } from './widgets.js';
 
-/** Use of a server that is shown as a line. `least` is the top of a line whose values are all small. */
+/** Measures of a server that are shown as lines. `least` is the smallest value at the top of a line. */
 const MEASURES = {
   calls: { title: 'Calls a minute', of: rateOf, text: number, least: 5 },
   memory: { title: 'Memory', of: memoryOf, text: describeBytes, least: 64 * 1024 * 1024 },
@@ -64,7 +64,7 @@ export function latencyText(latency: ServerReport['latencyMs']): string | null {
 
 const histories = computed(() => new Map(history.value?.servers.map((each) => [each.server, each])));
 
-/** Calls in the last minute. Null if it is unknown. */
+/** Calls in the last minute; null if they are unknown. */
 function rateOf(server: string): number | null {
   const own = histories.value.get(server);
   return history.value === undefined || own === undefined ? null : callRate(history.value, own);
@@ -74,7 +74,7 @@ export function clientsOf({ instances }: ServerReport): number {
   return instances.reduce((sum, { clients }) => sum + clients, 0);
 }
 
-/** Process of a server, or the number of its processes. */
+/** Pid of a server, or the number of its processes. */
 export function processOf({ remote, instances }: ServerReport): string | null {
   const pids = instances.flatMap(({ pid }) => pid ?? []);
   if (remote) return 'behind a URL';

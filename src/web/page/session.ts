@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { Requests } from '../server/contract.js';
 
-/** Session of this tab. `none` before a code was redeemed, `ended` when the other end does not know the key any more. */
+/** Session of this tab. `none` before a code was redeemed, `ended` when `trunkline web` does not know the key any more. */
 export const session = signal<'opening' | 'open' | 'none' | 'ended'>('opening');
 
 const KEY = 'trunkline-key';
@@ -20,7 +20,7 @@ tabs.onmessage = ({ data }) => {
 export async function openSession(): Promise<void> {
   const code = CODE.exec(location.hash)?.[1];
   if (code !== undefined) {
-    // First of all, so that the code stays in no history.
+    // Removes the code from the address first, so that it stays in no history.
     history.replaceState(null, '', '/#/needs');
     sessionStorage.removeItem(KEY);
     const response = await postSession({ code });
@@ -40,7 +40,7 @@ function postSession(body: { readonly code?: string }): Promise<Response | undef
 
 function lock(how: 'none' | 'ended'): void {
   session.value = how;
-  // The command prints a new link.
+  // Makes the command print a new link.
   void postSession({});
 }
 
@@ -79,7 +79,7 @@ export async function ask<R extends keyof Requests>(
   return await answer.json();
 }
 
-/** Sends a request of this session. Throws the sentence of the other end if it refuses. */
+/** Sends a request of this session. Throws an error with the sentence of `trunkline web` if it refuses. */
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(path, { ...init, headers: { ...init.headers, ...headers() }, cache: 'no-store' }).catch(
     () => {

@@ -4,12 +4,12 @@ import type { HistoryReport } from '../../status/usage-history.js';
 import type { Frame, HubState, Need, RecordingState } from '../server/contract.js';
 import { addCalls, type CallLog } from './calls-list.js';
 
-/** Facts of which every part of the page shows some. They are `undefined` until they are known, which is not zero. */
+/** Facts for all parts of the page. Each is `undefined` until it is known, so that the page shows no zero before. */
 
 export const hello = signal<Extract<Frame, { kind: 'hello' }> | undefined>(undefined);
 export const hub = signal<HubState | undefined>(undefined);
 export const needs = signal<readonly Need[] | undefined>(undefined);
-/** Time of the latest frame. */
+/** Time of the latest frame, in milliseconds since 1970. */
 export const heardAt = signal(0);
 export const recording = signal<RecordingState | null | undefined>(undefined);
 
@@ -25,7 +25,7 @@ let followedUntil = 0;
 /** Usage of the servers in the last hour. */
 export const history = signal<HistoryReport | undefined>(undefined);
 
-/** The file of the configuration that is shown; null if there is none. */
+/** The file of the configuration that is shown; null if there is none, `undefined` before that is known. */
 export const configFile = computed(() => hello.value?.configFile);
 
 export function receive(frames: readonly Frame[]): void {

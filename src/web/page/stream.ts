@@ -1,16 +1,16 @@
 import { signal } from '@preact/signals';
 import type { Frame } from '../server/contract.js';
 
-/** Link to `trunkline web`. `asleep` while the page is hidden. */
+/** Link to `trunkline web`. `asleep` while the page is hidden for a minute or more. */
 export const link = signal<'connecting' | 'live' | 'lost' | 'asleep'>('connecting');
 
 const HIDDEN_MS = 60_000;
-/** The other end sends a comment every 15 seconds. */
+/** Silence after which a connection counts as broken. `trunkline web` sends a comment every 15 seconds. */
 const SILENT_MS = 40_000;
 const SLOWEST_UPDATE_MS = 1_000;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
 
-/** Message to the other tabs: this one wants the state, the stream has broken, or frames. */
+/** Message to the other tabs: a request for the state (`JOIN`), the news that the stream has broken, or frames. */
 type Told = typeof JOIN | 'lost' | readonly Frame[];
 const JOIN = 'join';
 
@@ -133,13 +133,13 @@ export class Stream {
     if (!this.#isDrawing) void this.#draw();
   }
 
-  /** Draws what has come. Pauses four times as long as drawing takes, so that the page still reacts on a slow machine. */
+  /** Draws the received frames. Pauses four times as long as drawing takes, so that the page still reacts on a slow machine. */
   async #draw(): Promise<void> {
     this.#isDrawing = true;
     while (this.#frames.length > 0) {
       const begunAt = performance.now();
       this.#onFrames(this.#frames.splice(0));
-      // A page that is not seen draws nothing.
+      // Limits the wait, because a hidden page is never painted.
       await Promise.race([nextPaint(), pause(SLOWEST_UPDATE_MS)]);
       await pause(Math.min(SLOWEST_UPDATE_MS, 4 * (performance.now() - begunAt)));
     }
@@ -153,7 +153,7 @@ export function frameReader(): (text: string) => Frame[] {
   return (text) => {
     const events = (rest + text).split('\n\n');
     rest = events.pop() ?? '';
-    // A comment, which only shows that the other end lives, has no data.
+    // A comment, which only shows that the server lives, has no data.
     return events.filter((event) => event.startsWith('data: ')).map((event) => JSON.parse(event.slice(6)) as Frame);
   };
 }

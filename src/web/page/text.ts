@@ -5,14 +5,14 @@ export function number(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** Duration, in seconds from `exactBelow` on. */
+/** Duration in words: in milliseconds below `exactBelow`, otherwise in seconds or minutes. */
 export function milliseconds(value: number, exactBelow = 1_000): string {
   if (value < 1) return '< 1 ms';
   if (value < exactBelow) return `${number(Math.round(value))} ms`;
   return value < 60_000 ? `${(value / 1_000).toFixed(1)} s` : `${(value / 60_000).toFixed(1)} min`;
 }
 
-/** Local date and time as in ISO 8601, which Swedish uses. */
+/** Locale for dates and times. Swedish writes them as in ISO 8601. */
 const LOCAL = 'sv-SE';
 
 /** Local time of a day, such as `14:03:59`. */
@@ -44,8 +44,8 @@ export function matches(text: string, filter: string): boolean {
 const TOKENS = /"(?:[^"\\]|\\.)*"|\s+|[[\]{}:,]|[^\s[\]{}:,"]+/g;
 
 /**
- * Indents JSON and escapes what could hide text. Numbers stay as they were written, because a parser would round large ones. A
- * text that is not JSON stays as it is.
+ * Indents JSON, and escapes characters that could hide text. Numbers stay as they were written, because a parser would round
+ * large ones. A text that is not JSON is only escaped.
  */
 export function prettyJson(text: string): string {
   try {

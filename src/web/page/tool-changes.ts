@@ -1,12 +1,12 @@
 import type { ConfigChange, ToolLists, ToolRow } from '../server/contract.js';
 
-/** How a change of the lists of its server changes a tool; null if none does. */
+/** Whether a change of `tools.deny` or `tools.allow` of its server can hide or show a tool; null if it can do neither. */
 export function switchOf({ server, original, state }: ToolRow, lists: readonly ToolLists[]): 'hide' | 'show' | null {
   if (server === 'trunkline') return null;
   if (state === 'shown') return 'hide';
   if (state !== 'denied') return null;
   const { deny, allow } = listsOf(server, lists);
-  // A pattern in `deny` is for a person to change. Without one, the tool is missing in `allow`.
+  // If a pattern in `deny` hides the tool, a person has to change the pattern. If `deny` is empty, `allow` lacks the tool.
   return deny.includes(original) || (deny.length === 0 && allow.length > 0) ? 'show' : null;
 }
 

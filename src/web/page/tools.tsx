@@ -122,7 +122,7 @@ interface PickProps {
   picked: Picks;
 }
 
-/** Chooses all tools of the list that can be changed. */
+/** Checkbox that chooses all tools of the list that can be hidden or shown. */
 function All({ tools, lists, picked }: PickProps) {
   const own = tools.filter((tool) => switchOf(tool, lists) !== null);
   if (hello.value?.isReadOnly !== false || own.length < 2) return null;
@@ -142,7 +142,7 @@ function All({ tools, lists, picked }: PickProps) {
   );
 }
 
-/** Hides or shows the chosen tools, of all servers together, with one change of the configuration. */
+/** Buttons that hide or show the chosen tools of all servers with one change of the configuration. */
 function Picked({ tools, lists, picked }: PickProps) {
   const chosen = tools.filter((tool) => picked.value.has(pickOf(tool)));
   if (chosen.length === 0) return null;
@@ -165,7 +165,7 @@ function Picked({ tools, lists, picked }: PickProps) {
   );
 }
 
-/** Name of a tool. That of a shown tool opens its definition. */
+/** Name of a tool. If the tool is shown, a click on the name opens its definition. */
 function Name({ tool, view, lists, picked }: Omit<PickProps, 'tools'> & { tool: ToolRow; view: string }) {
   const { name, title, state } = tool;
   const code = <code>{foreign(name)}</code>;

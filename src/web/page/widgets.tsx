@@ -12,10 +12,10 @@ import { ask } from './session.js';
 import { hello } from './state.js';
 import { number } from './text.js';
 
-/** Escapes text of a server, a client or a file. It may contain anything, and is drawn as text that hides nothing. */
+/** Escapes text of a server, a client or a file, because it may contain anything, such as characters that hide other text. */
 export const foreign = printable;
 
-/** Sentences of Trunkline, in which backticks enclose code. An example in them has lines of its own. */
+/** Renders sentences of Trunkline, in which backticks enclose code. Line breaks stay, because examples have lines of their own. */
 export function prose(text: string): ComponentChildren {
   return printableLines(text)
     .split(/`([^`]+)`/)
@@ -197,8 +197,8 @@ export function Line({ values, least, isWide = false }: LineProps) {
 export const NONE = <span class="quiet">–</span>;
 
 /**
- * A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. Some need a
- * medium or a wide window.
+ * A title, and the content of a cell, whose text is escaped. A column with `sort` can be sorted by this number, the largest first.
+ * A column with `width` needs a medium or a wide window.
  */
 export type Column<Row> = readonly [
   title: string,
@@ -292,7 +292,7 @@ function More({ limit, count }: { limit: { value: number }; count: number }) {
   );
 }
 
-/** Names, each with what it stands for. */
+/** Names with their values. */
 export function Pairs(props: { rows: readonly (readonly [name: string, value: ComponentChildren])[]; kind?: string }) {
   return (
     <dl class={props.kind}>
@@ -329,7 +329,7 @@ export function Choice({ label, name, options }: { label: string; name: string; 
   return <Select label={label} value={queried(name)} options={options} onChange={set} />;
 }
 
-/** Options of a filter: all, or one of these values. The chosen one stays. */
+/** Options of a filter: all, or one of these values. The chosen value stays an option. */
 export function optionsOf(all: string, name: string, values: readonly (string | null)[]): Options {
   const options = [...new Set([...values, queried(name)])].filter((value) => value !== null && value !== '').sort();
   return [['', all], ...options.map((value) => [value, value] as const)] as Options;
@@ -351,7 +351,7 @@ export function Select(props: { label: string; value: string; options: Options; 
   );
 }
 
-/** Stands for an answer that is not there yet, or was refused. */
+/** Placeholder for an answer that is not there yet, or the fault of one that was refused. */
 export function Waiting({ fault }: { fault?: string | undefined }) {
   return <p class={fault === undefined ? 'quiet' : 'bad'}>{fault === undefined ? '…' : prose(fault)}</p>;
 }

@@ -48,9 +48,9 @@ export interface Requests {
   /** Runs the checks of `trunkline doctor --no-start`. */
   readonly 'GET /findings': Request<object, readonly FindingRow[]>;
   readonly 'POST /restart': Request<{ server: string }, object>;
-  /** Answers with the changes of the configuration. Writes them if `hash` is the one of that answer; 409 if the file changed. */
+  /** Answers with the changes of the file. Writes them if `hash` is that of such an answer; 409 if the file has changed since. */
   readonly 'POST /configure': Request<{ changes: readonly ConfigChange[]; hash?: string }, ConfigDiff>;
-  /** Takes back what was written last, whose `undo` this is; 409 if the file changed since. */
+  /** Undoes the last write, whose answer had this `undo`; 409 if the file has changed since. */
   readonly 'POST /undo': Request<{ undo: string }, { readonly file: string }>;
   /** 409 if the tool has another hash by now. */
   readonly 'POST /approve': Request<{ server: string; tool: string; hash: string }, object>;
@@ -76,8 +76,8 @@ export interface ConfigChange {
  */
 export type Frame =
   /**
-   * First frame, and again when another configuration is shown, to which nothing of the frames before belongs. The file is null
-   * if there is none.
+   * First frame, sent again when another configuration is shown. Frames before it do not belong to this configuration. The file is
+   * null if there is none.
    */
   | { readonly kind: 'hello'; readonly isReadOnly: boolean; readonly configFile: string | null }
   /** The whole state: soon after `hello`, then when it has changed, at most once a second. */
@@ -112,6 +112,7 @@ export type HubState =
 
 export interface ConfiguredServer {
   readonly server: string;
+  /** Command line or URL. */
   readonly runs: string;
   readonly isDisabled: boolean;
 }
@@ -130,13 +131,13 @@ export interface Need {
   readonly detail: string;
   /** Lines of output that show the cause. */
   readonly cause: readonly string[];
-  /** A command to copy; null if none does it. */
+  /** A command to copy; null if no command helps. */
   readonly command: string | null;
-  /** Actions of the page for `server`. */
+  /** Action of the page for `server`. */
   readonly action: 'restart' | 'login' | 'review' | null;
 }
 
-/** A setting in force, and where it comes from, with the line in the file. */
+/** A setting in force, its source, and the line in the file; null for a built-in value. */
 export interface SettingRow {
   readonly name: string;
   readonly value: string;
@@ -168,6 +169,7 @@ export interface LoginRow {
   readonly state: string;
   readonly issuer: string | null;
   readonly scopes: readonly string[];
+  /** ISO date. */
   readonly expiresAt: string | null;
   readonly note: string;
 }
@@ -182,17 +184,18 @@ export interface FindingRow {
 
 export interface RecordingState {
   readonly file: string;
+  /** Milliseconds since 1970. */
   readonly since: number;
   readonly written: number;
   readonly dropped: number;
   readonly fault: string | null;
 }
 
-/** Changes of the configuration file, which `hash` names. */
+/** Changes of the configuration file. `hash` identifies the text of the file before them. */
 export interface ConfigDiff {
   readonly file: string;
   readonly hash: string;
-  /** Names the file with the changes; null if they were not written. */
+  /** Value for `POST /undo`; null if the changes were not written. */
   readonly undo: string | null;
   readonly lines: readonly DiffLine[];
 }

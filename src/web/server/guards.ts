@@ -6,7 +6,7 @@ import {
 } from '../../downstream/http/header-guards.js';
 import { LOOPBACK_NAMES } from '../../host/http/addresses.js';
 
-/** An answer to a request that is not done. The message is a sentence for the user, without text of the request. */
+/** Answer that refuses a request. The message is a sentence for the user, without text of the request. */
 export interface Refusal {
   readonly status: number;
   readonly message: string;
@@ -15,7 +15,7 @@ export interface Refusal {
 
 type Request = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders' | 'httpVersion'>;
 
-/** Sent with every answer. There are no CORS headers, so no other origin can read one. */
+/** Headers of every answer. There are no CORS headers, so no other origin can read an answer. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
@@ -46,7 +46,7 @@ export function refuseForeign(
   );
 }
 
-/** A page that points its own name at 127.0.0.1 (DNS rebinding) sends that name. */
+/** Refuses other names, because a site that points its own name at 127.0.0.1 (DNS rebinding) sends that name. */
 function refuseHost(host: string | undefined, port: number): Refusal | undefined {
   // `URL` leaves out the port 80, as browsers do.
   if (LOOPBACK_NAMES.some((name) => host === new URL(`http://${name}:${port}`).host)) return undefined;
@@ -54,11 +54,11 @@ function refuseHost(host: string | undefined, port: number): Refusal | undefined
   return { status: 403, message };
 }
 
-/** A browser sends `Origin` with every request but a GET of the same origin, and `Sec-Fetch-Site` with every request. */
+/** Browsers send `Origin` with every request but a GET of the same origin, and `Sec-Fetch-Site` with every request. */
 function refuseOrigin({ method, url, headers }: Request, isFile: boolean, isFromFile: boolean): Refusal | undefined {
   const { host, origin, 'sec-fetch-site': site } = headers;
   const isGet = method === 'GET';
-  // Typed or pasted into the browser, or opened by a program.
+  // A navigation to an address that was typed, pasted, or opened by a program.
   const isNavigation = isGet && (isFromFile || (url === '/' && site === 'none'));
   const isOwn = site === undefined || site === 'same-origin' || isNavigation;
   const isNamed = origin === undefined ? isGet && (isFile || site !== undefined) : origin === `http://${host}`;

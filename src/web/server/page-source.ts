@@ -1,14 +1,14 @@
 import type { Readable } from 'node:stream';
 import type { Frame, Requests } from './contract.js';
 
-/** The facts and actions behind the page. A test replaces it; the command implements it with the hub and the configuration. */
+/** The facts and actions behind the page. The command implements them with the hub and the configuration; tests replace them. */
 export interface PageSource {
   /**
    * Follows the hub for all open pages, until the returned function is called. The first frame is `hello`, the second `state`; both
    * are sent even if no hub runs.
    */
   follow(take: (frame: Frame) => void): () => void;
-  /** They reject with a `PageRefusal`, whose message the page shows. Any other error is a bug, and the page shows none of its text. */
+  /** Each rejects with a `PageRefusal`, whose message the page shows. Any other error is a bug, and the page shows none of its text. */
   readonly answers: {
     readonly [R in keyof Requests]: (values: Requests[R]['values']) => Promise<Requests[R]['answer']>;
   };
@@ -21,7 +21,7 @@ export class PageRefusal extends Error {
   override readonly name = 'PageRefusal';
   readonly status: number;
 
-  /** 400: not possible, such as an unknown server. 409: the facts have changed since they were shown. 503: no hub runs. */
+  /** 400: not possible. 404: no such server, tool or recording. 409: other facts than the page has shown. 503: no hub runs. */
   constructor(status: 400 | 404 | 409 | 503, message: string) {
     super(message);
     this.status = status;

@@ -23,7 +23,7 @@ export const STREAM_LIMITS = {
 export interface StreamSink {
   /** Returns whether the connection takes more at once. If not, `drained` of the stream is called later. */
   write(text: string): boolean;
-  /** Whether the session of the page lasts. */
+  /** Whether the session of the page goes on. Counts as a use of the session. */
   isAlive(): boolean;
   end(): void;
 }
@@ -37,7 +37,7 @@ type Calls = Extract<Frame, { readonly kind: 'calls' }>;
 export class PageStream {
   readonly #sink: StreamSink;
   readonly #clock: Clock;
-  /** In the order in which they are sent. */
+  /** Frames to send, in this order. */
   readonly #waiting = new Map<Frame['kind'], Frame>();
   #nextAt = 0;
   #isFull = false;

@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Refusal } from './guards.js';
 
-/** A browser tab that has used the code of a URL. */
+/** A session, which a browser tab has opened with the code of a URL. Times are milliseconds on the clock. */
 export interface Session {
   readonly keyHash: Buffer;
   readonly cookieHash: Buffer;
@@ -24,17 +24,18 @@ export type NewUrlReason = 'wanted' | 'used twice' | 'guessed';
 export const SESSION_LIMITS = {
   /** Time in which the code of a URL can be used. */
   codeMs: 60_000,
+  /** Number of wrong codes that void the code of a URL. */
   wrongCodes: 6,
-  /** Time after wrong codes voided a code in which further ones void none, so that a local program cannot fill the terminal. */
+  /** Time after a voided code in which wrong codes void no other, so that a local program cannot fill the terminal. */
   quietMs: 10_000,
   sessions: 8,
-  /** Used codes whose second use is noticed. */
+  /** Number of used codes whose second use is noticed. */
   usedCodes: 64,
   idleMs: 60 * 60_000,
   maxMs: 12 * 60 * 60_000,
 };
 
-/** One-time codes and the sessions that they open. In memory only, so everything ends with the command. */
+/** One-time codes, and the sessions that they open. All are in memory only, so they end with the command. */
 export class Sessions {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #onNewCode: (code: string, reason: NewUrlReason) => void;
@@ -42,7 +43,7 @@ export class Sessions {
   readonly #sessions = new Set<Session>();
   /** The sessions that codes have opened, by the hash of the code, also those that have ended. */
   readonly #opened = new Map<string, Session>();
-  /** `undefined` after its use. */
+  /** The code of the latest URL; `undefined` after its use. */
   #code: { readonly hash: Buffer; readonly expiresAt: number; wrong: number } | undefined;
   #quietUntil = Number.NEGATIVE_INFINITY;
 
@@ -102,7 +103,7 @@ export class Sessions {
     return cookies.some(isCookie) && this.use(session) ? session : undefined;
   }
 
-  /** Whether the session may go on, now that it is used. Ends it if not. */
+  /** Records a use of the session. Returns whether it goes on, and ends it if it was idle or open for too long. */
   use(session: Session): boolean {
     const now = this.#clock.now();
     const { since, usedAt } = session;

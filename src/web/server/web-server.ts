@@ -25,7 +25,7 @@ export interface WebOptions {
   readonly files: string;
   readonly isReadOnly: boolean;
   readonly clock: Clock;
-  /** Called once, when a page asks for something. */
+  /** Called with the first request that needs the source, and again with a later one if it rejects. */
   readonly loadSource: () => Promise<PageSource>;
   /** Gets another URL to print, and the reason. */
   readonly onNewUrl: (url: string, reason: NewUrlReason) => void;
@@ -150,12 +150,12 @@ export class WebServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Makes a URL that opens one session. It voids the one before. */
+  /** Makes a URL that opens one session, and voids the URL before. */
   newUrl(): string {
     return this.#urlWith(this.#sessions.newCode());
   }
 
-  /** Returns the form of a URL for a local file that forwards to it, because browsers call such a file another site. */
+  /** Returns a form of the URL that a local file can forward to, because browsers treat such a file as another site. */
   forFile(url: string): string {
     return new URL(this.#door + new URL(url).hash, url).href;
   }
@@ -365,7 +365,7 @@ function hasFields(values: Readonly<Record<string, unknown>>, fields: Fields): b
   return [...names].every((name) => Object.hasOwn(fields, name) && fields[name]?.(values[name]) === true);
 }
 
-/** Returns the values if they are those of a request. */
+/** Returns the values if they fit the fields, and throws a `Refused` with 400 otherwise. */
 function checked(values: Readonly<Record<string, unknown>>, fields: Fields): Readonly<Record<string, unknown>> {
   if (hasFields(values, fields)) return values;
   throw new Refused({ status: 400, message: 'The request has unknown, missing or wrong members. Reload the page.' });
