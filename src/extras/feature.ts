@@ -112,7 +112,7 @@ export interface ClusterFacts {
   /** Number of the users and sessions that have their homes here. */
   readonly homes: number;
   readonly isStoreUp: boolean;
-  /** Requests that were passed to other gateways, by how that ended. */
+  /** Numbers of requests that were passed to other gateways, by outcome. */
   readonly hops: Readonly<Record<string, number>>;
   /** Numbers of requests to the peer port: passed on by gateways and accepted; refused, because their signature was not valid. */
   readonly received: { readonly accepted: number; readonly refused: number };

@@ -70,7 +70,7 @@ const PASSED_ON = new Set([
   ...['traceparent', 'tracestate', 'baggage'],
 ]);
 
-/** Headers of an answer that are not passed to the client, because each connection has its own. */
+/** Headers of an answer that are not passed to the client, because its connection has its own, or because they are for gateways. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', SIGNATURE_HEADER]);
 
 /** A request that is passed on. */

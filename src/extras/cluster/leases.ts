@@ -7,7 +7,7 @@ export interface LeasesOptions {
   /** The name of this gateway. */
   readonly self: string;
   readonly clock: Clock;
-  /** Whether a lease that protects nothing at the moment is kept. */
+  /** Whether a lease is kept while it has no listener. */
   readonly isKept: (name: string) => boolean;
   readonly onInternalError: (error: unknown) => void;
 }

@@ -29,7 +29,7 @@ const MAX_CA_BYTES = 1024 * 1024;
 /** Limit of the claims that one command renews or releases, so that other commands do not wait long. */
 const CLAIMS_AT_ONCE = 500;
 
-/** Opens a store that is away until its first `beat`. Throws a `UsageError` if a file cannot be used. */
+/** Opens a store that is away until its first `beat`. Rejects with a `UsageError` if a file cannot be used. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<ClusterStore> {
   return new RedisStore(options, await readCredentials(options));
 }
@@ -323,7 +323,7 @@ async function within<T>(ms: number, promise: Promise<T>, answers = () => 0): Pr
   });
 }
 
-/** Sentences for refusals that a setting can mend, by the beginnings of the errors of Redis and Valkey. */
+/** Clauses about refusals that a setting can mend, by the beginnings of the errors of Redis and Valkey. */
 const REFUSALS: readonly (readonly [RegExp, string])[] = [
   [
     /^WRONGPASS|^ERR invalid password/,

@@ -67,7 +67,7 @@ export class SoleServers implements Port {
     this.#leases = new Leases({ ...options, isKept });
   }
 
-  /** Returns where other gateways find the server: `moving` is here, after a pause in which they send no calls. */
+  /** Returns where other gateways find the server: `moving` means here, but after a pause, in which they send no calls. */
   placeOf(key: string): 'here' | 'moving' | 'elsewhere' {
     if (!this.#leases.has(leaseOf(key)) || this.#left.get(key) === this.#options.self) return 'elsewhere';
     return this.#isPausing && this.isMoving ? 'moving' : 'here';
@@ -263,7 +263,7 @@ export class SoleServers implements Port {
   }
 }
 
-/** How often and how long the calls of other gateways pause before this gateway ends. They wait for a longer time than that. */
+/** How often, and how long, the other gateways pause their calls while this gateway drains. The calls wait longer than a pause. */
 const PAUSE = { everyMs: 10_000, ms: 2_000 };
 
 /** Longest wait for another gateway to run a server, and the time between two looks, in milliseconds. */
@@ -272,7 +272,7 @@ const [MOVE_MS, STEP_MS] = [6_000, 200];
 /** Longest time from SIGTERM to SIGKILL for a process whose lease ends, in milliseconds. */
 const KILL_AFTER_MS = 4_000;
 
-/** Beginning of the names of the leases. */
+/** Prefix of the names of the leases. */
 const LEASE = 'p:';
 
 function leaseOf(key: string): string {

@@ -186,8 +186,8 @@ export class StoreVault implements Vault {
   }
 
   /**
-   * Asks the store, for some seconds if it has just stopped to answer, because a server may replace it. Rejects with a sentence
-   * for users.
+   * Asks the store, for some seconds if it has just stopped answering, because another server may take its place. Rejects with a
+   * `RequestError`.
    */
   async #ask<T>(command: (store: ClusterStore) => Promise<T>): Promise<T> {
     for (;;) {

@@ -22,7 +22,7 @@ const RETRY_MS = 2_000;
 const MAX_CONNECTIONS = 16;
 const TIMEOUT_MS = 10_000;
 
-/** Serves `GET /metrics` without a token, to programs on this machine. Tries again for as long as the address is taken. */
+/** Serves `GET /metrics` without a token, to programs on this machine. Tries again for as long as the address cannot be used. */
 export class MetricsEndpoint {
   readonly #options: MetricsEndpointOptions;
   #server: Server | undefined;

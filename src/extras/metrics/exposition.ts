@@ -166,7 +166,7 @@ class ProcessorTime {
   }
 
   note(server: string, pid: number, cpuMs: number): void {
-    // The time of a group shrinks when one of its processes ends.
+    // Adds nothing if the time of a group shrinks, because one of its processes has ended.
     const added = Math.max(0, cpuMs - (this.#latest.get(pid) ?? 0));
     this.#totals.set(server, this.of(server) + added);
     this.#latest.set(pid, cpuMs);

@@ -24,7 +24,7 @@ export interface ClientReplayOptions {
 
 export interface ReplayResult {
   readonly compared: number;
-  /** Number of answers that differ in each run, such as those of Trunkline's own tools. */
+  /** Number of answers of Trunkline's own tools, which are not compared, because they differ in each run. */
   readonly skipped: number;
   readonly findings: readonly Finding[];
 }

@@ -69,7 +69,7 @@ async function isFreeFor(file: string): Promise<boolean> {
 export interface Recording {
   readonly header: Header;
   readonly entries: readonly RecordedEntry[];
-  /** Number of messages that are missing because the disk was too slow. */
+  /** Number of messages that are missing, because the disk was too slow or could not be written. */
   readonly dropped: number;
 }
 

@@ -19,7 +19,7 @@ const PRIVATE = listOf(
     ['240.0.0.0', 4],
   ] as const),
   ...([
-    // Of these, the last two have an IPv4 address in them, which a machine of the network may take out.
+    // IPv4-compatible and 6to4 addresses, which a router may translate to the IPv4 address in them.
     ['::', 96],
     ['2002::', 16],
     ['fc00::', 7],
@@ -51,7 +51,7 @@ export function isLocalhost(host: string): boolean {
   return /^localhost\.?$/i.test(host);
 }
 
-/** Whether an address is on this machine or in a private network, so that it means another machine elsewhere. */
+/** Whether an address is on this machine, private or reserved, so that it means another machine elsewhere. */
 export function isInside(address: string): boolean {
   return LOOPBACK.hasTranslated(address) || PRIVATE.hasTranslated(address);
 }

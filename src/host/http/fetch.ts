@@ -56,7 +56,7 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
   return async (url, init) => {
     const refuses = (addresses: string[]) => refusalOfAddresses(addresses, url, options);
     const host = bare(url.hostname);
-    // A proxy resolves the name, perhaps to a private address of its network, which is most often the one of this machine.
+    // Resolves the name here, too, because a proxy, most often in the same network, may resolve it to a private address.
     const isHidden = options.server === undefined && proxyOf(url, options) !== '';
     const named = isHidden ? () => addressesOf(host) : () => [];
     const refusal = refusalOf(url, options) ?? (await refuses(isIP(host) === 0 ? await named() : [host]));
@@ -81,7 +81,7 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
       }
       const { statusCode: status = 0, headers } = response;
       const fields = Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')] as const);
-      // Throws if an answer with this status has no body by definition.
+      // Throws if the status allows no body.
       const body = length === 0 ? null : Buffer.concat(chunks);
       return new Response(body, { status, headers: Object.fromEntries(fields) });
     } catch (error) {
@@ -106,7 +106,10 @@ function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): stri
   return isLocal && !isLoopback(server?.hostname ?? '') ? 'it is this machine, and the server is not' : undefined;
 }
 
-/** Returns the reason for which these addresses of `url` are not asked. Private ones are for servers in private networks only. */
+/**
+ * Returns the reason for which these addresses of `url` are not asked. Private addresses are asked for servers in private networks
+ * only.
+ */
 async function refusalOfAddresses(addresses: string[], url: URL, options: FetchOptions): Promise<string | undefined> {
   const { server } = options;
   const linkLocal = addresses.find(isLinkLocal);

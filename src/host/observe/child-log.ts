@@ -90,7 +90,7 @@ export class ChildLog {
     return attempt === 'latest' ? lines.slice(this.#latestStart) : lines.slice(this.#previousStart, this.#latestStart);
   }
 
-  /** Begins an attempt, because the server is started, and earlier lines say nothing about it. */
+  /** Begins an attempt when the server is started, because earlier lines say nothing about it. */
   beginAttempt(): void {
     this.#beginLines();
     if (this.starts.push(Date.now()) > MAX_STARTS) this.starts.shift();

@@ -8,8 +8,9 @@ import type { Redact } from './redact.js';
 
 /*
  * Host: this machine. Files (`files`), the log, events and the removal of secrets (`observe`), texts and codes of errors
- * (`errors`), requests over HTTP as a client (`http`), and who runs here (`process`). Every room above may use it, and it knows
- * none of them. Begin with `files/whole-file.ts`, through which files are read and written, and with `Logger` here.
+ * (`errors`), requests over HTTP as a client (`http`), and who runs here (`process`). Rooms that come later in
+ * `docs/architecture.md` may use it, and it uses none of them. Begin with `files/whole-file.ts`, through which files are read and
+ * written, and with `Logger` here.
  */
 
 /** The part of pino's interface that Trunkline uses. */
@@ -55,7 +56,7 @@ export function createLogger({ verbosity, file, redact, recent }: LoggerOptions)
 const LEVELS = ['warn', 'info', 'debug'] as const;
 
 interface Destination extends DestinationStream {
-  /** Whether a person reads it, who gets text. */
+  /** Whether a person reads it, so that records are written as text. */
   readonly isTerminal?: boolean;
 }
 

@@ -31,7 +31,7 @@ export class KnownSecrets {
   readonly #sources = new Map<string, Known>();
   /** Keys of the sources without uses, the longest outdated first. */
   readonly #outdated = new Set<string>();
-  /** Searches for the sources. Absent after a change of them. */
+  /** Finds the secrets of the sources. Absent after a change of these. */
   #find: FindSecrets | undefined;
 
   /** Adds secrets for good, because output can be logged long after the configuration has changed. */
@@ -244,7 +244,7 @@ function escapedForPattern(text: string): string {
 }
 
 /**
- * Finds texts that look like secrets: texts that have the form of a well-known token, and values that stand after a name such as
+ * Finds texts that look like secrets: those with the form of a well-known token, and values that stand after a name such as
  * `password=` or in a header such as `Cookie:`.
  *
  * A hostile server can write the text, so each repetition in a pattern is bounded, and no part of the text is read twice for one

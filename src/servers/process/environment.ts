@@ -205,7 +205,7 @@ export function chooseNode(options: ChooseNodeOptions): ServerNode {
   return found === undefined ? { path: execPath, variables: AS_NODE } : { path: found, variables: {} };
 }
 
-/** Electron documents this variable: with it, its executable is a Node. */
+/** The variable with which the executable of Electron is a Node, as Electron documents. */
 const AS_NODE = { ELECTRON_RUN_AS_NODE: '1' };
 
 function inPath({ env, platform }: ChooseNodeOptions): string[] {

@@ -75,7 +75,7 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
 
 /**
  * Whether Windows does not find a command. cmd.exe can end with exit code 1 for such a command, as many programs do after a
- * failure, so this looks where cmd.exe looks. Looks synchronously, because the pipes of the process are closed by now.
+ * failure, so this looks where cmd.exe looks, synchronously, because the pipes of the process are closed by now.
  */
 export function isMissing({ command, cwd, env, isShell = false }: SpawnRequest): boolean {
   if (isShell) return false;

@@ -137,7 +137,7 @@ function readText(path: string): string {
   }
 }
 
-/** The namespaces and mounts of `bubblewrapArguments` that a system may forbid, around a program that does nothing. */
+/** The namespaces and mounts of `bubblewrapCommand` that a system may forbid, around a program that does nothing. */
 const TRIED = [
   ...['--unshare-user', '--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--cap-drop', 'ALL'],
   ...['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--remount-ro', '/proc', '--seccomp', '3'],

@@ -329,7 +329,7 @@ class Finder {
     if (!this.#isForeignLink(modules)) this.open(modules, 'read', `${because}, with its packages`);
   }
 
-  /** Whether this is a link, because the author of a program could let it lead to any place. Notes that it stays closed. */
+  /** Whether this is a link. Notes that it stays closed, because the author of a program could let it lead to any place. */
   #isForeignLink(path: string): boolean {
     const target = this.#files.linkAt(path);
     if (target === undefined) return false;

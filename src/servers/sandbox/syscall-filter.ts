@@ -40,7 +40,7 @@ const X64 = {
 
 /** Calls from this number on do not exist for the server, because they are newer than this list. */
 const FIRST_UNKNOWN = 463;
-/** Above this number are the calls of x32, which do the same with other numbers. */
+/** Calls from this number on are those of x32, which do the same with other numbers. */
 const X32 = 0x4000_0000;
 
 /** Whether there is a filter for this kind of processor, named as in `process.arch`. */
@@ -49,9 +49,9 @@ export function hasFilter(arch: string): boolean {
 }
 
 /**
- * The filter for the system calls of a confined process, as `struct sock_filter[]` of Linux on x86-64. It refuses sockets
- * other than those of IPv4 and IPv6, and all calls with which a process could reach another process or the kernel. Sockets
- * to IP addresses end in a network without devices. With `unixSockets`, the process may open local sockets.
+ * The filter for the system calls of a confined process, as `struct sock_filter[]` of Linux on x86-64. It refuses sockets other
+ * than those of IPv4, IPv6 and netlink, and all calls with which a process could reach another process or the kernel. Sockets to IP
+ * addresses end in a network without devices. With `unixSockets`, the process may open local sockets.
  */
 export function syscallFilter({ unixSockets }: { readonly unixSockets: boolean }): Buffer {
   const families = [...INTERNET, INTERFACES, ...(unixSockets ? [UNIX] : [])];

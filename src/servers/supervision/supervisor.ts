@@ -88,7 +88,7 @@ export class Supervisor {
     this.#slots.limit = limit;
   }
 
-  /** Stops a child and removes it. Rejects if the key is unknown. The key may be added again afterwards. */
+  /** Stops a child and removes it. The key may be added again afterwards. */
   async remove(key: string): Promise<void> {
     const child = this.#child(key);
     // Stops the child again if a start was requested while its group ended, because no removed child may run.
@@ -337,7 +337,10 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Runs this start now if it has not begun, and no others until it is over, because a caller waits for it. */
+  /**
+   * Runs this start now if it has not begun, because a caller waits for it. Begins no others until it is over, for half a second at
+   * most.
+   */
   hurry(key: string): void {
     const run = this.#waiting.get(key);
     const start = run === undefined ? this.#starts.get(key) : this.#add(key);

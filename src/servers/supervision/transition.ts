@@ -339,8 +339,8 @@ function failWithoutFault(
 }
 
 /**
- * A connection ended. A session that the server forgot is replaced at once, and nothing is counted. If the server forgets the
- * next session soon, the delay grows, because it may forget every one. A server that has moved is followed at once.
+ * A connection ended. A session that the server forgot is replaced at once, without a failure. If the server forgets the next
+ * session soon, the delay grows, because it may forget every one. A server that has moved is followed at once.
  */
 function onLost(
   state: ChildState,
