@@ -21,7 +21,7 @@ export interface LocalClients {
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */
   readonly logTo: (logger: Logger) => void;
-  /** Returns the facts about their service, for the status. `undefined` for one client that is not meant to share servers. */
+  /** Returns the facts about how they are served, for the status. `undefined` for one client that is not meant to share servers. */
   readonly service: () => ServiceFacts | undefined;
   /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;

@@ -57,7 +57,7 @@ export async function serve(
 
 /** The client at the other end of stdin and stdout. */
 interface StdioClient extends DrainedClient {
-  /** Resolves with the unwritten bytes when the session was closed because the client does not read. */
+  /** Resolves with the number of unwritten bytes when the session was closed because the client does not read. */
   readonly unread: Promise<number>;
   readonly isGone: () => boolean;
 }

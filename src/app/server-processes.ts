@@ -197,7 +197,7 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log, era } = target;
     log.beginAttempt();
-    // Reports a start that ended because of the era question, and returns whether it did.
+    // Reports a start that ended because of the probe of the era, and returns whether it did.
     const reportRefusedStart = () => {
       const isRefused = era.ended();
       if (isRefused) events.startRefused();
@@ -215,7 +215,7 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
         suspected: () => events.suspected(),
         cleared: () => events.cleared(),
         unfit: (reason) => {
-          // Added even if the era question ended the process, because no other line says why the process ended.
+          // Adds the line even if the probe of the era ended the process, because no other line says why it ended.
           log.add(`Trunkline ${spec.kind === 'remote' ? 'connects again' : 'restarts this server'}: ${reason}`);
           if (!reportRefusedStart()) events.unfit(reason);
         },

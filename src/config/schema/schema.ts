@@ -549,7 +549,7 @@ const NO_APP = /^(?:https?|wss?|ftp|file|data|blob|javascript|vbscript|about|fil
 function isRedirectRule(rule: string): boolean {
   if (rule === 'loopback') return true;
   if (rule.startsWith('https://')) return isSecureUrl(rule);
-  // The scheme alone would open every door of the app, such as one that installs something.
+  // The scheme alone would allow every link of the app, such as one that installs something.
   return (
     /^[a-z][a-z0-9+.-]*:[!-~]+$/.test(rule) &&
     URL.canParse(rule) &&

@@ -186,7 +186,7 @@ export const HTTP_SETTINGS = {
   ),
 };
 
-/** The default of `redirects`, the places to which a login through `front` may return: this machine, the site of Claude, and editors. */
+/** The default of `redirects`, the places to which a login through `front` may return: this machine, the site of Claude, and Cursor. */
 export const DEFAULT_REDIRECTS: readonly string[] = [
   'loopback',
   'https://claude.ai/api/mcp/auth_callback',

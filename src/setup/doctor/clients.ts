@@ -311,7 +311,7 @@ export function checkGateways(
 }
 
 /**
- * Whether the client can do without the entry, because its user's Trunkline runs this server in every folder, with all variables that the
+ * Whether the client can do without the entry, because its entry of Trunkline for all folders runs this server, with all variables that the
  * entry sets. False for the file of a project, which belongs to others, too, and for an extension, which belongs to its client.
  */
 function canTakeOut(

@@ -11,7 +11,7 @@ import { type Finding, finding, RECENT_MS } from './finding.js';
 
 /** The hub of a configuration, and whether it answers. */
 export interface HubFacts {
-  /** Absent if no hub has ever run. */
+  /** Absent if no hub has ever run, or if TRUNKLINE_HUB is `off`. */
   readonly folder: string | undefined;
   /** Reasons why no hub can run, as phrases. */
   readonly faults: readonly string[];

@@ -76,7 +76,7 @@ function readSize(text: string | undefined): number | undefined {
   throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${NOTATIONS.bytes.form}; at least 64KiB`);
 }
 
-/** Reads the recording of a command. Throws a `UsageError` for a file that cannot be read or is not a recording. */
+/** Reads the recording that a user has named. Throws a `UsageError` for a file that cannot be read or is not a recording. */
 export async function openRecording(file: string): Promise<Recording> {
   try {
     return await readRecording(file);

@@ -82,7 +82,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
     return code;
   };
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
-  // Reports no failure here, because the start below installs a failed package again, and reports the failure.
+  // Collects failures without a report, because the start below installs a failed package again, and reports the failure.
   const faults: InstallFault[] = [];
   const step = { ...report.step('install'), onFault: (fault: InstallFault) => void faults.push(fault) };
   const installed =

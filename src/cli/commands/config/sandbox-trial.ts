@@ -112,7 +112,7 @@ async function report(key: string, { names, read, write, uncopied }: Proposal, i
 
 type Confinable = ChildSpec & Required<Pick<ChildSpec, 'sandbox'>>;
 
-/** The program of a server, as it would be confined. Throws a `UsageError` if it is missing or not installed. */
+/** The program of a server, as it would be confined. Throws a `UsageError` if the server has none, or cannot run. */
 export function confinableOf(server: ServerConfig): Confinable {
   const spec = programOf(server);
   const { key, problem } = server;

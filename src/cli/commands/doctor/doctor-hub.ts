@@ -15,9 +15,9 @@ import { notedPid } from '../hub/running.js';
  * configuration reports servers and tools, because the servers must not run twice.
  */
 export interface DoctorHub extends HubFacts {
-  /** Absent if no hub has ever run. */
+  /** Absent if no hub has ever run, or if TRUNKLINE_HUB is `off`. */
   readonly logFile: string | undefined;
-  /** Asks the running gateway for the reports of its servers. Resolves with `undefined` if none runs or has started servers. */
+  /** Asks the running gateway for the reports of its servers. Resolves with `undefined` if none has started its servers. */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
   /** Asks the running gateway for its list of tools, as JSON and as rows. Resolves with `undefined` if it does not answer. */
   readonly tools: () => Promise<{ readonly list: string; readonly rows: readonly ToolRow[] } | undefined>;

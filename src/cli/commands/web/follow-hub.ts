@@ -145,7 +145,7 @@ export class HubFollower {
     this.#ended = isPlanned
       ? `${name} has ended.`
       : `${name} was killed or has crashed${gateway.kind === 'hub' ? '; `trunkline logs` shows its last messages' : ''}.`;
-    // Told even if the next hub runs already, because calls may have failed.
+    // Tells the page even if the next hub runs already, because calls may have failed.
     await this.#describeAbsence(gateway.configFile ?? '');
     this.#wake();
   }

@@ -27,7 +27,7 @@ function rowOf(call: LoggedCall, before: CallRow | undefined): CallRow {
   const { client, session, server = null, method, tool = null, outcome, reason = null, ms } = call;
   const at = Date.parse(call.time);
   return {
-    // Keeps the id below those of the calls of a hub, which are the time of its start with three more digits.
+    // Keeps the id below those of the calls of a hub, which count up from a time with three more digits.
     id: Math.max(at * 100, (before?.id ?? 0) + 1),
     at,
     session,

@@ -159,7 +159,7 @@ function timeoutOf(entry: Entry, shape: Shape): number | undefined {
       ? [entry.tool_timeout_sec, 1_000]
       : [entry.toolTimeoutMs ?? entry.timeout, isInSeconds ? 1_000 : 1];
   if (typeof value !== 'number' || !(value > 0)) return undefined;
-  // Claude Code ignores shorter ones.
+  // Claude Code ignores shorter timeouts.
   if (shape === 'claude-code' && value < 1_000) return undefined;
   return Math.round(value * unit);
 }

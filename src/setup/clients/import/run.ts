@@ -62,7 +62,7 @@ function commandRun(
   const needsFolder = isPath || ours.args.some(isRelative);
   const cwd = run.cwd === undefined ? (needsFolder ? project : undefined) : our(run.cwd);
   const folder = cwd !== undefined && project !== undefined && !/^[~$]/.test(cwd) ? resolve(project, cwd) : cwd;
-  // A relative command is relative to the configuration, not to the working folder.
+  // Trunkline would resolve a relative command from the folder of the configuration, so the entry gets an absolute path.
   const program = isPath && folder !== undefined ? { command: resolve(folder, ours.program.command) } : ours.program;
   const launched = packageOf(program.command, ours.args, ours.env);
   return withoutBridge({ ...ours, program, ...launched, ...(folder !== undefined && { cwd: folder }) });
@@ -270,8 +270,8 @@ export function literalIn(text: string): string | undefined {
 }
 
 /**
- * An identity: equal for two entries that run the same program with the same arguments and variables, or have the same URL and
- * headers. The version of a package does not count. The text contains secrets: it must stay in memory.
+ * The identity of a run, equal for two entries that run the same program with the same arguments and variables, or have the same URL and
+ * headers. The version of a package does not count. The text must stay in memory, because it contains secrets.
  */
 export function identityOfRun({ program, args, env, cwd }: Run, variables: Variables): string {
   if ('url' in program) {

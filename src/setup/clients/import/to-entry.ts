@@ -89,7 +89,7 @@ const LONGEST = '24h';
 const USUAL_MAX_MS = 600_000;
 
 function timeouts(timeoutMs: number | undefined): NewEntry {
-  // Shorter ones are in another unit, or would end calls that work.
+  // Shorter timeouts are in another unit, or would end calls that work.
   if (timeoutMs === undefined || timeoutMs < 1_000 || timeoutMs > NOTATIONS.duration.parse(LONGEST)) return {};
   const timeout = timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms`;
   return { timeout, ...(timeoutMs > USUAL_MAX_MS && { maxTimeout: timeout }) };
@@ -210,7 +210,7 @@ export function describeRun(found: FoundServer['run'], run: Run | undefined): st
     return version === undefined ? name : `${name}@${version}`;
   }
   if (run !== undefined && 'url' in run.program) return describeAddress(run.program.url);
-  // Some people write a whole command line there.
+  // Some users write a whole command line as the command.
   const [program = '', ...excess] = found.command.trim().split(/\s+/);
   const first = found.args.find((arg) => !arg.startsWith('-'));
   const isPlain = first !== undefined && /^[@\w./\\:-]{1,60}$/.test(first) && !first.split('/').some(looksRandom);
