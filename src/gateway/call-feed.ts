@@ -98,7 +98,7 @@ export class CallFeed {
   }
 }
 
-/** For gateways without observers, such as those of most tests. */
+/** The feed of gateways without observers, such as those of most tests. */
 export const NO_CALLS = new CallFeed({ now: () => 0 });
 
 /** Name and version of the client as text. The client may have sent other types. */

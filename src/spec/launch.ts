@@ -17,6 +17,7 @@ export interface LaunchEvents {
   answered(): void;
   /** The child is ready to be called. */
   ready(): void;
+  /** The launch failed before the child was ready. */
   failed(failure: LaunchFailure): void;
   /** The child exited when it was asked for its era (`server/discover`). Not a failure: the next launch begins with `initialize`. */
   startRefused(): void;

@@ -7,7 +7,7 @@
 /**
  * Program to run for one server of the configuration, with its timeouts and its restart policy.
  *
- * Everything is resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
+ * All values are resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
  * allowlist of the parent's variables is added at spawn), and paths are absolute.
  */
 export interface ChildSpec extends CommonSpec {
@@ -32,7 +32,7 @@ export interface ChildSpec extends CommonSpec {
 export interface SandboxSpec {
   /** The server's key in the configuration. */
   readonly server: string;
-  /** The user for whom the server runs. Its processes for one user share a home folder. Absent without users. */
+  /** The user for whom the process runs. All processes of a server for one user share a home folder. Absent without users. */
   readonly user?: string;
   readonly read: readonly string[];
   readonly write: readonly string[];
@@ -59,7 +59,7 @@ export interface RemoteSpec extends CommonSpec {
   readonly proxy?: string;
   /** Certificates of authorities to trust besides the usual ones, in PEM. */
   readonly ca?: string;
-  /** How to log in. Absent if the entry has credentials of its own. */
+  /** Settings of the login. Absent if the entry has credentials of its own. */
   readonly login?: LoginSettings;
   readonly missing?: undefined;
 }
@@ -119,11 +119,11 @@ interface CommonSpec {
 }
 
 export interface ChildTimeouts {
-  /** From the start of the handshake to its end. Reading the lists has limits of its own. */
+  /** Limit of the handshake, from its start to its end. Reading the lists has limits of its own. */
   readonly startMs: number;
-  /** From closing stdin to SIGTERM when one child is stopped. */
+  /** Time from closing stdin to SIGTERM when one child is stopped. */
   readonly stopGraceMs: number;
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   readonly killAfterMs: number;
 }
 

@@ -1,7 +1,7 @@
 import type { ChildExit, LaunchFault } from './launch.js';
 
 /**
- * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.
+ * State of one child in supervision: its current phase, and the facts that outlive a phase.
  *
  * Times (`…At`, `…Since`) are milliseconds on the monotonic clock.
  */

@@ -61,6 +61,7 @@ export class Approvals {
     });
   }
 
+  /** Returns the approvals of a server. Reads their file at the first call for the server. */
   of(key: string, configFile: string): ServerApprovals {
     const name = `${createHash('sha256').update(configFile).digest('hex').slice(0, DIGEST_LENGTH)}-${key}`;
     const { folders, logger } = this.#options;

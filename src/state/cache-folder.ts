@@ -19,7 +19,7 @@ export interface CacheFolderOptions {
   readonly onIgnored: (file: string, reason: string) => void;
   /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
-  /** With a clock, writes are delayed by one second, because a starting client needs the processor first. */
+  /** Clock that delays writes by one second, because a starting client needs the processor first. Without it, they begin at once. */
   readonly clock?: Clock;
 }
 
@@ -142,6 +142,6 @@ function bytesOf(content: CacheContent): Uint8Array {
 
 async function markUsed(file: string): Promise<void> {
   const now = new Date();
-  // When the time cannot be set, the file counts as old.
+  // If the time cannot be set, the file counts as old.
   await utimes(file, now, now).catch(() => {});
 }

@@ -51,6 +51,7 @@ export class CatalogueCache {
     this.#options = options;
   }
 
+  /** Returns the cached catalogue of the program of a server, for clients with this profile. */
   of(server: CatalogueServer, child: ServerSpec, profile: ClientProfile): CatalogueCacheEntry {
     const name = this.#nameOf(server, child, profile);
     return {
@@ -146,7 +147,7 @@ const MAX_CATALOGUES = 256;
 interface OpenCataloguesOptions extends Omit<CatalogueCacheOptions, 'folder'> {
   /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
-  /** With a clock, writes are delayed, because a starting client needs the processor first. */
+  /** Clock that delays writes, because a starting client needs the processor first. Without it, they begin at once. */
   readonly clock?: Clock;
 }
 

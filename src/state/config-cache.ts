@@ -29,6 +29,7 @@ export class ConfigCache {
     this.#options = options;
   }
 
+  /** The checked configuration of the file, if it was cached for this text and this build. */
   find(file: string, text: string): CheckedFile | undefined {
     const sealed = this.#options.folder.read(this.#nameOf(file));
     const opened = sealed && openBytes([this.#keyOf(text)], sealed, BOUND);

@@ -34,7 +34,7 @@ export interface ServerFacts {
   readonly cause: readonly string[];
   /** Bytes of output that were dropped from the log because too many came at once. */
   readonly droppedLogBytes: number;
-  /** Sentences about what the sandbox refuses to the server. Absent if the server is not confined. */
+  /** Sentences about the sandbox, such as its refusals. Absent if the server is not confined. */
   readonly sandboxRemarks?: readonly string[] | undefined;
   /** All instances of this server, including this one. Clients with different profiles use different instances. */
   readonly instances: readonly InstanceFacts[];

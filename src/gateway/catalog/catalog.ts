@@ -406,7 +406,7 @@ export class UiAliases {
   readonly #claimed: ReadonlySet<string>;
   /** Owner by alias. An alias stays valid when clients do not see it any more. */
   readonly #routes = new Map<string, UriOwner>();
-  /** By server key: the visible aliases by URI. */
+  /** The visible aliases by URI, for each server key. */
   readonly #shown = new Map<string, Map<string, string>>();
 
   constructor(servers: readonly UiServer[], before?: UiAliases) {

@@ -116,7 +116,7 @@ export class Admission {
     this.#limit.configure(this.#host.limits);
   }
 
-  /** From now on, calls that may make the server send a request come from one client at a time. */
+  /** Admits the calls that may make the server send a request from one client at a time, from now on. */
   serveOneClientAtATime(): void {
     this.#exclusive ??= new ExclusiveClient();
   }

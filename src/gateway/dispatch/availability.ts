@@ -3,7 +3,7 @@ import type { ServerState } from '../../spec/server-state.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 
 /**
- * Everything that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next
+ * All facts that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next
  * snapshot. No other object stores a part of a snapshot.
  *
  * With a `waitReason`, a call waits. Otherwise it is sent over the `connection`, or fails at once with the `failReason`.

@@ -18,8 +18,8 @@ export interface PooledServer {
   readonly key: string;
   readonly sharing: Sharing;
   /**
-   * With `auto`: whether it is known that the server speaks a revision without sessions, even before a process of this run has
-   * shown it.
+   * Whether the server is known to speak a revision without sessions, even before a process of this run has shown it. Used with
+   * `auto`.
    */
   readonly isSessionless?: () => boolean;
   /** Whether the server cannot run for clients without an origin. */
@@ -58,7 +58,7 @@ export class ServerInstances {
   readonly instances = new Set<Instance>();
   /** Whether the server has ever sent `roots/list`. */
   requestsRoots = false;
-  /** With `auto`: whether its latest process, or else the one of an earlier run, speaks a revision without sessions. */
+  /** Whether its latest process, or else one of an earlier run, speaks a revision without sessions. Used with `auto`. */
   isSessionless: boolean | undefined;
   /** Whether its processes must not start before the retired ones are gone. */
   isStartDeferred = false;

@@ -35,7 +35,7 @@ function addWords(run: string, words: string[]): void {
   else for (const [part] of run.matchAll(PARTS)) words.push(part.toLowerCase());
 }
 
-/** By ASCII code: whether it is a letter or a digit. */
+/** Flags by ASCII code: 1 for letters and digits. */
 const IN_WORD = Uint8Array.from({ length: 128 }, (_, code) => Number(/[A-Za-z0-9]/.test(String.fromCharCode(code))));
 const NOT_ASCII = /[^\0-\x7f]/;
 const ASCII_INNER_CAPITAL = /[a-z\d][A-Z]|[A-Z]{2}[a-z]/;

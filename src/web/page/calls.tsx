@@ -58,7 +58,7 @@ const PERIODS = [
   ['1', 'last minute'],
   ['5', 'last 5 minutes'],
 ] as const;
-/** From this duration on, seconds are enough where durations are compared. */
+/** Shortest duration that is shown in seconds where durations are compared. */
 const EXACT_MS = 10_000;
 
 export function Calls() {

@@ -66,6 +66,7 @@ export function headers(): Record<string, string> {
   return { [HEADER]: sessionStorage.getItem(KEY) ?? '' };
 }
 
+/** Sends one of the requests of the contract, and returns its answer. Throws as `send` does. */
 export async function ask<R extends keyof Requests>(
   request: R,
   values: Requests[R]['values'],

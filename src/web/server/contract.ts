@@ -84,7 +84,7 @@ export type Frame =
   | { readonly kind: 'state'; readonly at: number; readonly hub: HubState; readonly needs: readonly Need[] }
   /** Calls since the frame before, 200 at most. The first frame of a stream and of a hub has `since`: no call is missing from then on. */
   | ({ readonly kind: 'calls' } & CallsEvent)
-  /** Usage of the servers in the last hour: at first, every ten seconds, and every two seconds while calls end. */
+  /** Usage of the servers in the last hour. Sent first, every ten seconds, and every two seconds while calls begin or end. */
   | ({ readonly kind: 'history' } & HistoryReport)
   | { readonly kind: 'recording'; readonly recording: RecordingState | null };
 
@@ -125,7 +125,7 @@ export interface Need {
   /** Code of `docs/errors.md`, if it has one. */
   readonly code: string | null;
   readonly server: string | null;
-  /** One sentence: what happened. */
+  /** The event, in one sentence. */
   readonly title: string;
   /** Meaning; '' if the title has it. */
   readonly detail: string;

@@ -3,7 +3,7 @@ import type { Frame } from './contract.js';
 import type { PageSource } from './page-source.js';
 
 export const STREAM_LIMITS = {
-  /** Time between two frames of a stream. */
+  /** Shortest time between two frames of a stream. */
   frameMs: 100,
   /** Limit on the calls in a frame, and on the latest calls that a page gets first if the hub is followed already. */
   calls: 200,
@@ -51,6 +51,7 @@ export class PageStream {
     this.#cancelBeat = clock.schedule(STREAM_LIMITS.heartbeatMs, this.#beat);
   }
 
+  /** Sends the frame, at once or later. It replaces or joins a waiting frame of its kind. */
   offer(frame: Frame): void {
     // A `hello` begins another configuration. Frames of the one before must not follow it.
     if (frame.kind === 'hello') this.#waiting.clear();

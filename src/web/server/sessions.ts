@@ -8,7 +8,7 @@ export interface Session {
   readonly cookieHash: Buffer;
   readonly since: number;
   usedAt: number;
-  /** Ends what runs for the session, such as its streams. */
+  /** Functions that end the streams of the session. */
   readonly onEnd: Set<() => void>;
 }
 
