@@ -190,6 +190,7 @@ export interface Lack {
   readonly because: string;
 }
 
+/** Merges two declarations of capabilities, member by member. At a conflict, `other` counts. */
 export function withCapabilities(one: Capabilities, other: Capabilities): Capabilities {
   const merged: Record<string, unknown> = { ...one };
   for (const [name, value] of Object.entries(other)) {

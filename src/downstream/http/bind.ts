@@ -73,6 +73,7 @@ export interface AllowedNames {
   readonly pages: ReadonlySet<string>;
 }
 
+/** Returns the accepted names of a gateway that listens on this port. */
 export function allowedNames(bind: HttpBind, port: number): AllowedNames {
   const scheme = bind.https === undefined ? 'http' : 'https';
   const own = isLoopback(bind.host) ? [...LOOPBACK_NAMES, literal(bind.host)] : [];

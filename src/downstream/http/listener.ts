@@ -255,6 +255,7 @@ export function passedOnFor(request: http.IncomingMessage, client: ClientAddress
   PASSED_ON.set(request, client);
 }
 
+/** Returns the client of a request, also of a request that another gateway has passed on. */
 export function clientOf(request: http.IncomingMessage): ClientAddress {
   const { socket } = request;
   return PASSED_ON.get(request) ?? { address: addressOf(socket), port: socket.remotePort ?? 0 };

@@ -359,6 +359,7 @@ export class Endpoint implements HttpEndpoint {
   }
 }
 
+/** Whether a message is a `subscriptions/listen` request, which stays open. */
 export function isSubscription(message: Envelope | Rejection): boolean {
   return message.kind === 'request' && message.method === METHODS.listen;
 }

@@ -203,6 +203,7 @@ export function respond(response: ServerResponse, status: number, headers: Heade
   response.uncork();
 }
 
+/** Answers with a refusal, unless a response has begun. */
 export function refuse(response: ServerResponse, refusal: HttpRefusal, headers: Headers): void {
   if (response.headersSent) return;
   respond(response, refusal.status, { ...headers, ...refusal.headers }, whole(refusalBody(refusal)));

@@ -115,6 +115,7 @@ export function instanceOfSession(id: string): string | undefined {
   return SESSION_ID.exec(id)?.[1];
 }
 
+/** Reads the id of an event, without verification. Returns `undefined` for a text of another form. */
 export function parseEventId(text: string): EventId | undefined {
   const [, stream, seq, instance] = EVENT_ID.exec(text) ?? [];
   return instance === undefined ? undefined : { instance, stream: Number(stream), seq: Number(seq) };

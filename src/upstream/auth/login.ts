@@ -49,6 +49,7 @@ export interface LoginOptions {
   readonly clock: Clock;
   /** Scopes to request instead of the scopes that the server names. */
   readonly scopes?: readonly string[] | undefined;
+  /** Client id to log in with, instead of the configured one. */
   readonly clientId?: string | undefined;
   /** Asks the person whether this authorization server may get the values of these keys of `oauth`. Absent if only `issuer` can name it. */
   readonly confirmIssuer?: Binding['confirmIssuer'];

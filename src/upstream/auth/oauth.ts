@@ -519,6 +519,7 @@ export async function clientCredentials(context: TokenContext, scopes: readonly 
 /** A login with a code that the person types on another device (RFC 8628). */
 export interface DeviceLogin {
   readonly userCode: string;
+  /** The page to open. It has the code already if the authorization server offers that. */
   readonly verificationUri: string;
   readonly expiresInMs: number;
   readonly intervalMs: number;

@@ -85,6 +85,7 @@ export type Mend = (value: unknown, say: Say) => unknown;
 
 const LOST = Symbol('lost');
 
+/** Rule for one member of an object, and whether the object is of no use without this member. */
 export type Rule = readonly [member: string, mend: Mend, need?: 'required'];
 
 /** Mends the members that have a rule. Returns the new values, and whether a required member is lost. */
@@ -128,6 +129,7 @@ export function withChanges(bytes: Uint8Array, span: Span, changes: Changes): Ui
   });
 }
 
+/** Returns a `Mend` for an object with these members. Other members stay. */
 export function object(...rules: readonly Rule[]): Mend {
   return (value, say) => {
     if (!isRecord(value)) return void say(' is not an object');
@@ -147,6 +149,7 @@ function list(mend: Mend): Mend {
   };
 }
 
+/** Returns a `Mend` that leaves out a value that is not right. `expected` follows *is not* in the fault. */
 export function is(isRight: (value: unknown) => boolean, expected: string): Mend {
   return (value, say) => (isRight(value) ? value : void say(` is not ${expected}`));
 }

@@ -129,6 +129,7 @@ export function ownResponse(
   return asResponse(join([toBytes(`{"jsonrpc":"2.0","id":0,"${member}":`), value, toBytes('}')]));
 }
 
+/** Reads a response that the gateway has made. Throws if the bytes are none. */
 export function asResponse(bytes: Uint8Array): ResponseEnvelope {
   const envelope = scanOwn(bytes);
   if (envelope.kind !== 'response') throw new Error('The message that was made is no response');
