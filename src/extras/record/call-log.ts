@@ -143,6 +143,7 @@ export function logCalls(wantsContent: boolean, { composition, logger }: LoggedG
   };
 }
 
+/** Writes a `LoggedCall` for each call that has ended, as a line of JSON, in the background. */
 export class CallLog implements CallObserver {
   readonly #options: CallLogOptions;
   readonly #queue: LineQueue;

@@ -31,6 +31,7 @@ export interface ReplayResult {
 
 /** An answer that differs from the recorded one. */
 export interface Finding {
+  /** Number of the line of the recorded answer in its file. */
   readonly line: number;
   readonly request: string;
   /** Empty if there was no answer. */

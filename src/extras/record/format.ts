@@ -52,6 +52,7 @@ export interface Entry {
   readonly omitted?: number;
 }
 
+/** Returns the line that stands for this many missing messages. */
 export function describeGap(lines: number): string {
   return JSON.stringify({ t: Date.now(), dropped: lines });
 }

@@ -16,6 +16,7 @@ export function messagesIn(text: string): readonly Envelope[] {
     : [];
 }
 
+/** Returns the id as JSON, so that the number 1 and the string "1" differ. */
 export function idOf({ bytes, id }: Envelope & { readonly id: Span }): string {
   return readText(bytes, id);
 }

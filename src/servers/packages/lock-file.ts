@@ -59,7 +59,7 @@ export class LockFile {
     return new Map([...this.#read(this.#fallbackPath), ...this.#read(this.#path)]);
   }
 
-  /** Adds or replaces an entry, while the caller holds the store lock. Returns the written file: `path` or the fallback. */
+  /** Adds or replaces the entry of a `lockKey`. The caller must hold the store lock. Returns the written file, `path` or the fallback. */
   lock(spec: string, locked: LockedPackage): string {
     try {
       writeLock(this.#path, new Map([...this.#read(this.#path), [spec, locked]]));

@@ -46,6 +46,7 @@ export interface Opening {
   readonly source?: string;
 }
 
+/** The files, names and sockets that a confined server can use. */
 export interface Policy {
   /** Sorted, each folder before the openings within it. */
   readonly openings: readonly Opening[];
