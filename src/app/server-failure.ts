@@ -102,7 +102,7 @@ export class StateLog {
   #log(id: string, failed: Failed): void {
     const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
     const logged = this.#logged.get(id);
-    // Trunkline tries to reach a server every two seconds, so one line is for all attempts.
+    // Trunkline tries to reach a server again and again, 1.5 s to 30 s apart, so one line is for all attempts.
     if (logged === state || (logged === 'offline' && state === 'starting')) return;
     const hasFailed = state === 'backoff' || state === 'parked' || state === 'offline' || state === 'blocked';
     this.#logged.set(id, state);

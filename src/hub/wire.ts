@@ -1,18 +1,18 @@
 /*
- * The room of the hub, the background process that all clients of one configuration share. `attach` is the small process
- * that each client starts, `server` the hub, `hub-folder.ts` how the two find each other. `app` and `cli` use it.
+ * The room of the hub, the background process that all clients of one configuration share. `attach` is the small process that each client
+ * starts, `server` the hub, `hub-folder.ts` how the two find each other. `app` and `cli` use it.
  *
  * Begin here, at the messages between an attach process and a hub over the hub's socket.
  *
  * The attach process writes a line with a nonce, and the hub answers with a line that proves that it knows the token. The attach process
- * writes a second line, the hello, with the same proof, and the hub answers with a line, the welcome. Then the attach process writes
- * the bytes of the client, and after the last one the byte `END_OF_INPUT`. The hub writes frames. A frame is a header of eight bytes and a payload. The header consists of
- * two big-endian integers of 32 bits. The first has the kind of the frame (upper 4 bits) and the length of the payload in bytes
- * (lower 28 bits). The second is the number of the client's line that the frame is about. Lines of white space have no number.
- * The hub *settles* a line with the answer to it, or with an empty message if the line gets no answer.
+ * writes a second line, the hello, with a proof of its own, and the hub answers with a line, the welcome. Then the attach process writes
+ * the bytes of the client, and after the last one the byte `END_OF_INPUT`. The hub writes frames. A frame is a header of eight bytes and a
+ * payload. The header consists of two big-endian integers of 32 bits. The first has the kind of the frame (upper 4 bits) and the length of
+ * the payload in bytes (lower 28 bits). The second is the number of the client's line that the frame is about. Lines of white space have no
+ * number. The hub *settles* a line with the answer to it, or with an empty message if the line gets no answer.
  *
- * A process of another version may be at the other end. A change that an older process would not understand needs another
- * `WIRE`, because processes with different numbers do not meet.
+ * A process of another version may be at the other end. A change that an older process would not understand needs another `WIRE`, because
+ * processes with different numbers do not meet.
  */
 
 import { type ByteReader, copyInto } from '../wire/io/byte-reader.js';

@@ -69,7 +69,7 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
           end?.();
           end = undefined;
         }
-        // A page gets a frame every 100 ms, and the state first.
+        // Begins after the first state, because a page gets one frame in 100 ms, and needs the state first.
         if (frame.kind === 'state') end ??= recordings.follow((recording) => take({ kind: 'recording', recording }));
       });
       return () => {
