@@ -92,8 +92,8 @@ export interface CallLogOptions {
 }
 
 /**
- * The file of the call log, which all gateways of this user share. Opened for the first line, because no client should wait
- * for it, and again after a fault.
+ * The file of the call log, which all gateways of this user share. Opened for the first line, because no client should wait for it,
+ * and for the next one if that failed.
  */
 export class CallFile implements LineSink {
   readonly #file: string;

@@ -17,7 +17,7 @@ export function nodeRangeIn(engines: unknown): string | undefined {
   return typeof range === 'string' && validRange(range) !== null ? range : undefined;
 }
 
-/** Whether a version of Node is in the range. As for npm, a prerelease of Node counts as the release. */
+/** Whether a version of Node is in the range; true without a range. As for npm, a prerelease of Node counts as the release. */
 export function fitsNode(range: string | undefined, nodeVersion: string): boolean {
   return range === undefined || satisfies(nodeVersion, range, { includePrerelease: true });
 }

@@ -31,11 +31,11 @@ interface Machine {
 }
 
 /**
- * The packages that Trunkline has installed, each with its dependencies in a folder named `name@version-digest`. The digest
- * covers the versions and integrities of all packages in the folder. Configurations share the folders.
+ * The packages that Trunkline has installed, each with its dependencies in a folder named `name@version-digest`. The digest covers
+ * the versions and integrities of all packages in the folder, and the machine. Configurations share the folders.
  *
- * A folder appears by one rename and never changes. So it is complete, unless the machine lost power before all files were on
- * the disk.
+ * A folder appears by one rename, and its packages never change. So it is complete, unless the machine lost power before all files
+ * were on the disk. Servers may write files into their folders.
  */
 export class PackageStore {
   readonly #folder: string;

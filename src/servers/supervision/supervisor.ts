@@ -112,7 +112,7 @@ export class Supervisor {
     if (child !== undefined) this.#request(child, { kind: 'restRequested' });
   }
 
-  /** Reports that a caller waits for the child. An idle child is launched; a parked child may be tried at once. */
+  /** Reports that a caller waits for the child. An idle child is launched; a parked or blocked one may be tried at once. */
   demand(key: string): void {
     const child = this.#children.get(key);
     if (child !== undefined) this.#request(child, { kind: 'demanded' });
