@@ -101,7 +101,7 @@ function linesOf(servers: readonly InstructingServer[], roomIn: (size: number) =
   return [...lines, ...rest(count)];
 }
 
-/** Purpose of the server: its description, else its title and the names of its tools. */
+/** Purpose of the server: its title, unless that is its key, and its description or else the names of its tools. */
 function purposeOf({ key, title, description, tools, prompts, resources }: InstructingServer): string {
   const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`]);
   const offers =

@@ -37,7 +37,7 @@ export const LIMITED_CLIENTS: readonly LimitedClient[] = [
   },
 ];
 
-/** Size of a list that is too large for a limited client, in tokens: a tenth of the context of a usual model. */
+/** Largest list of all tools for a limited client, in tokens: a tenth of the context of a usual model. */
 export const MAX_LIST_TOKENS = 20_000;
 
 /** Form of the tool list for one client. */

@@ -25,7 +25,7 @@ export interface ParamShapes {
   readonly describe?: Readonly<Record<string, string>>;
 }
 
-/** Limits of all processes of one server together. Absent members have no limit. */
+/** Limits of each process group of a server, with its descendants. Absent members have no limit. */
 export interface ResourceLimits {
   readonly memoryBytes?: number;
   readonly processes?: number;

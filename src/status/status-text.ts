@@ -191,7 +191,7 @@ function renderModern(servers: readonly ServerReport[]): string[] {
   return [`Modern era: ${modern.slice(0, MAX_NAMES).join(', ')}${more}`];
 }
 
-/** Names the servers whose tools the user has not reviewed yet. */
+/** Names the servers whose first tools were approved automatically in this run. */
 function renderFirstUse(servers: readonly ServerReport[]): string[] {
   const first = servers.filter(({ approval }) => approval?.firstUse === true);
   if (first.length === 0) return [];

@@ -163,7 +163,7 @@ function excerpt(response: ResponseEnvelope, span: Span): string {
 
 const EXCERPT_BYTES = 200;
 
-/** Skills are a list of an extension. */
+/** The kinds of lists with pages. Skills are a list of an extension (SEP-2640). */
 type PagedKind = ListKind | 'skills';
 
 /** Limits of one page. A page holds at least one entry, whatever its size. */

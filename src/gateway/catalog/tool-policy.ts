@@ -10,7 +10,7 @@ export interface ToolPolicyRules {
   readonly deny: readonly string[];
 }
 
-/** Returns whether a tool is allowed. Checked when a list is read and again before each call. */
+/** Returns whether a tool is allowed. Checked when a list is read, and before a call of a tool that may not be in such a list. */
 export type ToolPolicy = (originalName: string) => boolean;
 
 export function createToolPolicy({ allow, deny }: ToolPolicyRules): ToolPolicy {

@@ -419,7 +419,7 @@ export interface Handling {
   /** Returns a response in a form that clients accept. Called before all edits of the response. */
   readonly mend?: ReturnType<typeof mender>;
   readonly editAnswer?: EditAnswer | undefined;
-  /** Returns the reason for which the present process must not get the request. Called just before each attempt. */
+  /** Returns the reason why the present process must not get the request. Called on arrival, and just before each attempt. */
   readonly refusal?: (() => string | undefined) | undefined;
   /** Whether the request may be sent again to the next process if its process exits before the response. */
   readonly isRepeatable?: boolean | undefined;

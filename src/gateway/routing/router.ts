@@ -239,7 +239,7 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /** A server that may know a name that no server lists: one with this prefix that needs a login, or the only unlisted one without. */
+  /** A server that may have an unlisted name: one with this prefix that needs a login, or the only unprefixed one without a list. */
   #unlisted(name: string, kind: NamedKind): Route | undefined {
     // A server that waits for its first login has shown no list yet.
     const waiting = [...this.#backends.values()].find(

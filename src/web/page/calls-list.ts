@@ -41,7 +41,7 @@ export function addCalls(log: CallLog, { calls, left, since = 0 }: CallsEvent, u
   };
 }
 
-/** A log with the calls before it, the oldest first. Those that the log has, too, are left out. */
+/** Adds earlier calls to a log, the oldest first. Leaves out those that the log has, too. */
 export function withPast(log: CallLog, past: readonly CallRow[]): CallLog {
   const until = Math.min(log.since || Number.POSITIVE_INFINITY, log.calls[0]?.at ?? Number.POSITIVE_INFINITY);
   const older = past.filter(({ at }) => at < until);

@@ -235,7 +235,7 @@ function Detail({ id, log }: { id: string; log: CallLog }) {
   const row = [...log.calls, ...log.failed].find((each) => String(each.id) === id);
   const isMissing = answer === null || fault !== undefined;
   const detail = answer ?? (isMissing && row ? { call: row, messages: [], command: null } : undefined);
-  // A dialog also closes because the address shows something else by now.
+  // The dialog may also close because the address shows something else by now.
   const close = () => {
     hash.value = location.hash;
     const { part, item, query } = route.value;

@@ -21,7 +21,7 @@ export function spanOf({ length }: Values): string {
   return length < HISTORY_MINUTES ? `last ${length} min` : 'last hour';
 }
 
-/** Value at the top of a line: `least` or more, because a line of small values is low. */
+/** Value at the top of a line: `least` or more, so that a line of small values stays low. */
 export function topOf(values: Values, least: number): number {
   return Math.max(least, ...values.map((value) => value ?? 0));
 }

@@ -176,7 +176,7 @@ function Trouble() {
     const detail = 'It has started no server yet. Start a client, such as your editor.';
     add('note', 'The hub waits for its first client', detail);
   }
-  // The part for needs has this fault with the others.
+  // The part `needs` shows this fault with the others.
   if (configFault !== null && route.value.part !== 'needs') {
     const isInForce = configInForce === 'previous';
     const title = isInForce

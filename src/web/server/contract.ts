@@ -117,7 +117,7 @@ export interface ConfiguredServer {
   readonly isDisabled: boolean;
 }
 
-/** One thing that a person should do, most urgent first. */
+/** One thing that a person should do. In a list, the most urgent is first. */
 export interface Need {
   /** Stable while the need lasts. */
   readonly id: string;

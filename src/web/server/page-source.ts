@@ -12,7 +12,7 @@ export interface PageSource {
   readonly answers: {
     readonly [R in keyof Requests]: (values: Requests[R]['values']) => Promise<Requests[R]['answer']>;
   };
-  /** Opens a recording that was made from the page. Its name comes from the page, so it must be one that was made. */
+  /** Opens a recording that was made from the page. Rejects for any other name, because the name comes from the page. */
   openRecording(file: string): Promise<Readable>;
 }
 

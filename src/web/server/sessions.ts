@@ -94,7 +94,7 @@ export class Sessions {
     return { key, cookie };
   }
 
-  /** The session with this key and one of these cookies. Other programs on this machine can set cookies of the same name. */
+  /** Finds the session with this key and one of these cookies, because other programs can set cookies of the same name. Uses it. */
   find(key: string, cookies: readonly string[]): Session | undefined {
     const keyHash = sha256(key);
     const session = [...this.#sessions].find((each) => timingSafeEqual(each.keyHash, keyHash));

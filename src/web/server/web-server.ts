@@ -351,7 +351,7 @@ function isRoute(route: string): route is Route {
   return Object.hasOwn(REQUESTS, route);
 }
 
-/** The parameters of a query. A repeated one counts as unknown, because programs disagree about which value counts. */
+/** The parameters of a query. A repeated one has no valid value, because programs disagree about which value counts. */
 function queryOf(text: string): Readonly<Record<string, unknown>> {
   const query = new URLSearchParams(text);
   return Object.fromEntries(
