@@ -129,12 +129,11 @@ export class Clients {
     const known = this.#documents.get(url);
     if (known !== undefined) this.#keep(url, known);
     if (known !== undefined && known.until > clock.now()) return known.client;
-    if (this.#failed.has(url)) throw new ClientRefused(unusable(url));
-    if (!mayFetch(new URL(url).hostname)) {
-      // A stranger who has other documents read must not log the clients out that are known.
-      if (known !== undefined && known.readAt + MAX_STALE_MS > clock.now()) return known.client;
-      throw new ClientRefused('This gateway is reading about too many programs. Try again in a minute.');
-    }
+    // Neither a stranger who has other documents read, nor a host that is away, must log the clients out that are known.
+    const stale = known !== undefined && known.readAt + MAX_STALE_MS > clock.now() ? known.client : undefined;
+    if (this.#failed.has(url)) return stale ?? refused(unusable(url));
+    if (!mayFetch(new URL(url).hostname))
+      return stale ?? refused('This gateway is reading about too many programs. Try again in a minute.');
     try {
       const response = await fetchDocument(url);
       if (response.status !== 200) throw new Error(`it answers HTTP ${response.status}`);
@@ -148,7 +147,7 @@ export class Clients {
     } catch (error) {
       this.#failed.add(url, FAILED_MS);
       onFault(url, errorMessage(error));
-      throw new ClientRefused(unusable(url));
+      return stale ?? refused(unusable(url));
     }
   }
 
@@ -165,6 +164,10 @@ interface ReadDocument {
   readonly readAt: number;
   /** The end of the time for which it is used without being read again. */
   readonly until: number;
+}
+
+function refused(sentence: string): never {
+  throw new ClientRefused(sentence);
 }
 
 function unusable(url: string): string {

@@ -53,7 +53,7 @@ const OUTDATED: TokenAnswer = {
   status: 400,
   body: JSON.stringify({
     error: 'invalid_grant',
-    error_description: 'The gateway asks for other scopes than at the login; log in again',
+    error_description: 'The gateway asks for something else than at the login; log in again',
   }),
 };
 

@@ -256,6 +256,18 @@ describe('what is known of documents of clients', () => {
     await expect(clients.find(urlOf(2))).rejects.toThrow('too many programs');
   });
 
+  it('stays in use for a day while the host of the document is away', async () => {
+    const { clients, clock, state } = clientsWith();
+    await clients.find(urlOf(1));
+    state.answer = () => new Response('', { status: 502 });
+    for (const passed of [HOUR_MS, 1_000, 22 * HOUR_MS]) {
+      clock.advance(passed);
+      expect((await clients.find(urlOf(1))).name).toBe('x');
+    }
+    clock.advance(HOUR_MS);
+    await expect(clients.find(urlOf(1))).rejects.toThrow('cannot be used');
+  });
+
   it('is not asked for again for half a minute if it cannot be used, and only the log says why', async () => {
     const { clients, clock, state, read, faults } = clientsWith();
     state.answer = () => {
