@@ -33,7 +33,7 @@ export interface FrontOptions {
 
 /** Requests for documents of clients, which anybody can cause. Hosts share the rate. */
 const DOCUMENT_RATE = { requestsPerSecond: 1, requestBurst: 20 };
-/** Renewals of one client that the provider refuses. It may lock the gateway out if there are many. */
+/** Renewals that the provider refuses. It may lock the gateway out if there are many, so the clients that cause more of them wait. */
 const REFUSED_RATE = { perSecond: 5, burst: 20 };
 const METADATA_PATHS = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'];
 const METADATA_HEADERS = { ...OPEN, 'content-type': 'application/json' };
@@ -117,7 +117,7 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
     ...post(
       '/token',
       (request) => requests.token(request),
-      (request) => requests.hasCode(request),
+      (request) => requests.redeemsCode(request),
     ),
   ];
 }

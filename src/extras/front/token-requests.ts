@@ -45,9 +45,10 @@ export class TokenRequests {
     }
   }
 
-  /** Whether a request has a code of this gateway. A person has logged in for it, so no flood of others may keep it out. */
-  hasCode({ body }: RouteRequest): boolean {
-    return this.#options.sealed.open('code', new URLSearchParams(body).get('code') ?? '') !== undefined;
+  /** Whether a request redeems a code of this gateway. A person has logged in for it, so no flood of others may keep it out. */
+  redeemsCode({ body }: RouteRequest): boolean {
+    const { grant_type: grant, code = '' } = singleParams(new URLSearchParams(body)) ?? {};
+    return grant === 'authorization_code' && this.#options.sealed.open('code', code) !== undefined;
   }
 
   async token({ body }: RouteRequest): Promise<RouteAnswer> {
