@@ -86,9 +86,11 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
   const commands = () => {
     const about = { kind, number: 0, url: http?.url, configFile, logFile: logFile ?? null } as const;
     const facts = { ...about, running: starting, hub: () => running, life, platform: { clock }, startedAt };
-    loaded ??= loadGatewayCommands(facts).then((all) => ({ ...all, ...logCommand(recentLog), profiles }));
+    loaded ??= loadGatewayCommands(facts).then((all) => ({ ...all, ...logCommand(recentLog), profiles, drain }));
     return loaded;
   };
+  /** Does what SIGTERM does: on Windows, where no process gets signals of others, `trunkline drain` asks for it here. */
+  const drain = () => process.emit('SIGTERM', 'SIGTERM');
   /**
    * The profiles of the clients without a user of their own: on stdin, or over HTTP with the shared token or none. A command
    * that takes on one of these profiles uses the processes of that client.

@@ -1,6 +1,8 @@
-import { renameSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openControl } from '../../src/hub/attach/control-client.js';
 import { gatewayFolders } from '../../src/hub/hub-folder.js';
+import { VERSION } from '../../src/version.js';
 import { LAB } from '../support/gateway-process.js';
 import { INITIALIZE, Place, type Running } from '../support/http-place.js';
 import { WITH_HUB } from '../support/hub-place.js';
@@ -170,6 +172,17 @@ describe('a gateway over HTTP', () => {
     const drained = await run('drain', String(first.process.pid), '--json');
     expect(JSON.parse(drained.stdout)).toEqual({ drained: [{ url: origin(first), pid: first.process.pid }] });
     expect(gatewaysLeft()).toHaveLength(1);
+  });
+
+  it('ends after its calls when it is asked where no process gets signals, as on Windows', async () => {
+    const running = await overHttp(config('a.yaml', 'one'));
+    const [gateways = ''] = gatewayFolders(place.environment.TRUNKLINE_HUB_DIR);
+    const [name = ''] = readdirSync(gateways);
+    const control = await openControl(gateways, VERSION, name);
+    if (typeof control === 'string') throw new Error(control);
+    await control.request('drain');
+    control.close();
+    expect((await running.finished).code).toBe(0);
   });
 
   function gatewaysLeft(): string[] {

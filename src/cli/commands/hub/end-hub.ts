@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
@@ -104,11 +105,18 @@ async function report(hubs: readonly StoppedHub[], { isJson, left, ifNone }: Rep
 }
 
 /** Ends a gateway over HTTP after its calls. */
-async function stopHttp({ pid, url = '', configFile = '', answer }: RunningGateway): Promise<StoppedHub[]> {
+async function stopHttp({
+  pid,
+  url = '',
+  configFile = '',
+  folder,
+  name,
+  answer,
+}: RunningGateway): Promise<StoppedHub[]> {
   const about = { pid: pid ?? null, url, configFile, clients: null };
   if (pid === undefined || typeof answer === 'string')
     return [{ ...about, result: 'failed', text: silentText(pid, 'http') }];
-  await drainOne({ pid, url, isDraining: answer.isDraining });
+  await drainOne({ pid, url, isDraining: answer.isDraining, folder: join(folder, String(name)) });
   return [{ ...about, result: 'stopped', text: `Stopped the gateway at ${url} of ${configFile} (pid ${pid}).` }];
 }
 

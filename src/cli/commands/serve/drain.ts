@@ -1,9 +1,12 @@
+import { basename, dirname } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { EXIT } from '../../../host/errors/usage-error.js';
-import { identify, isRunning } from '../../../host/process/processes.js';
+import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { HAS_GROUPS, identify, isRunning } from '../../../host/process/processes.js';
+import { openControl } from '../../../hub/attach/control-client.js';
 import { gatewayFolders } from '../../../hub/hub-folder.js';
 import { type FoundGateway, findGateways } from '../../../state/gateway-file.js';
 import { userHubsFolder } from '../../../state/user-files.js';
+import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson } from '../../output.js';
 import { elapsed, waiting } from '../../terminal.js';
@@ -11,7 +14,7 @@ import { configurationOf, isNamed } from '../hub/running.js';
 
 const POLL_MS = 100;
 
-/** `trunkline drain`: sends SIGTERM to the HTTP gateways of the configuration, or to that of a URL or pid, and waits for their ends. */
+/** `trunkline drain`: lets the HTTP gateways of the configuration end after their calls, or that of a URL or pid, and waits for their ends. */
 export async function drain({ settings, words: [named], isJson }: Invocation): Promise<number> {
   const running = (await findGateways(gatewayFolders(userHubsFolder()))).filter(isHttp);
   const { file, fault } = named === undefined ? configurationOf(settings) : {};
@@ -35,18 +38,35 @@ function isHttp(gateway: FoundGateway): gateway is HttpGateway {
   return gateway.url !== null;
 }
 
-/** Sends SIGTERM to a gateway, unless it drains already, and waits for its end. */
-export async function drainOne(gateway: Pick<HttpGateway, 'url' | 'pid' | 'isDraining'>): Promise<void> {
-  const { url, pid, isDraining } = gateway;
+interface DrainedGateway {
+  readonly url: string;
+  readonly pid: number;
+  readonly isDraining: boolean;
+  /** Its own folder. */
+  readonly folder: string;
+}
+
+/** Asks a gateway to drain, unless it does already, and waits for its end. */
+export async function drainOne({ url, pid, isDraining, folder }: DrainedGateway): Promise<void> {
   const identity = await identify(pid);
   if (identity === undefined) return;
   note(
     `The gateway at ${url} (pid ${pid}) ${isDraining ? 'drains already' : 'drains'}: it finishes the calls in flight, and then ends.`,
   );
   // A second signal would end the calls at once.
-  if (!isDraining) process.kill(pid, 'SIGTERM');
+  if (!isDraining && HAS_GROUPS) process.kill(pid, 'SIGTERM');
+  else if (!isDraining) await askToDrain(folder, url);
   const ended = async () => {
     while (await isRunning({ pid, ...identity })) await setTimeout(POLL_MS);
   };
   await waiting(`waiting for the calls of ${url}`, ended());
+}
+
+/** Windows has no signals: `process.kill` would end the gateway at once, with its calls. */
+async function askToDrain(folder: string, url: string): Promise<void> {
+  const control = await openControl(dirname(folder), VERSION, basename(folder));
+  if (typeof control === 'string')
+    throw new UsageError(`the gateway at ${url} takes no commands`, 'press Ctrl-C in its terminal, or end its process');
+  await control.request('drain');
+  control.close();
 }
