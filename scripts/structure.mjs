@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 89_200,
-  sourceFiles: 486,
+  sourceLines: 88_900,
+  sourceFiles: 485,
   tinyFiles: 10,
-  testLines: 92_500,
+  testLines: 92_200,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 7,
   callFiles: 40,
-  listFiles: 199,
+  listFiles: 198,
 };
 
 const source = filesOf('src');
