@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Secret } from '../../src/config/resolve/references.js';
 import { readSecrets, writeSecretFile } from '../../src/config/resolve/secrets.js';
 import { folderWith } from '../config/files.js';
@@ -65,6 +65,14 @@ describe('a secret with a command', () => {
   const fault = (name: string, reason: string): Secret => ({
     fault: `the command of the secret ${name} failed: ${reason}`,
     hint: `run the command below \`secretCommand.${name}\` in a terminal to see why`,
+  });
+
+  test('names the failure where the folder of the gateway was removed, too', async () => {
+    vi.spyOn(process, 'cwd').mockImplementation(() => {
+      throw new Error('the folder was removed');
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect(await read(['A'], { A: ['no-such-program'] })).toEqual({ A: fault('A', 'it did not run') });
   });
 
   test.each([

@@ -106,10 +106,14 @@ async function runSecretCommand(
   const { execa } = await import('execa');
   // `execFile` would throw some faults, and runs no `.cmd` on Windows. The command gets a stdin of its own, because the stdin of Trunkline
   // belongs to the client.
-  const { stdout, failed, ...result } = await execa(file, args, {
+  const running = execa(file, args, {
     ...{ cwd, env, input, extendEnv: false, reject: false, stderr: 'ignore', windowsHide: true },
     ...{ timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' },
   });
+  // execa rejects for a command that cannot run if the working folder of this process was removed.
+  const ended = await running.catch(() => undefined);
+  if (ended === undefined) return { fault: 'it did not run' };
+  const { stdout, failed, ...result } = ended;
   if (failed) return { fault: faultOf(result, timeoutMs) };
   return stdout === '' ? { fault: PRINTED_NOTHING } : { value: stdout };
 }
