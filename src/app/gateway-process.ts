@@ -154,7 +154,8 @@ export class GatewayProcess implements FeatureHost {
       openVault: async () =>
         (await this.features.openVault?.()) ?? (await import('../extras/cluster/open-stores.js')).openVault(config),
       confinement: { config: () => this.config, ...(trial && { trial }) },
-      onLoginChange: (server) => void this.restart(server),
+      onLoginChange: (server, user) => void this.#restartFor(server, user),
+      openAccess: (spec) => this.features.openAccess(spec),
       soleServers: this.features.soleServers,
     });
     this.#processes = processes;
@@ -179,7 +180,15 @@ export class GatewayProcess implements FeatureHost {
 
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean {
-    const running = this.gateway.pool.of(key).filter((each) => this.#instances.factsOf(each).lifecycle !== undefined);
+    return this.#restartFor(key, undefined);
+  }
+
+  /** Restarts the processes of a server that run in the name of this principal; without one, all of them. */
+  #restartFor(key: string, user: string | undefined): boolean {
+    const running = this.gateway.pool.of(key).filter((each) => {
+      const isMeant = user === undefined || this.#instances.userOf(each) === user;
+      return isMeant && this.#instances.factsOf(each).lifecycle !== undefined;
+    });
     for (const { id } of running) this.#instances.restart(id);
     return running.length > 0;
   }

@@ -11,6 +11,7 @@ import type { LaunchEvents, Launched, Launcher } from '../spec/launch.js';
 import type { ChildSpec, RemoteSpec, ServerSpec } from '../spec/server-spec.js';
 import type { Logins, LoginsOptions } from '../upstream/auth/logins.js';
 import type { Vault } from '../upstream/auth/vault.js';
+import type { OpenedAccess } from '../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
@@ -29,8 +30,10 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   readonly runFolder: string;
   /** Opens the vault with the logins at remote servers. Called before the first connection to one. */
   readonly openVault: () => Promise<Vault>;
-  /** Called with the key of a server when a login has begun or ended. */
-  readonly onLoginChange: (server: string) => void;
+  /** Called when a login at a server has begun or ended, with the principal if the login is of a user. */
+  readonly onLoginChange: LoginsOptions['onChange'];
+  /** Opens an access that a feature gives for a server. Absent, or `undefined`, if the entry or a login gives it. */
+  readonly openAccess?: ((spec: RemoteSpec) => OpenedAccess | undefined) | undefined;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly confinement: ConfinementOptions;
@@ -74,7 +77,7 @@ export class ServerProcesses {
       ...shared,
       ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
     });
-    this.#remote = new RemoteDialer(shared, options.openVault, {
+    this.#remote = new RemoteDialer(shared, options, {
       clock,
       keepSecret: (headers) => secrets.knowWhile([{ env: secretsIn(headers), args: [] }]),
       onChange: options.onLoginChange,
@@ -125,7 +128,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
 
   constructor(
     shared: Omit<HttpDialerOptions, 'openAccess'>,
-    openVault: () => Promise<Vault>,
+    { openVault, openAccess }: Pick<ServerProcessesOptions, 'openVault' | 'openAccess'>,
     options: Omit<LoginsOptions, 'vault'>,
   ) {
     let loading: Promise<HttpDialer> | undefined;
@@ -137,7 +140,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
       ]);
       const logins = new Logins({ ...options, vault });
       this.#logins = logins;
-      return new HttpDialer({ ...shared, openAccess: (spec) => logins.open(spec) });
+      return new HttpDialer({ ...shared, openAccess: (spec) => openAccess?.(spec) ?? logins.open(spec) });
     };
     this.#load = () => {
       loading ??= load();

@@ -159,14 +159,15 @@ export class SupervisedBackends {
 
   /** The servers of the active configuration, for the gateway. */
   get poolSettings(): Omit<PoolChange, 'replaced' | 'retired'> {
-    const { activeConfig, onlyView } = this.#options;
+    const { activeConfig, onlyView, hasUsers } = this.#options;
     const { config } = activeConfig;
     const servers = config.servers.map((server) => ({
       key: server.key,
       sharing: activeConfig.sharingOf(server).sharing,
       isSessionless: () => this.#isKnownModern(server),
       isMisconfigured: server.spec === undefined,
-      waitsForClient: !isInView(config, server.key, onlyView),
+      // A process in the name of nobody would have no login.
+      waitsForClient: !isInView(config, server.key, onlyView) || (hasUsers && server.actsForUsers === true),
       variantOf: (origin: Origin | undefined) => variantOf(server, origin),
     }));
     return { servers, idleStopMs: config.gateway.idleStopMs };
@@ -286,6 +287,11 @@ export class SupervisedBackends {
   /** Whether the server can run for the clients of this instance. */
   canRun(id: string): boolean {
     return this.#instances.get(id)?.server.spec !== undefined;
+  }
+
+  /** The principal of the user for whom an instance was created; `undefined` without one. */
+  userOf({ id }: Backend): string | undefined {
+    return this.#instances.get(id)?.origin?.user;
   }
 
   restart(id: string): void {

@@ -14,10 +14,11 @@ import type { OwnTool } from '../gateway/routing/own-tool.js';
 import type { EventSink, EventSource } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { KnownSecrets } from '../host/observe/redact.js';
-import type { ChildSpec } from '../spec/server-spec.js';
+import type { ChildSpec, RemoteSpec } from '../spec/server-spec.js';
 import type { Seals } from '../state/seal.js';
 import type { StatusFacts } from '../status/status-facts.js';
 import type { Vault } from '../upstream/auth/vault.js';
+import type { OpenedAccess } from '../upstream/http/access.js';
 import type { HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
 import type { MessageFeed } from '../wire/io/message-feed.js';
@@ -51,6 +52,11 @@ export interface Feature {
    * the store does not answer.
    */
   takeOnce?(name: string, ms: number): Promise<boolean>;
+  /**
+   * Opens the access of one connection to a server, in place of the headers of the entry and of a login. Returns `undefined` for a
+   * server whose access another part gives.
+   */
+  openAccess?(spec: RemoteSpec): OpenedAccess | undefined;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
   /** Starts or reaches the servers that run on one gateway of a cluster only. Present when the HTTP listener is open. */
@@ -151,11 +157,21 @@ export class Features {
   }
 
   get routes(): Feature['routes'] {
-    return this.#first('routes');
+    const all = this.#all.filter(({ routes }) => routes !== undefined);
+    if (all.length === 0) return undefined;
+    return async (provider) => (await Promise.all(all.map((feature) => feature.routes?.(provider) ?? []))).flat();
   }
 
   get takeOnce(): Feature['takeOnce'] {
     return this.#first('takeOnce');
+  }
+
+  openAccess(spec: RemoteSpec): OpenedAccess | undefined {
+    for (const feature of this.#all) {
+      const opened = feature.openAccess?.(spec);
+      if (opened !== undefined) return opened;
+    }
+    return undefined;
   }
 
   get openVault(): Feature['openVault'] {

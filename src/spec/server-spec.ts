@@ -61,6 +61,8 @@ export interface RemoteSpec extends CommonSpec {
   readonly ca?: string;
   /** Settings of the login. Absent if the entry has credentials of its own. */
   readonly login?: LoginSettings;
+  /** The principal in whose name the requests are made. Absent if they are made in the name of the machine. */
+  readonly user?: string;
   readonly missing?: undefined;
 }
 

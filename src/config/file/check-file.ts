@@ -170,6 +170,7 @@ function checkText(text: string, file: string): CheckedFile {
     warnings: [
       ...unknownTopLevel(source, root),
       ...servers.flatMap(({ key, settings }) => settingWarnings(settings, [root, key], source)),
+      ...servers.flatMap((server) => loginWarnings(server, gateway.http, [root, server.key], source)),
       ...gatewayWarnings(gateway, source),
     ],
   };
@@ -304,6 +305,20 @@ function settingWarnings(
       message: `${formatPath(path)}: ${name} is longer than ${limit}, so ${limit} applies; change one of them`,
       ...positionOfKey(path),
     }));
+}
+
+/** Warns of a login of users where nobody can be a user. */
+function loginWarnings(
+  { login }: WrittenServer,
+  { auth }: HttpConfig,
+  path: readonly string[],
+  { positionOfKey }: YamlSource,
+): ConfigProblem[] {
+  if (login !== 'user' || auth?.jwt !== undefined) return [];
+  const needs = '`login: user` needs `gateway.http.auth.jwt`, because only persons with tokens of an identity provider';
+  const effect = auth === undefined ? 'so it has no effect now' : 'so nobody can use the server over HTTP now';
+  const message = `${formatPath(path)}: ${needs} have logins of their own, ${effect}; add \`auth.jwt\`, or remove \`login\``;
+  return [{ message, ...positionOfKey([...path, 'login']) }];
 }
 
 /** Warnings about settings of the HTTP server and of views that need other settings. */

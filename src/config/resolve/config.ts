@@ -62,6 +62,8 @@ export interface ServerConfig extends ServerSettings {
   readonly secrets?: Readonly<Record<string, string>>;
   /** With `sharing: folder`: the working folder of the clients. */
   readonly folder?: string;
+  /** Whether requests are made in the name of the user of the client, if there are users. */
+  readonly actsForUsers?: boolean;
 }
 
 export interface ServerPackage {
@@ -98,18 +100,18 @@ export function isPerUser({ gateway }: Pick<Config, 'gateway'>, { problem }: Pic
 /**
  * Identifies the variant of a server for clients of an origin. Clients with the same variant may share a process, because
  * they have the same values of the variables in the entry and, with `sharing: folder`, the same working folder. A server with
- * variables of users, or with a home folder for each user in its sandbox, has a variant for each user, even if values are
+ * variables or logins of users, or with a home folder for each user in its sandbox, has a variant for each user, even if values are
  * equal. The default origin is the one that the server was resolved for, without a user.
  *
  * The text must stay in memory, because it contains the values of variables.
  */
 export function variantOf(
-  { variables, sharing, references, spec, folder = '' }: ServerConfig,
+  { variables, sharing, references, spec, folder = '', actsForUsers = false }: ServerConfig,
   origin: Origin = { environment: references, folder },
 ): string {
   const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
   const hasHomes = spec !== undefined && spec.kind !== 'remote' && spec.sandbox !== undefined && sharing !== 'all';
-  const isOfUser = hasHomes || variables.some((name) => userVariable(name) !== undefined);
+  const isOfUser = hasHomes || actsForUsers || variables.some((name) => userVariable(name) !== undefined);
   const user = isOfUser ? [{ user: origin.user ?? null }] : [];
   return JSON.stringify([values, ...(sharing === 'folder' ? [origin.folder] : []), ...user]);
 }
@@ -173,10 +175,12 @@ export function changeOf(before: ServerConfig | undefined, after: ServerConfig):
 }
 
 /** The settings that need a new process when they change. */
-function ofProcess({ spec, problem, sharing, era, maxFrameBytes, maxUnwrittenBytes }: ServerConfig) {
+function ofProcess(server: ServerConfig) {
+  const { spec, problem, sharing, era, maxFrameBytes, maxUnwrittenBytes, actsForUsers } = server;
   const { timeouts: _, restart: __, ...run } = spec ?? {};
   // A problem that only moved to another line is the same problem.
-  return { run, sharing, era, maxFrameBytes, maxUnwrittenBytes, message: problem?.message, hint: problem?.hint };
+  const limits = { maxFrameBytes, maxUnwrittenBytes };
+  return { run, sharing, era, limits, actsForUsers, message: problem?.message, hint: problem?.hint };
 }
 
 /** The other settings, which apply to a running process at once. */

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
 import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
+import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { currentFolder } from '../file/find-config.js';
@@ -190,7 +191,13 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
     ...withProblem(written, run),
     ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder: origin.folder }),
+    ...(actsForUsers(written) && { actsForUsers: true }),
   };
+}
+
+/** Whether the requests to a server are made in the name of the user of the client. */
+function actsForUsers({ login }: Pick<WrittenServer, 'login'>): boolean {
+  return login === 'user';
 }
 
 /** The parts of the resolved entry that programs and remote servers have in common. */
@@ -268,7 +275,7 @@ function refuseNul(value: string): string {
 }
 
 function remoteSpec(entry: WrittenServer, url: string, written: WrittenServer, surroundings: Surroundings): RemoteSpec {
-  const { folder, home } = surroundings;
+  const { folder, home, origin } = surroundings;
   const { transport, type, headersCommand, env = {}, proxy, caFile, insecure } = entry;
   const headers = Object.entries(entry.headers ?? {}).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(value))] as const,
@@ -289,7 +296,19 @@ function remoteSpec(entry: WrittenServer, url: string, written: WrittenServer, s
       ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(caFile, home)))),
     }),
     ...(isLogin && { login: loginSettings(entry, written, surroundings) }),
+    ...(actsForUsers(entry) && origin.user !== undefined && { user: faultsAt(['login'], () => personOf(origin)) }),
   };
+}
+
+/** The principal of a user who can log in. Throws a `ServerFault` for a machine, because it has no browser and no person. */
+function personOf({ user = '', userName = '', isMachine }: Origin): string {
+  if (isMachine !== true) return user;
+  throw new ServerFault(
+    `the machine ${printable(userName)} cannot log in at a server with \`login: user\`, which needs a person`,
+    `give the machine a view without this server, or add an entry for machines whose \`headers\` have a \${user:NAME}`,
+    [],
+    'one',
+  );
 }
 
 /** Keys of `oauth` that are secrets however they are written. The others are secrets if they refer to one. */

@@ -240,6 +240,11 @@ const server = mapWith(
       oauth,
       'How to log in at the `url`. Without it, everything is found out at the first `trunkline login`.',
     ),
+    login: word(
+      ['user'],
+      'Whose login it is: with `user`, each user over HTTP (`gateway.http.auth.jwt`) logs in with an account of their own. Without it, and without users, there is one login of this machine.',
+      'user',
+    ),
     insecure: z.boolean(expects('true or false')).register(z.globalRegistry, {
       description:
         'Accepts plain `http:` to another machine, such as one of the own network. Others on the way can read and change everything, credentials included.',
@@ -293,6 +298,11 @@ const server = mapWith(
     const hasOwn = Object.keys(entry.headers ?? {}).some((name) => name.toLowerCase() === 'authorization');
     if (entry.oauth !== undefined && (hasOwn || entry.headersCommand !== undefined))
       report('found `oauth` beside credentials in `headers` or `headersCommand`; remove one of them', 'oauth');
+    if (entry.login !== undefined && (hasOwn || entry.headersCommand !== undefined))
+      report('found `login` beside credentials in `headers` or `headersCommand`; remove one of them', 'login');
+    const { grant } = (entry.oauth ?? {}) as { readonly grant?: string };
+    if (entry.login !== undefined && grant === 'client_credentials')
+      report('found `login: user` with `grant: client_credentials`, with which nobody logs in; remove one', 'login');
     if (first === 'url' && entry.type === 'stdio') report('found `type: stdio` with `url`; remove `type`', 'type');
     if (first !== 'url' && entry.type !== undefined && entry.type !== 'stdio')
       report('found the type of a remote server without `url`; add `url` or remove `type`', 'type');
@@ -326,7 +336,16 @@ const PROGRAM_KEYS = [
   'sandbox',
   'placement',
 ] as const;
-const REMOTE_KEYS = ['transport', 'insecure', 'headers', 'headersCommand', 'oauth', 'proxy', 'caFile'] as const;
+const REMOTE_KEYS = [
+  'transport',
+  'insecure',
+  'headers',
+  'headersCommand',
+  'oauth',
+  'login',
+  'proxy',
+  'caFile',
+] as const;
 
 const serverKey = z
   .string()

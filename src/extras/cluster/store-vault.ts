@@ -79,8 +79,8 @@ export class StoreVault implements Vault {
     this.#options = options;
   }
 
-  nameOf({ server, url }: LoginId): string {
-    return digest(JSON.stringify([server, url]));
+  nameOf({ server, url, user }: LoginId): string {
+    return digest(JSON.stringify([server, url, ...(user === undefined ? [] : [user])]));
   }
 
   async storedIn(): Promise<'store'> {

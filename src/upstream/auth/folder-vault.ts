@@ -34,7 +34,7 @@ const MAX_BYTES = 256 * 1024;
 const IN_KEYCHAIN = 'keychain';
 
 /**
- * Stores the logins of a user, each in an encrypted file (AES-256-GCM). The key is in the keychain of the system if there is
+ * Stores the logins of this machine, and below `users` those of its users, each in an encrypted file (AES-256-GCM). The key is in the keychain of the system if there is
  * one, otherwise in a file beside the logins that only this user can read.
  */
 export class FolderVault implements Vault {
@@ -49,11 +49,13 @@ export class FolderVault implements Vault {
 
   /** Returns the path of a login. There is no file before the first login. */
   fileOf(id: LoginId): string {
-    return join(this.#folder, `${this.nameOf(id)}.login`);
+    const ofUser = id.user === undefined ? [] : ['users', digest(id.user)];
+    return join(this.#folder, ...ofUser, `${this.nameOf(id)}.login`);
   }
 
-  nameOf({ server, configFile, url }: LoginId): string {
-    return digest(JSON.stringify([realPath(configFile) ?? configFile, server, url]));
+  nameOf({ server, configFile, url, user }: LoginId): string {
+    const ofUser = user === undefined ? [] : [user];
+    return digest(JSON.stringify([realPath(configFile) ?? configFile, server, url, ...ofUser]));
   }
 
   async storedIn(): Promise<'keychain' | 'file' | undefined> {

@@ -31,6 +31,7 @@ import {
   LoginError,
   type LoginId,
   type LoginRecord,
+  loginIdOf,
   type StoredTokens,
   unreadable,
   type Vault,
@@ -183,10 +184,9 @@ interface Plan {
 
 async function prepare(options: LoginOptions): Promise<Plan> {
   const { spec, vault, clock, scopes: wanted, clientId, confirmIssuer } = options;
-  const { server, configFile } = spec.login;
   const settings = clientId === undefined ? spec.login : { ...spec.login, clientId };
   const url = new URL(spec.url);
-  const id = { server, configFile, url: spec.url };
+  const id = loginIdOf(spec);
   // A login that cannot be read is replaced.
   const before = await vault.read(id).catch(unreadable(undefined));
   const fetch = loginFetch(clock, { ...spec, login: settings });

@@ -1,15 +1,15 @@
 import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import type { RemoteAccess } from '../http/access.js';
+import type { OpenedAccess } from '../http/access.js';
 import { configuredAccess } from '../http/configured-access.js';
 import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
-import type { Vault } from './vault.js';
+import { loginIdOf, type Vault } from './vault.js';
 
 export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret' | 'onRenewed'> {
   readonly vault: Vault;
   readonly clock: Clock;
-  /** Called with the key of a server after a login or logout, in this or another process. */
-  readonly onChange: (server: string) => void;
+  /** Called after a login or logout at a server, in this or another process, with the principal if the login is of a user. */
+  readonly onChange: (server: string, user: string | undefined) => void;
 }
 
 /** Opens one access for all connections with the same login. Watches the logins, because other processes change them, too. */
@@ -27,7 +27,7 @@ export class Logins {
   }
 
   /** Opens the access of one connection to a server. Call `release` when the connection ends. */
-  open(spec: RemoteSpec): { readonly access: RemoteAccess; readonly release: () => unknown } {
+  open(spec: RemoteSpec): OpenedAccess {
     const { login } = spec;
     if (login === undefined) {
       const access = configuredAccess(spec, this.#options);
@@ -41,7 +41,7 @@ export class Logins {
   begin(spec: RemoteSpec): Promise<{ readonly url: string; readonly finished: Promise<void> }> {
     const { login } = spec;
     if (login === undefined) return Promise.reject(new Error('The server has credentials of its own'));
-    const name = this.#options.vault.nameOf({ ...login, url: spec.url });
+    const name = this.#options.vault.nameOf(loginIdOf({ ...spec, login }));
     const pending = this.#pending.get(name) ?? this.#begin({ ...spec, login });
     this.#pending.set(name, pending);
     const over = () => this.#pending.delete(name);
@@ -67,7 +67,7 @@ export class Logins {
 
   #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {
     const { vault, clock, keepSecret, onRenewed } = this.#options;
-    const name = vault.nameOf({ ...spec.login, url: spec.url });
+    const name = vault.nameOf(loginIdOf(spec));
     const settings = JSON.stringify([spec.login, spec.headers, spec.proxy, spec.ca]);
     const known = this.#accesses.get(name);
     if (known?.settings === settings) return known.access;
@@ -89,7 +89,8 @@ export class Logins {
 
   async #reread(): Promise<void> {
     for (const { access } of [...this.#accesses.values()]) {
-      if ((await access.reread()) && !this.#isClosed) this.#options.onChange(access.id.server);
+      const { server, user } = access.id;
+      if ((await access.reread()) && !this.#isClosed) this.#options.onChange(server, user);
     }
   }
 }

@@ -19,13 +19,14 @@ import {
   LoginError,
   type LoginId,
   type LoginRecord,
+  loginIdOf,
   type StoredTokens,
   type Vault,
   withoutSecret,
 } from './vault.js';
 
 export interface OAuthAccessOptions {
-  readonly spec: Pick<RemoteSpec, 'url' | 'headers' | 'proxy' | 'ca' | 'isInsecure'> & {
+  readonly spec: Pick<RemoteSpec, 'url' | 'user' | 'headers' | 'proxy' | 'ca' | 'isInsecure'> & {
     readonly login: LoginSettings;
   };
   readonly vault: Vault;
@@ -81,10 +82,9 @@ export class OAuthAccess implements RemoteAccess {
   #users = 0;
 
   constructor(options: OAuthAccessOptions) {
-    const { login, url } = options.spec;
     this.#options = options;
-    this.#url = new URL(url);
-    this.id = { server: login.server, configFile: login.configFile, url };
+    this.#url = new URL(options.spec.url);
+    this.id = loginIdOf(options.spec);
   }
 
   /** Begins a use. While there are uses, a timer renews the tokens before they expire. The returned function ends the use. */
@@ -213,7 +213,8 @@ export class OAuthAccess implements RemoteAccess {
     // Without the stored scopes, `trunkline login --scope` still works.
     await note.catch(() => {});
     const list = missing.map((scope) => `\`${scope}\``).join(', ');
-    return { blocked: 'scope_missing', because: `this call needs the scope ${list}; ${this.#command} asks for it` };
+    const next = this.id.user === undefined ? this.#command : 'the next login of this user';
+    return { blocked: 'scope_missing', because: `this call needs the scope ${list}; ${next} asks for it` };
   }
 
   /**
@@ -363,10 +364,13 @@ export class OAuthAccess implements RemoteAccess {
     return this.#required(`its login has expired or was revoked${words}`);
   }
 
-  /** Returns `login_required`. Names the command that logs in, unless the client gets its tokens without a person. */
+  /**
+   * Returns `login_required`. Names the command that logs in, unless the client gets its tokens without a person, or a user logs in
+   * on a page.
+   */
   #required(because: string): Blocked {
-    const isOfClient = this.#options.spec.login.grant === 'client_credentials';
-    return { blocked: 'login_required', because: isOfClient ? because : `${because}; ${this.#command} logs in` };
+    const hasCommand = this.#options.spec.login.grant === 'authorization_code' && this.id.user === undefined;
+    return { blocked: 'login_required', because: hasCommand ? `${because}; ${this.#command} logs in` : because };
   }
 
   get #command(): string {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/client';
 import type { WatchOptions } from '../../host/files/watch-files.js';
 import { NONCE_BYTES, openBytes, sealBytes, TAG_BYTES } from '../../host/sealed-bytes.js';
+import type { RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel } from '../../wire/timing/clock.js';
 
 /** The login at one remote server, for one configuration file. */
@@ -57,12 +58,22 @@ export interface StoredTokens extends Pick<OAuthTokens, 'access_token' | 'refres
   readonly expiresAt?: number;
 }
 
-/** Identifies a stored login. Each server of a configuration file has one for each of its URLs. */
+/** Identifies a stored login. Each server of a configuration file has one for each of its URLs and, with `login: user`, users. */
 export interface LoginId {
   readonly server: string;
   readonly configFile: string;
   readonly url: string;
+  /** The principal whose login it is. Absent for the login of the machine. */
+  readonly user?: string;
 }
+
+/** Returns the id of the login with which the requests to a server are made. */
+export function loginIdOf({ url, user, login }: LoginSpec): LoginId {
+  return { server: login.server, configFile: login.configFile, url, ...(user !== undefined && { user }) };
+}
+
+/** A server at which a login is needed. */
+type LoginSpec = Pick<RemoteSpec, 'url' | 'user'> & { readonly login: Pick<LoginId, 'server' | 'configFile'> };
 
 /** A login that failed, or that cannot be stored or read. The message is a clause without a secret; `hint` says what to do. */
 export class LoginError extends Error {

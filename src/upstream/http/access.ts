@@ -44,6 +44,12 @@ export interface RemoteAccess {
   rejected(challenge: Challenge, used: AccessHeaders, request: AccessRequest): Promise<'again' | Blocked>;
 }
 
+/** The access of one connection. `release` ends its use. */
+export interface OpenedAccess {
+  readonly access: RemoteAccess;
+  readonly release: () => unknown;
+}
+
 /** The words of a refusal, as the end of a clause. */
 export function said(words: string | undefined): string {
   return words === undefined ? '' : `: ${words}`;

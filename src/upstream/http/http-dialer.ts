@@ -16,7 +16,7 @@ import type { MessageReader } from '../channel/message-reader.js';
 import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
-import type { RemoteAccess } from './access.js';
+import type { OpenedAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
 import type { Loss } from './session.js';
 
@@ -31,7 +31,7 @@ export interface HttpDialerOptions
   /** Removes secrets from the words of servers. */
   readonly redact?: (text: string) => string;
   /** Opens the access of one connection. The end of the connection waits for `release`. */
-  readonly openAccess: (spec: RemoteSpec) => { readonly access: RemoteAccess; readonly release: () => unknown };
+  readonly openAccess: (spec: RemoteSpec) => OpenedAccess;
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
   /** Makes the agent of a server, for connections to other gateways and for tests. */

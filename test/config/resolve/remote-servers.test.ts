@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { secretSourcesOf } from '../../../src/app/active-config.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
-import type { ServerConfig } from '../../../src/config/resolve/config.js';
+import { type ServerConfig, variantOf } from '../../../src/config/resolve/config.js';
 import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import type { RemoteSpec } from '../../../src/spec/server-spec.js';
@@ -161,5 +161,63 @@ describe('the secrets of a remote server', () => {
     );
     expect(told).not.toContain('canary');
     expect(told).toContain('of blue-team');
+  });
+});
+
+describe('a server with `login: user`', () => {
+  const AUTH = { jwt: { issuer: 'https://idp.test', audience: ['x'] } };
+  const configOf = (entry: object, auth: object | null = AUTH) => {
+    const file = join(folderWith({}), 'trunkline.yaml');
+    const text = JSON.stringify({
+      servers: { far: { url: URL, login: 'user', ...entry } },
+      ...(auth && { gateway: { http: { publicUrl: 'https://mcp.test', auth } } }),
+    });
+    return resolveConfig(file, checkFile(text, file), { env: {}, nodePath: '', ownFolder: '' });
+  };
+  const originOf = (user?: string, isMachine = false) => ({
+    ...{ environment: {}, folder: '/', userName: `name of ${user}`, isMachine },
+    ...(user !== undefined && { user }),
+  });
+
+  it('acts in the name of the user of a client, whose connection no other user shares', () => {
+    const config = configOf({});
+    const spec = (user?: string) => config.serverFor('far', originOf(user))?.spec as RemoteSpec;
+    expect([spec('p1').user, spec('p2').user]).toEqual(['p1', 'p2']);
+    const [server] = config.servers;
+    const variants = ['p1', 'p2', undefined].map((user) => server && variantOf(server, originOf(user)));
+    expect(new Set(variants).size).toBe(3);
+  });
+
+  it('has the login of the machine for clients without a user', () => {
+    const [server] = configOf({}).servers;
+    expect(server?.spec).not.toHaveProperty('user');
+    expect(server?.spec).toHaveProperty('login');
+  });
+
+  it('does not run for a machine, which has no person who could log in', () => {
+    const { spec, problem } = configOf({}).serverFor('far', originOf('p1', true)) ?? {};
+    expect(spec).toBeUndefined();
+    expect(problem).toMatchObject({
+      message: 'servers.far.login: the machine name of p1 cannot log in at a server with `login: user`, which needs a person',
+      isOfUser: 'one',
+    });
+  });
+
+  it.each<[what: string, auth: object | null, effect: string]>([
+    ['no users', null, 'so it has no effect now'],
+    ['machines only', { tokens: 'machines' }, 'so nobody can use the server over HTTP now'],
+  ])('warns if there are %s', (_, auth, effect) => {
+    expect(configOf({}, auth).warnings.join()).toContain(effect);
+    expect(configOf({}).warnings).toEqual([]);
+  });
+
+  it.each<[entry: object, fault: string]>([
+    [{ headers: { Authorization: 'x' } }, 'found `login` beside credentials in `headers` or `headersCommand`'],
+    [{ headersCommand: 'x' }, 'found `login` beside credentials in `headers` or `headersCommand`'],
+    [{ oauth: { grant: 'client_credentials', clientId: 'x' } }, 'found `login: user` with `grant: client_credentials`'],
+    [{ url: undefined, command: 'x' }, 'found `login`, which a server with `command` does not have'],
+    [{ login: 'machine' }, 'found the string "machine"; expected user'],
+  ])('cannot be configured with %j', (entry, fault) => {
+    expect(() => configOf(entry)).toThrow(fault);
   });
 });

@@ -8,7 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderVault } from '../../../src/upstream/auth/folder-vault.js';
 import type { LoginId, LoginRecord } from '../../../src/upstream/auth/vault.js';
@@ -82,6 +82,32 @@ describe('the vault', () => {
     copyFileSync(await store(vault, id('one')), await store(vault, id('two')));
     await expect(vault.read(id('two'))).rejects.toThrow('is damaged');
     expect(await vault.read(id('one'))).toBeDefined();
+  });
+
+  it('accepts no login of a user in the place of that of another one', async () => {
+    const vault = open();
+    const [ann, bob] = [
+      { ...id(), user: 'ann' },
+      { ...id(), user: 'bob' },
+    ];
+    copyFileSync(await store(vault, ann), await store(vault, bob));
+    await expect(vault.read(bob)).rejects.toThrow('is damaged');
+    expect(await vault.read(ann)).toEqual(recordOf(ann));
+  });
+
+  it.each<[what: string, user: string | undefined]>([
+    ['the machine', undefined],
+    ['another user', 'bob'],
+    ['nobody', ''],
+    ['a user whose principal leads into another folder', '../ann'],
+    ['a user whose principal looks like the name of the file', 'ann","x'],
+  ])('does not give the login of a user to %s', async (_, user) => {
+    const vault = open();
+    const file = await store(vault, { ...id(), user: 'ann' });
+    const other = { ...id(), ...(user !== undefined && { user }) };
+    expect(await vault.read(other)).toBeUndefined();
+    expect(dirname(vault.fileOf(other))).not.toBe(dirname(file));
+    expect(vault.fileOf(other)).toMatch(/auth[\\/](?:users[\\/][0-9a-f]{32}[\\/])?[0-9a-f]{32}\.login$/);
   });
 
   it.each([
