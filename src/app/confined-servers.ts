@@ -8,8 +8,14 @@ import type { ConfinementPlaces, ConfineOptions } from '../servers/sandbox/confi
 import { describeRefusal, proxyRemark, Refusals } from '../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../spec/server-spec.js';
 import { sandboxFolder, userDataFolder, userHubsFolder } from '../state/user-files.js';
-import { type Dialed, type Dialer, type DialTarget, dialLater, type UpstreamListener } from '../upstream/port.js';
 import type { StdioDialer } from '../upstream/stdio/stdio-dialer.js';
+import {
+  type Dialed,
+  type Dialer,
+  type DialTarget,
+  dialLater,
+  type UpstreamListener,
+} from '../upstream/upstream-connection.js';
 import type { Clock } from '../wire/timing/clock.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;

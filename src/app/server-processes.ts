@@ -9,14 +9,20 @@ import { OrphanGuard } from '../servers/process/orphan-guard.js';
 import { ResourceWatch, readUsage } from '../servers/process/resource-watch.js';
 import type { LaunchEvents, Launched, Launcher } from '../spec/launch.js';
 import type { ChildSpec, RemoteSpec, ServerSpec } from '../spec/server-spec.js';
-import type { Logins, LoginsOptions } from '../upstream/auth/logins.js';
+import type { Logins, LoginsOptions } from '../upstream/auth/shared-logins.js';
 import type { Vault } from '../upstream/auth/vault.js';
 import type { OpenedAccess } from '../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
-import { type Dialed, type Dialer, type DialTarget, dialLater, type UpstreamListener } from '../upstream/port.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
+import {
+  type Dialed,
+  type Dialer,
+  type DialTarget,
+  dialLater,
+  type UpstreamListener,
+} from '../upstream/upstream-connection.js';
 import { FloodQueue } from '../wire/io/streams/turn-reader.js';
 import { secretsIn } from './active-config.js';
 import { ConfinedDialer, type ConfinementOptions, isConfined } from './confined-servers.js';
@@ -135,7 +141,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
     const load = async () => {
       const [{ HttpDialer }, { Logins }, vault] = await Promise.all([
         import('../upstream/http/http-dialer.js'),
-        import('../upstream/auth/logins.js'),
+        import('../upstream/auth/shared-logins.js'),
         openVault(),
       ]);
       const logins = new Logins({ ...options, vault });

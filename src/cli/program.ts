@@ -180,7 +180,7 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)
     .example('trunkline call memory__create_entities - < entities.json')
     .example(`trunkline call files__list_directory '{"path": "."}' --json`)
-    .runs(async () => (await import('./commands/calls/call.js')).call);
+    .runs(async () => (await import('./commands/calls/call-tool.js')).call);
   program
     .command('sandbox')
     .argument('<SERVER>', 'key of a server')
@@ -235,7 +235,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option(...GATEWAY)
     .example('trunkline status', 'trunkline status files', 'trunkline status --gateway http://localhost:7411')
     .example('trunkline status --watch', 'trunkline status --json | jq .servers')
-    .runs(async () => (await import('./commands/hub/status.js')).status);
+    .runs(async () => (await import('./commands/hub/show-status.js')).status);
   program
     .command('web')
     .summary('show the running servers, calls and tools in the browser')
@@ -256,7 +256,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option(...GATEWAY)
     .example('trunkline metrics', 'trunkline metrics > /var/lib/node_exporter/trunkline.prom')
-    .runs(async () => (await import('./commands/hub/status.js')).metrics);
+    .runs(async () => (await import('./commands/hub/show-status.js')).metrics);
   program
     .command('ps')
     .summary('list the gateway, its clients and the processes of its servers')
@@ -267,7 +267,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the lists as JSON')
     .option(...GATEWAY)
     .example('trunkline ps', 'trunkline ps --all', `trunkline ps --json | jq '.hub.clients[].name'`)
-    .runs(async () => (await import('./commands/hub/status.js')).ps);
+    .runs(async () => (await import('./commands/hub/show-status.js')).ps);
   program
     .command('logs')
     .argument('[SERVER]', 'key of a server, to print only the records about it')
@@ -290,7 +290,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the result as JSON')
     .option(...GATEWAY)
     .example('trunkline restart files')
-    .runs(async () => (await import('./commands/hub/status.js')).restartServer);
+    .runs(async () => (await import('./commands/hub/show-status.js')).restartServer);
   addStop(program, 'stop the hub, or the gateway over HTTP, and its servers', '; the same as `trunkline hub stop`');
   const hub = program
     .command('hub')
@@ -303,7 +303,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
-    .runs(async () => (await import('./commands/hub/status.js')).hubStatus);
+    .runs(async () => (await import('./commands/hub/show-status.js')).hubStatus);
   addStop(hub, 'stop it and its servers', '');
   hub
     .command('restart')
@@ -434,7 +434,7 @@ function addLogins(program: CliCommand): void {
     .option('--client-id <ID>', 'as this registered OAuth app')
     .option('--json', 'print the login as JSON, and the page on stderr')
     .example('trunkline login linear', 'trunkline login linear --no-browser')
-    .runs(async () => (await import('./commands/logins/login.js')).login);
+    .runs(async () => (await import('./commands/logins/log-in.js')).login);
   program
     .command('logout')
     .argument('<SERVER>', 'key of a server with `url`')
@@ -591,7 +591,7 @@ function addSetup(program: CliCommand): void {
     .option('-o, --out <FILE>', 'write the schema to this file')
     .example('trunkline schema > trunkline.schema.json')
     .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
-    .runs(async () => (await import('./commands/config/schema.js')).schema);
+    .runs(async () => (await import('./commands/config/print-schema.js')).schema);
   const token = program.command('token');
   token
     .summary('print the token for HTTP clients')

@@ -20,7 +20,7 @@ import type { StatusFacts } from '../status/status-facts.js';
 import type { Vault } from '../upstream/auth/vault.js';
 import type { OpenedAccess } from '../upstream/http/access.js';
 import type { HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
-import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
+import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/upstream-connection.js';
 import type { MessageFeed } from '../wire/io/message-feed.js';
 import type { ScanEnvelope } from '../wire/mcp/envelope.js';
 import type { Clock } from '../wire/timing/clock.js';

@@ -11,7 +11,7 @@ import type {
 import type { OnInternalError } from '../host/errors/internal-error.js';
 import { type EventSink, NO_EVENTS } from '../host/observe/events/events.js';
 import type { ListMode } from '../spec/list-modes.js';
-import type { ServerRequest } from '../upstream/port.js';
+import type { ServerRequest } from '../upstream/upstream-connection.js';
 import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
 import type { ClientProfile } from '../wire/mcp/handshake.js';
 import { type ListKind, METHODS } from '../wire/mcp/methods.js';
@@ -97,7 +97,7 @@ interface Connected extends ConnectedClient {
 /**
  * Gives each client its backends and a client view, and routes server requests and notifications.
  *
- * The room stands between the sessions of clients (`downstream/port.ts`) and the connections to servers (`upstream/port.ts`).
+ * The room stands between the sessions of clients (`downstream/port.ts`) and the connections to servers (`upstream/upstream-connection.ts`).
  * Other rooms use this class, `PendingGateway` before it exists, `Backend`, the gateway's own tools and `CallFeed`. Begin here:
  * `open` leads to the clients, and `ClientView.serve` to the way of a request, with its target (`routing`), slot and attempts
  * (`dispatch`). `registry` has the processes and their sharing, `catalog` their lists, `search` the lists for search mode,

@@ -1,7 +1,7 @@
 /*
  * Spec: the types that all rooms share. This file has the resolved entry of a server (`ServerSpec`), `server-rules.ts` the limits
  * and shapes of its calls and tools, `launch.ts` the interface between supervision and transports, `server-state.ts` the state
- * that supervision keeps, `approvals.ts` the verdicts on tools, `list-modes.ts` the forms of the tool list. It imports no room.
+ * that supervision keeps, `tool-approvals.ts` the verdicts on tools, `list-modes.ts` the forms of the tool list. It imports no room.
  */
 
 /**

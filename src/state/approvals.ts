@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { watchFiles } from '../host/files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
-import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../spec/approvals.js';
+import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../spec/tool-approvals.js';
 import { isRecord, parseJson } from '../wire/json/json-value.js';
 import { quotedPath } from '../wire/json/printable.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';

@@ -1,6 +1,6 @@
 import { CODES, type Code } from '../host/errors/codes.js';
 import { ERROR_SIGNS } from '../host/errors/error-text.js';
-import { WITHHELD_BECAUSE } from '../spec/approvals.js';
+import { WITHHELD_BECAUSE } from '../spec/tool-approvals.js';
 import { describeBytes, plural, sentence } from '../wire/json/printable.js';
 import type { ListReport, ServerReport } from './status.js';
 import { CONFINEMENT, cureOfRemote, findNetworkTrouble } from './status-advice.js';

@@ -2,8 +2,14 @@ import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
 import { type ClientProfile, declares, type InitializeResult } from '../wire/mcp/handshake.js';
 import { LIST_KINDS, LISTS } from '../wire/mcp/methods.js';
 import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../wire/mcp/outcome.js';
-import type { DialOutcome, DialTarget, ServerRequest, UpstreamConnection, UpstreamListener } from './port.js';
 import type { ServerEra } from './server-era.js';
+import type {
+  DialOutcome,
+  DialTarget,
+  ServerRequest,
+  UpstreamConnection,
+  UpstreamListener,
+} from './upstream-connection.js';
 
 /*
  * The interfaces between transports and protocol eras. A transport makes a `Channel` for each connection. It gets the `Dialect`

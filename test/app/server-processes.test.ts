@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { backendLauncher, type LaunchTarget } from '../../src/app/server-processes.js';
 import type { LaunchEvents } from '../../src/spec/launch.js';
-import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
+import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/upstream-connection.js';
 import { sampleSpec } from '../servers/supervision/sample-spec.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { InMemoryUpstream } from '../support/in-memory-upstream.js';

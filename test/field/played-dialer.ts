@@ -1,8 +1,8 @@
 // Connects Trunkline to servers that rows play in memory: the pipes are streams of this process, and all else is real.
 import { PassThrough } from 'node:stream';
 import type { ChildSpec } from '../../src/spec/server-spec.js';
-import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../../src/upstream/port.js';
 import { joinPipes, type StdioDialerOptions } from '../../src/upstream/stdio/stdio-dialer.js';
+import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../../src/upstream/upstream-connection.js';
 import type { EndedBecause } from '../../src/wire/mcp/outcome.js';
 import { type Play, playServer } from './play.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ApprovalVerdict } from '../../src/spec/approvals.js';
+import type { ApprovalVerdict } from '../../src/spec/tool-approvals.js';
 import { type ServerScript, startGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 import { seeing } from './seeing-one-server.js';

@@ -6,8 +6,13 @@ import { configuredAccess } from '../../src/upstream/http/configured-access.js';
 import { HttpDialer, type HttpDialerOptions } from '../../src/upstream/http/http-dialer.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
-import type { Dialed, DialOutcome, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
+import type {
+  Dialed,
+  DialOutcome,
+  UpstreamConnection,
+  UpstreamListener,
+} from '../../src/upstream/upstream-connection.js';
 import { BufferPool } from '../../src/wire/io/buffer-pool.js';
 import { createLineMemory } from '../../src/wire/io/line-decoder.js';
 import { MessageFeed } from '../../src/wire/io/message-feed.js';

@@ -9,7 +9,7 @@ import {
   type ServerRequest,
   type UpstreamConnection,
   type UpstreamListener,
-} from '../../src/upstream/port.js';
+} from '../../src/upstream/upstream-connection.js';
 import type { Edit, SplicedMessage, TokenText } from '../../src/wire/json/splice.js';
 import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/wire/mcp/envelope.js';

@@ -20,10 +20,10 @@ import { Backend, type CatalogueContent, type ListenerFor } from '../../src/gate
 import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
-import type { ToolApprovals } from '../../src/spec/approvals.js';
 import type { ListMode } from '../../src/spec/list-modes.js';
 import type { CallLimits, ResultLimits, ToolShapes } from '../../src/spec/server-rules.js';
 import type { ServerState } from '../../src/spec/server-state.js';
+import type { ToolApprovals } from '../../src/spec/tool-approvals.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
 import type { ClientProfile } from '../../src/wire/mcp/handshake.js';
 import { FakeClock } from './fake-clock.js';

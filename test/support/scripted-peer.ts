@@ -1,4 +1,4 @@
-import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/upstream-connection.js';
 import { type Message, RecordingSink } from './wire.js';
 
 /** More bytes than a connection of a test may have unwritten. */

@@ -4,8 +4,13 @@ import { Bridge } from '../../src/upstream/channel/bridge.js';
 import type { Channel } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
-import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
+import type {
+  DialOutcome,
+  ServerRequest,
+  UpstreamConnection,
+  UpstreamListener,
+} from '../../src/upstream/upstream-connection.js';
 import { LineWriter } from '../../src/wire/io/streams/line-writer.js';
 import { readInto } from '../../src/wire/io/streams/read-into.js';
 import { RpcError, whole } from '../../src/wire/jsonrpc/message.js';

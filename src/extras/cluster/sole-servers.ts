@@ -4,6 +4,7 @@ import { OWN_HEADERS, RequestError } from '../../host/http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../../spec/server-spec.js';
 import type { RemoteAccess } from '../../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions } from '../../upstream/http/http-dialer.js';
+import { ServerEra } from '../../upstream/server-era.js';
 import {
   type Dialed,
   type Dialer,
@@ -11,8 +12,7 @@ import {
   dialLater,
   type UpstreamConnection,
   type UpstreamListener,
-} from '../../upstream/port.js';
-import { ServerEra } from '../../upstream/server-era.js';
+} from '../../upstream/upstream-connection.js';
 import type { SoleServers as Port } from '../feature.js';
 import { GATEWAY } from './homes.js';
 import { IDLE_MS } from './hop.js';

@@ -19,7 +19,7 @@ export const metrics: CreateFeature = (host) => {
       return endpoint.set(gateway.metrics.listen);
     },
     close: () => endpoint.close(),
-    preload: () => Promise.all([import('./exposition.js'), import('./endpoint.js')]),
+    preload: () => Promise.all([import('./exposition.js'), import('./metrics-endpoint.js')]),
     texts: { metrics: read },
   };
 };
@@ -30,7 +30,7 @@ async function listen(
   { platform, notices, logger }: FeatureHost,
   read: () => Promise<string>,
 ): Promise<() => Promise<void>> {
-  const { MetricsEndpoint } = await import('./endpoint.js');
+  const { MetricsEndpoint } = await import('./metrics-endpoint.js');
   const endpoint = new MetricsEndpoint({
     address,
     clock: platform.clock,

@@ -4,7 +4,7 @@ import {
   type ToolApprovals,
   type Unapproved,
   WITHHELD_BECAUSE,
-} from '../../spec/approvals.js';
+} from '../../spec/tool-approvals.js';
 import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import { elementsOf, readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { isRecord } from '../../wire/json/json-value.js';

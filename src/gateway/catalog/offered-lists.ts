@@ -1,5 +1,5 @@
 import { type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import { declares } from '../../wire/mcp/handshake.js';
 import { LISTS, type ListKind } from '../../wire/mcp/methods.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';

@@ -1,5 +1,5 @@
 import type { Exchange } from '../../downstream/port.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import {
   isNumber,
   isString,

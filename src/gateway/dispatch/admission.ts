@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import type { FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import type { CallLimits } from '../../spec/server-rules.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+import type { UpstreamConnection } from '../../upstream/upstream-connection.js';
 import { SharedLimit } from '../../wire/io/shared-limit.js';
 import { requestedList } from '../../wire/mcp/methods.js';
 import type { Clock } from '../../wire/timing/clock.js';

@@ -1,6 +1,6 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { ServerState } from '../../spec/server-state.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+import type { UpstreamConnection } from '../../upstream/upstream-connection.js';
 
 /**
  * All facts that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next

@@ -9,7 +9,12 @@ import {
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { CallLimits } from '../../spec/server-rules.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
-import type { RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
+import type {
+  RequestHandler,
+  RequestTimeouts,
+  SentRequest,
+  UpstreamConnection,
+} from '../../upstream/upstream-connection.js';
 import { isObject, OPEN_BRACKET, skipWhitespace, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { RpcError } from '../../wire/jsonrpc/message.js';

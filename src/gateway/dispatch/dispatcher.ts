@@ -4,7 +4,7 @@ import type { CallLimits } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
 import { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import { PROBES } from '../../upstream/health/health-monitor.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import type { SharedLimit } from '../../wire/io/shared-limit.js';
 import { Admission } from './admission.js';
 import {

@@ -1,9 +1,9 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { ApprovalFacts } from '../../spec/approvals.js';
 import type { ResultLimits, ToolShapes } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
-import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
+import type { ApprovalFacts } from '../../spec/tool-approvals.js';
+import type { ServerRequest, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';

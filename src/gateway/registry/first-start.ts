@@ -1,5 +1,5 @@
 import type { ServerState } from '../../spec/server-state.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+import type { UpstreamConnection } from '../../upstream/upstream-connection.js';
 
 /** The start of a server until a process is ready. Uses the record of the last run, and writes one for the next. */
 export class FirstStart {

@@ -1,5 +1,5 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { SentNotification, UpstreamConnection } from '../../upstream/port.js';
+import type { SentNotification, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import type { Span } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';

@@ -1,5 +1,5 @@
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import type { ServerRequest } from '../../upstream/port.js';
+import type { ServerRequest } from '../../upstream/upstream-connection.js';
 import { readText } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';

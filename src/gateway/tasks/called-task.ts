@@ -1,6 +1,6 @@
 import type { Exchange, WithdrawInput } from '../../downstream/port.js';
 import { internalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+import type { UpstreamConnection } from '../../upstream/upstream-connection.js';
 import {
   isNumber,
   isObject,

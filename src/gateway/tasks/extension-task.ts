@@ -1,6 +1,6 @@
 import { PendingInputs } from '../../downstream/input-requests.js';
 import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import { editMembers, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import { readText, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';

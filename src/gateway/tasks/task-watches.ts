@@ -1,6 +1,6 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+import type { UpstreamConnection } from '../../upstream/upstream-connection.js';
 import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import { type Span, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';

@@ -5,8 +5,8 @@ import { readTextFile, realPath, statOf } from '../../host/files/whole-file.js';
 import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
 import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
-import { type ConfinementFault, confinement } from './availability.js';
 import { bubblewrapCommand, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
+import { type ConfinementFault, confinement } from './find-bubblewrap.js';
 import { CERTIFICATE_VARIABLES, isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
 import { syscallFilter } from './syscall-filter.js';
 

@@ -5,9 +5,9 @@ import { parseText } from '../../host/files/edit/parse-text.js';
 import { namesIn } from '../../host/files/whole-file.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { folderNamed } from '../clients/files/client-locations.js';
-import { type Registration, titleOf } from './clients.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
+import { type Registration, titleOf } from './registrations.js';
 
 /** Finds peculiarities of single clients that keep a correct entry from working. */
 export async function checkTraps(

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { satisfies } from 'semver';
 import { systemFault } from '../../host/errors/file-error.js';
 import { findNpm } from '../../servers/packages/npm-client.js';
-import type { Availability } from '../../servers/sandbox/availability.js';
+import type { Availability } from '../../servers/sandbox/find-bubblewrap.js';
 import { proxyRemark } from '../../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 import { plural, sentence, someOf } from '../../wire/json/printable.js';

@@ -23,7 +23,7 @@ import {
   type SentNotification,
   type SentRequest,
   type ServerRequest,
-} from '../port.js';
+} from '../upstream-connection.js';
 import { type JunkReason, MessageReader, type ReadingOptions } from './message-reader.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 

@@ -12,7 +12,7 @@ import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../wire/json/json-text.js
 import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '../../wire/mcp/envelope.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
-import type { DropCounters } from '../port.js';
+import type { DropCounters } from '../upstream-connection.js';
 import type { AnswerFault, OutgoingRequests } from './outgoing-requests.js';
 
 /** Reason for which a line of a server cannot be used. */

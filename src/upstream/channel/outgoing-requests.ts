@@ -7,7 +7,7 @@ import type { NotificationEnvelope, ResponseEnvelope } from '../../wire/mcp/enve
 import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines, type Due } from '../../wire/timing/deadlines.js';
-import type { DropCounters, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
+import type { DropCounters, RequestHandler, RequestTimeouts, SentRequest } from '../upstream-connection.js';
 
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import { LISTS, METHODS } from '../../wire/mcp/methods.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import type { UpstreamConnection } from '../port.js';
+import type { UpstreamConnection } from '../upstream-connection.js';
 
 export interface HealthEvents {
   /** Several requests in a row timed out, without a sign of life meanwhile. */

@@ -1,4 +1,4 @@
-import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents, SESSION_GONE } from './session.js';
+import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents, SESSION_GONE } from './http-session.js';
 
 /** First and longest pause before the stream is opened again, unless the server names one, in milliseconds. */
 const REOPEN = { firstMs: 1_000, maxMs: 30_000 } as const;

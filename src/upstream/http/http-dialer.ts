@@ -15,10 +15,10 @@ import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';
 import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
-import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
+import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../upstream-connection.js';
 import type { OpenedAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
-import type { Loss } from './session.js';
+import type { Loss } from './http-session.js';
 
 export interface HttpDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {

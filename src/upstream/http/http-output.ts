@@ -14,8 +14,6 @@ import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { type Blocked, BlockedError, isBlocked, type RemoteAccess, said } from './access.js';
 import { GetStream } from './get-stream.js';
-import { Post } from './post.js';
-import { metadataHeaders } from './request-headers.js';
 import {
   EVENT_STREAM,
   type HttpIncoming,
@@ -25,7 +23,9 @@ import {
   PausedError,
   readBody,
   type SessionRequest,
-} from './session.js';
+} from './http-session.js';
+import { Post } from './post.js';
+import { metadataHeaders } from './request-headers.js';
 
 /** Limit of the redirects and new authorizations of one request. */
 const MAX_STEPS = 4;

@@ -8,7 +8,6 @@ import type { Envelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { EndedBecause, RequestFailure } from '../../wire/mcp/outcome.js';
 import { BlockedError } from './access.js';
-import { clauseOf, mayHaveRun, meaningOf, type Refusal } from './refusal.js';
 import {
   EVENT_STREAM,
   type HttpSession,
@@ -17,7 +16,8 @@ import {
   readBody,
   readEvents,
   SESSION_GONE,
-} from './session.js';
+} from './http-session.js';
+import { clauseOf, mayHaveRun, meaningOf, type Refusal } from './refusal.js';
 
 const JSON_TYPE = 'application/json';
 const ACCEPT = `${JSON_TYPE}, ${EVENT_STREAM}`;

@@ -15,7 +15,7 @@ import type {
   SentNotification,
   SentRequest,
   UpstreamConnection,
-} from '../port.js';
+} from '../upstream-connection.js';
 
 /** The protocol revisions up to 2025-11-25, which start with a handshake: `initialize`, then `notifications/initialized`. */
 export const legacyDialect = {

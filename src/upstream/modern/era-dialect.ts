@@ -5,7 +5,7 @@ import type { Outcome } from '../../wire/mcp/outcome.js';
 import { ownRequest } from '../../wire/mcp/relayed-request.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../wire/mcp/revisions.js';
 import { type Channel, type Dialect, failedDial, type OpenOptions } from '../dialect.js';
-import type { DialOutcome, SentRequest } from '../port.js';
+import type { DialOutcome, SentRequest } from '../upstream-connection.js';
 import type { ModernOptions } from './modern-connection.js';
 import { modernMessage, RequestMeta } from './modern-messages.js';
 

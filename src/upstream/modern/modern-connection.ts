@@ -15,7 +15,7 @@ import type {
   SentRequest,
   ServerRequest,
   UpstreamConnection,
-} from '../port.js';
+} from '../upstream-connection.js';
 import { RequestMeta, sentText } from './modern-messages.js';
 import { ModernRequest, type RequestContext } from './modern-request.js';
 import { type Subject, UpstreamListen } from './upstream-listen.js';

@@ -17,7 +17,7 @@ import {
 import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../wire/mcp/revisions.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';
-import type { RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
+import type { RequestHandler, RequestTimeouts, SentRequest } from '../upstream-connection.js';
 import { modernMessage, type RequestMeta, sentText } from './modern-messages.js';
 
 /** Shared by the requests of one connection. */

@@ -12,7 +12,7 @@ import { ownNotification, ownRequest } from '../../wire/mcp/relayed-request.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';
-import type { SentRequest, UpstreamListener } from '../port.js';
+import type { SentRequest, UpstreamListener } from '../upstream-connection.js';
 import { modernMessage, type RequestMeta } from './modern-messages.js';
 
 interface UpstreamListenOptions {

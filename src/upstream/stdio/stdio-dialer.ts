@@ -19,7 +19,14 @@ import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { Bridge, type BridgeEvents, type BridgeOptions } from '../channel/bridge.js';
 import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
-import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../port.js';
+import type {
+  Dialed,
+  Dialer,
+  DialOutcome,
+  DialTarget,
+  UpstreamConnection,
+  UpstreamListener,
+} from '../upstream-connection.js';
 
 /*
  * Communication with a server over stdio, for one launch:

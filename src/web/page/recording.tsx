@@ -2,7 +2,7 @@ import { signal, useSignal } from '@preact/signals';
 import { describeBytes } from '../../wire/json/printable.js';
 import type { RecordingState } from '../server/contract.js';
 import { Message } from './calls.js';
-import { type RecordedMessage, type RecordingFile, readRecording } from './recording-file.js';
+import { type RecordedMessage, type RecordingFile, readRecording } from './parse-recording.js';
 import { queried } from './route.js';
 import { known } from './servers.js';
 import { ask, send } from './session.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { listAllPages } from '../../../src/gateway/catalog/pagination.js';
-import type { UpstreamConnection } from '../../../src/upstream/port.js';
+import type { UpstreamConnection } from '../../../src/upstream/upstream-connection.js';
 import { LISTS } from '../../../src/wire/mcp/methods.js';
 import { type Message, responseOf } from '../../support/wire.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { editPage } from '../../../src/gateway/catalog/exposed-list.js';
-import type { ApprovalVerdict } from '../../../src/spec/approvals.js';
+import type { ApprovalVerdict } from '../../../src/spec/tool-approvals.js';
 import { splice } from '../../../src/wire/json/splice.js';
 import { exposing } from '../../support/exposing.js';
 import { toolOf } from '../../support/scripted-gateway.js';

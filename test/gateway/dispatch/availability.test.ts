@@ -9,7 +9,7 @@ import {
   initialAvailability,
 } from '../../../src/gateway/dispatch/availability.js';
 import type { ServerState } from '../../../src/spec/server-state.js';
-import type { UpstreamConnection } from '../../../src/upstream/port.js';
+import type { UpstreamConnection } from '../../../src/upstream/upstream-connection.js';
 
 const CONNECTION = { generation: 1 } as UpstreamConnection;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestHandler } from '../../../src/upstream/port.js';
+import type { RequestHandler } from '../../../src/upstream/upstream-connection.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { offering, type scriptGateway, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
 import type { NamedViewsOptions } from '../../../src/gateway/catalog/tool-policy.js';
-import type { ApprovalVerdict } from '../../../src/spec/approvals.js';
+import type { ApprovalVerdict } from '../../../src/spec/tool-approvals.js';
 import {
   type GatewayScript,
   offering,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TaskInputs } from '../../../src/gateway/tasks/extension-task.js';
-import type { UpstreamConnection } from '../../../src/upstream/port.js';
+import type { UpstreamConnection } from '../../../src/upstream/upstream-connection.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { elicitation, ModernPeer } from '../../support/modern-peer.js';

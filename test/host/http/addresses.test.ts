@@ -5,7 +5,7 @@ import { checkBind } from '../../../src/downstream/http/bind.js';
 import { isLoopback } from '../../../src/host/http/addresses.js';
 import { createFetch } from '../../../src/host/http/fetch.js';
 import { systemClock } from '../../../src/host/observe/system-clock.js';
-import { findRegistrations } from '../../../src/setup/doctor/clients.js';
+import { findRegistrations } from '../../../src/setup/doctor/registrations.js';
 import { load } from '../../config/loading.js';
 
 /** Hosts as in a URL, and whether they mean this machine. */

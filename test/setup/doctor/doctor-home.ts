@@ -4,13 +4,18 @@ import { ConfigError } from '../../../src/config/file/config-error.js';
 import type { Config } from '../../../src/config/resolve/config.js';
 import { findServers } from '../../../src/setup/clients/files/find-servers.js';
 import { checkTraps } from '../../../src/setup/doctor/client-traps.js';
-import { checkClients, checkDuplicates, checkGateways, findRegistrations } from '../../../src/setup/doctor/clients.js';
 import { checkCommands } from '../../../src/setup/doctor/commands.js';
 import { type ConfigSource, checkBrokenConfig, checkConfig } from '../../../src/setup/doctor/config-file.js';
+import { checkEnvFiles, checkLiterals, checkVariables } from '../../../src/setup/doctor/credentials.js';
 import type { Finding } from '../../../src/setup/doctor/finding.js';
 import type { Machine } from '../../../src/setup/doctor/machine.js';
 import { checkPackages, checkTwins } from '../../../src/setup/doctor/packages.js';
-import { checkEnvFiles, checkLiterals, checkVariables } from '../../../src/setup/doctor/secrets.js';
+import {
+  checkClients,
+  checkDuplicates,
+  checkGateways,
+  findRegistrations,
+} from '../../../src/setup/doctor/registrations.js';
 import { checkServer, type ObservedServer } from '../../../src/setup/doctor/servers.js';
 import type { ServerReport } from '../../../src/status/status.js';
 import { faultOf } from '../../../src/status/verdict.js';

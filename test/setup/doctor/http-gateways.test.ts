@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkHttpGateways } from '../../../src/setup/doctor/processes.js';
+import { checkHttpGateways } from '../../../src/setup/doctor/running-gateways.js';
 import type { FoundGateway } from '../../../src/state/gateway-file.js';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;

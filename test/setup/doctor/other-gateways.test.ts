@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type CommandLine, parseCommandLines, readCommandLines } from '../../../src/host/process/processes.js';
 import { gatewayOf, runningGateway } from '../../../src/setup/clients/import/gateways.js';
-import { checkOtherGateways } from '../../../src/setup/doctor/processes.js';
+import { checkOtherGateways } from '../../../src/setup/doctor/running-gateways.js';
 import { folderWith } from '../../config/files.js';
 import { home, useHome } from './doctor-home.js';
 

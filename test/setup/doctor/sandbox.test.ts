@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Code } from '../../../src/host/errors/codes.js';
-import type { Availability } from '../../../src/servers/sandbox/availability.js';
+import type { Availability } from '../../../src/servers/sandbox/find-bubblewrap.js';
 import { checkConfinement } from '../../../src/setup/doctor/machine.js';
 import { checkServer } from '../../../src/setup/doctor/servers.js';
 import type { ChildSpec } from '../../../src/spec/server-spec.js';

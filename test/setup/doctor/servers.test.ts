@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CODES, type Code } from '../../../src/host/errors/codes.js';
 import type { Finding } from '../../../src/setup/doctor/finding.js';
 import { checkServer } from '../../../src/setup/doctor/servers.js';
-import { WITHHELD_BECAUSE } from '../../../src/spec/approvals.js';
+import { WITHHELD_BECAUSE } from '../../../src/spec/tool-approvals.js';
 import type { ServerReport } from '../../../src/status/status.js';
 import { faultOf } from '../../../src/status/verdict.js';
 import { NOTHING } from '../../status/reporting.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
-import type { DialOutcome } from '../../../src/upstream/port.js';
+import type { DialOutcome } from '../../../src/upstream/upstream-connection.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { bytesOf, flush, type Message, requestOf } from '../../support/wire.js';
 import { answerTo, bridging, Listener, sendCall, TIMEOUTS } from '../stdio/bridging.js';

@@ -1,7 +1,7 @@
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../../src/upstream/modern/era-dialect.js';
-import type { RequestHandler, RequestTimeouts } from '../../../src/upstream/port.js';
 import { ServerEra } from '../../../src/upstream/server-era.js';
+import type { RequestHandler, RequestTimeouts } from '../../../src/upstream/upstream-connection.js';
 import type { ClientProfile } from '../../../src/wire/mcp/handshake.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { flush, type Message, requestOf, scan } from '../../support/wire.js';

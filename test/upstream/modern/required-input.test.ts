@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestHandler } from '../../../src/upstream/port.js';
+import type { RequestHandler } from '../../../src/upstream/upstream-connection.js';
 import { splice } from '../../../src/wire/json/splice.js';
 import { RpcError } from '../../../src/wire/jsonrpc/message.js';
 import type { InputRequest } from '../../../src/wire/mcp/relayed-request.js';

@@ -1,5 +1,10 @@
 import { Bridge } from '../../../src/upstream/channel/bridge.js';
-import type { RequestHandler, RequestTimeouts, SentRequest, ServerRequest } from '../../../src/upstream/port.js';
+import type {
+  RequestHandler,
+  RequestTimeouts,
+  SentRequest,
+  ServerRequest,
+} from '../../../src/upstream/upstream-connection.js';
 import { copyInto } from '../../../src/wire/io/byte-reader.js';
 import { createLineMemory } from '../../../src/wire/io/line-decoder.js';
 import { MessageFeed } from '../../../src/wire/io/message-feed.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { SentRequest } from '../../../src/upstream/port.js';
+import type { SentRequest } from '../../../src/upstream/upstream-connection.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { requestOf } from '../../support/wire.js';
 import { answerTo, bridging, Listener, progressOf, TIMEOUTS } from './bridging.js';

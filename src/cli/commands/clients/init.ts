@@ -3,7 +3,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { disabledByInit, editConfig, entriesIn, openConfig, saveConfig } from '../../../config/edit/edit-config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { InstallFault } from '../../../servers/packages/package-installer.js';
-import { confinement } from '../../../servers/sandbox/availability.js';
+import { confinement } from '../../../servers/sandbox/find-bubblewrap.js';
 import { isInstalled, thisSystem } from '../../../setup/clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../setup/clients/files/client-table.js';
 import type { PlannedServer } from '../../../setup/clients/import/plan.js';
@@ -125,7 +125,7 @@ async function offerLogins(
   const loggedIn: string[] = [];
   for (const key of questions === undefined ? [] : keys) {
     if (!(await questions?.confirm(`Log in at ${key} now? The browser opens.`, { byDefault: true }))) continue;
-    const { login } = await import('../logins/login.js');
+    const { login } = await import('../logins/log-in.js');
     const code = await login({ settings, words: [key], behind: undefined, options: {}, isJson: false });
     if (code === EXIT.ok) loggedIn.push(key);
   }

@@ -13,7 +13,7 @@ import { gatewayFolders } from '../../../hub/hub-folder.js';
 import { runNpm } from '../../../servers/packages/npm-client.js';
 import { npmEnvironment } from '../../../servers/process/environment.js';
 import { OrphanGuard } from '../../../servers/process/orphan-guard.js';
-import { confinement } from '../../../servers/sandbox/availability.js';
+import { confinement } from '../../../servers/sandbox/find-bubblewrap.js';
 import { thisSystem } from '../../../setup/clients/files/client-locations.js';
 import type { FoundCommand, FoundServer, FoundServers } from '../../../setup/clients/files/found-server.js';
 import { configIn } from '../../../setup/clients/files/own-entry.js';
@@ -21,18 +21,10 @@ import { gatewayOf, runningGateway } from '../../../setup/clients/import/gateway
 import { CannotImport, toRun } from '../../../setup/clients/import/run.js';
 import { checkClientStart, clientEnvironment, startAsClient } from '../../../setup/doctor/client-start.js';
 import { checkTraps } from '../../../setup/doctor/client-traps.js';
-import {
-  checkClients,
-  checkDuplicates,
-  checkGateways,
-  lacksFile,
-  type Registration,
-  type Taken,
-  titleOf,
-} from '../../../setup/doctor/clients.js';
 import { checkCluster } from '../../../setup/doctor/cluster.js';
 import { checkCommands, desktopPath, shellPath } from '../../../setup/doctor/commands.js';
 import { checkBrokenConfig, checkConfig } from '../../../setup/doctor/config-file.js';
+import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../setup/doctor/credentials.js';
 import { type Checks, type Finding, runChecks } from '../../../setup/doctor/finding.js';
 import { checkFront } from '../../../setup/doctor/front.js';
 import { checkHub, checkRecentFaults } from '../../../setup/doctor/hub.js';
@@ -49,13 +41,21 @@ import {
 } from '../../../setup/doctor/machine.js';
 import { checkPackages, checkTwins } from '../../../setup/doctor/packages.js';
 import {
+  checkClients,
+  checkDuplicates,
+  checkGateways,
+  lacksFile,
+  type Registration,
+  type Taken,
+  titleOf,
+} from '../../../setup/doctor/registrations.js';
+import {
   checkHttpGateways,
   checkOtherGateways,
   checkRuns,
   checkServing,
   type ServingProcess,
-} from '../../../setup/doctor/processes.js';
-import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../setup/doctor/secrets.js';
+} from '../../../setup/doctor/running-gateways.js';
 import {
   checkServer,
   checkToolAdvice,

@@ -11,7 +11,7 @@ import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
 import { table } from '../../terminal.js';
-import { loginSpec, type ReportedLogin, reportOf, withLoginErrors } from './login.js';
+import { loginSpec, type ReportedLogin, reportOf, withLoginErrors } from './log-in.js';
 
 /** Longest wait for a gateway that renews the login, in milliseconds. */
 const LOCK_MS = 60_000;

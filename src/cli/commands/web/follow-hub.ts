@@ -14,7 +14,7 @@ import { capitalized } from '../../../wire/json/printable.js';
 import { serversIn } from '../config/list.js';
 import { connectTo, findGateway, howToStart, isHubOn } from '../hub/hub-access.js';
 import { configurationOf, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
-import { needsOf } from './needs.js';
+import { needsOf } from './page-needs.js';
 
 /** Time between two looks for a hub, for its successor, and at the configuration file without a hub. */
 const LOOK_EVERY_MS = 1_000;

@@ -191,7 +191,7 @@ class PageLogins {
     const before = this.#pending.get(server);
     if (before !== undefined) return before;
     const [{ loginSpec }, { beginLogin }, { openVault }] = await Promise.all([
-      import('../logins/login.js'),
+      import('../logins/log-in.js'),
       import('../../../upstream/auth/login.js'),
       import('../../../extras/cluster/open-stores.js'),
     ]);

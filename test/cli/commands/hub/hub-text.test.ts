@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { hubText, noGatewayText, processText, silentText } from '../../../../src/cli/commands/hub/hub-access.js';
 import { logText, outputText } from '../../../../src/cli/commands/hub/logs.js';
-import { withoutTimes } from '../../../../src/cli/commands/hub/status.js';
+import { withoutTimes } from '../../../../src/cli/commands/hub/show-status.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';
 import type { ClientDescription, HubDescription } from '../../../../src/hub/control.js';
 import type { ProcessReport } from '../../../../src/status/status.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readRecording } from '../../../src/web/page/recording-file.js';
+import { readRecording } from '../../../src/web/page/parse-recording.js';
 
 const HEADER = { trunkline: 'recording', format: 1, version: '0.1.0', startedAt: '2026-11-24T10:00:00.000Z' };
 

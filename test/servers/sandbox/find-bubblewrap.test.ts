@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findConfinement, type SandboxMachine } from '../../../src/servers/sandbox/availability.js';
+import { findConfinement, type SandboxMachine } from '../../../src/servers/sandbox/find-bubblewrap.js';
 
 function machine(
   facts: Partial<SandboxMachine> & { readonly files?: Readonly<Record<string, string>> },

@@ -1,5 +1,5 @@
 import type { HubDescription } from '../../../hub/control.js';
-import { WITHHELD_BECAUSE } from '../../../spec/approvals.js';
+import { WITHHELD_BECAUSE } from '../../../spec/tool-approvals.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import { isNear } from '../../../status/status-text.js';
 import { offersNothing, waitingIn } from '../../../status/verdict.js';

@@ -3,10 +3,10 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { hostIdentity, identify } from '../../../src/host/process/processes.js';
 import type { ClientDescription } from '../../../src/hub/control.js';
+import { checkSecretFiles } from '../../../src/setup/doctor/credentials.js';
 import { repair } from '../../../src/setup/doctor/finding.js';
 import { checkHub, checkRecentFaults, type HubFacts } from '../../../src/setup/doctor/hub.js';
-import { checkRuns, checkServing } from '../../../src/setup/doctor/processes.js';
-import { checkSecretFiles } from '../../../src/setup/doctor/secrets.js';
+import { checkRuns, checkServing } from '../../../src/setup/doctor/running-gateways.js';
 import { home, useHome } from './doctor-home.js';
 
 useHome();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { needsOf } from '../../../../src/cli/commands/web/needs.js';
+import { needsOf } from '../../../../src/cli/commands/web/page-needs.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
 import type { StatusReport } from '../../../../src/status/status.js';
 import { VERSION } from '../../../../src/version.js';
