@@ -5,7 +5,7 @@ import type { Config } from '../config/resolve/config.js';
 import type { Logger } from '../host/observe/logger.js';
 import { foldersOfHubs } from '../hub/hub-folder.js';
 import type { ConfinementPlaces, ConfineOptions } from '../servers/sandbox/confined-launch.js';
-import { describeRefusal, proxyRemark, Refusals } from '../servers/sandbox/refusals.js';
+import { describeSandboxRefusal, proxyRemark, Refusals } from '../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../spec/server-spec.js';
 import { sandboxFolder, userDataFolder, userHubsFolder } from '../state/user-files.js';
 import type { StdioDialer } from '../upstream/stdio/stdio-dialer.js';
@@ -71,7 +71,7 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     return [
       ...(remark === undefined ? [] : [remark]),
       ...distrusted,
-      ...this.#refusals.of(spec.sandbox).map(describeRefusal),
+      ...this.#refusals.of(spec.sandbox).map(describeSandboxRefusal),
     ];
   }
 
@@ -125,6 +125,6 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     const refusal = this.#refusals.note(sandbox, { target, reason, at: clock.now() });
     if (refusal === undefined) return;
     logger.warn({ server: sandbox.server, target: refusal.target, reason }, 'the sandbox refused a connection');
-    log.add(describeRefusal(refusal));
+    log.add(describeSandboxRefusal(refusal));
   }
 }

@@ -23,7 +23,7 @@ export interface DrainedClient {
   readonly close: () => void;
 }
 
-export interface DrainOptions {
+export interface ClientDrainOptions {
   readonly clock: Clock;
   readonly events: EventSource;
   readonly gateway: Pick<Gateway, 'isReady' | 'pool'>;
@@ -39,7 +39,7 @@ export interface DrainOptions {
  * drain begins when no server is starting any more. It ends at once when all requests are answered, when stdout has no
  * reader, or at a signal, because the signal also ends the servers.
  */
-export async function drainClient(client: DrainedClient, options: DrainOptions): Promise<void> {
+export async function drainClient(client: DrainedClient, options: ClientDrainOptions): Promise<void> {
   void client.inputEnded.then(() => {
     const close = () => client.close();
     if (options.ending.aborted) close();
@@ -59,7 +59,7 @@ export async function drainClient(client: DrainedClient, options: DrainOptions):
 export function limitDrain(
   client: Pick<DrainedClient, 'inFlight' | 'isLive'>,
   close: () => void,
-  { clock, events, gateway, startupWaitMs, logger }: DrainOptions,
+  { clock, events, gateway, startupWaitMs, logger }: ClientDrainOptions,
   end = 'Trunkline ends',
 ): Cancel {
   if (!client.isLive) return () => {};
@@ -90,7 +90,7 @@ export function limitDrain(
 }
 
 /** Whether a server starts for the first time, so that a list may wait for it, or starts for a call. */
-function isStarting({ isReady, pool }: DrainOptions['gateway']): boolean {
+function isStarting({ isReady, pool }: ClientDrainOptions['gateway']): boolean {
   if (!isReady) return true;
   const backends = [...pool.keys].flatMap((key) => pool.of(key));
   return backends.some(

@@ -1,7 +1,7 @@
 import type { Config, Origin } from '../config/resolve/config.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { ServiceFacts } from '../status/status-facts.js';
-import type { DrainOptions } from './drain-client.js';
+import type { ClientDrainOptions } from './drain-client.js';
 import type { GatewayProcess } from './gateway-process.js';
 
 /** The clients on this machine: the client on stdin, or those of the hub. */
@@ -30,7 +30,7 @@ export interface LocalClients {
   /** Called with each configuration that was applied later. */
   readonly reloaded?: (config: Config) => void;
   /** Resolves when no client is left and none can come. */
-  readonly served: (options: DrainOptions, composition: GatewayProcess) => Promise<void>;
+  readonly served: (options: ClientDrainOptions, composition: GatewayProcess) => Promise<void>;
 }
 
 /** Largest message of a client. A gateway must accept every message that a direct connection accepts. */

@@ -3,7 +3,7 @@ import type { CheckedFile } from '../config/file/check-file.js';
 import { ConfigError } from '../config/file/config-error.js';
 import { ConfigLocation, checksumOf, readConfigText } from '../config/file/find-config.js';
 import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
-import { secretNamesIn, textsOf } from '../config/resolve/references.js';
+import { secretNamesIn, textsOfEntry } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
 import { UsageError } from '../host/errors/usage-error.js';
 import type { Logger } from '../host/observe/logger.js';
@@ -59,7 +59,7 @@ async function resolved(file: string, checked: CheckedFile, origin: Origin | und
 async function readSecretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {
   const { tracing, cluster } = checked.gateway;
   const names = secretNamesIn([
-    ...checked.servers.flatMap(textsOf),
+    ...checked.servers.flatMap(textsOfEntry),
     ...[tracing, cluster].flatMap((settings) => (settings === undefined ? [] : [JSON.stringify(settings)])),
   ]);
   if (names.length === 0) return undefined;

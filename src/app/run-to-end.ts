@@ -11,7 +11,7 @@ const AT_ONCE: StopLadder = { termAfterMs: 0, killAfterMs: 0 };
 /** Limit for the whole shutdown, in case a process is stuck in the kernel. */
 const EXIT_WITHIN_MS = 3_000;
 
-export interface Run {
+export interface RunToEndOptions {
   readonly composition: Pick<GatewayProcess, 'stop'>;
   readonly logger: Logger;
   /** Resolves with the exit code. Once `ending` is aborted, the result is ignored, and `work` must print nothing. */
@@ -37,7 +37,7 @@ export interface Run {
  * the system occurred. A second signal kills the remaining servers at once, also during a drain. The end of the work does not
  * count as a first signal, because hosts close stdin and send SIGTERM together.
  */
-export async function runToEnd(run: Run): Promise<number> {
+export async function runToEnd(run: RunToEndOptions): Promise<number> {
   const { composition, logger } = run;
   const ending = new AbortController();
   let isStopped = false;

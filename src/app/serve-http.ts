@@ -1,7 +1,7 @@
 import type { HttpConfig } from '../config/file/check-file.js';
 import { currentFolder } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
-import { HttpBindError, literal } from '../downstream/http/bind.js';
+import { HttpBindError, inBrackets } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
@@ -172,7 +172,7 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings, { gatew
   const reason = isPeerPort ? 'it is the port for the other gateways, too' : LISTEN_FAULTS.get(code ?? '');
   if (reason === undefined) return error;
   return new UsageError(
-    `cannot listen on ${literal(host)}:${port}: ${reason}`,
+    `cannot listen on ${inBrackets(host)}:${port}: ${reason}`,
     'choose another address with --http HOST:PORT',
   );
 }

@@ -15,7 +15,7 @@ import { type ControlCommands, serveControl } from '../hub/server/control-connec
 import { HubClients, type HubClientsOptions } from '../hub/server/hub-clients.js';
 import type { RunningHub } from '../hub/server/hub-commands.js';
 import { HubListener, type HubPeer, removeLeftovers } from '../hub/server/hub-listener.js';
-import type { Hello, Refusal } from '../hub/wire.js';
+import type { Hello, HubRefusal } from '../hub/wire.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY, VERSION } from '../version.js';
 import { type ByteReader, copyInto } from '../wire/io/byte-reader.js';
@@ -28,7 +28,7 @@ interface HubOptions {
   readonly platform: Platform;
   readonly life: HubLife;
   /** Begins to accept clients. */
-  readonly listen: (accept: (hello: Hello, peer: HubPeer) => Refusal | undefined) => ClientSource;
+  readonly listen: (accept: (hello: Hello, peer: HubPeer) => HubRefusal | undefined) => ClientSource;
   /**
    * Set if this process serves a single client with the code of a hub: the reason why no hub serves that client. The setting
    * `hub` is ignored then.

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { SoleServers } from '../extras/feature.js';
+import type { SoleServerDialer } from '../extras/feature.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
 import type { Logger } from '../host/observe/logger.js';
@@ -9,7 +9,7 @@ import { OrphanGuard } from '../servers/process/orphan-guard.js';
 import { ResourceWatch, readUsage } from '../servers/process/resource-watch.js';
 import type { LaunchEvents, Launched, Launcher } from '../spec/launch.js';
 import type { ChildSpec, RemoteSpec, ServerSpec } from '../spec/server-spec.js';
-import type { Logins, LoginsOptions } from '../upstream/auth/shared-logins.js';
+import type { SharedLogins, SharedLoginsOptions } from '../upstream/auth/shared-logins.js';
 import type { Vault } from '../upstream/auth/vault.js';
 import type { OpenedAccess } from '../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
@@ -44,7 +44,7 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly confinement: ConfinementOptions;
   /** The servers that run on one gateway of the cluster only. Absent without a cluster. */
-  readonly soleServers?: SoleServers | undefined;
+  readonly soleServers?: SoleServerDialer | undefined;
   /** Makes the dialer for servers with a command. Absent if their commands are to be run. */
   readonly openStdio?: ((options: StdioDialerOptions) => Pick<StdioDialer, 'dial'>) | undefined;
 }
@@ -109,7 +109,7 @@ export class ServerProcesses {
   }
 
   /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
-  async beginLogin(spec: RemoteSpec): ReturnType<Logins['begin']> {
+  async beginLogin(spec: RemoteSpec): ReturnType<SharedLogins['begin']> {
     return await this.#remote.beginLogin(spec);
   }
 
@@ -130,21 +130,21 @@ type ServerTarget = DialTarget & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
 /** Loads the code for servers behind a URL with the first of them, because most gateways have none. */
 class RemoteDialer implements Dialer<RemoteSpec> {
   readonly #load: () => Promise<HttpDialer>;
-  #logins: Logins | undefined;
+  #logins: SharedLogins | undefined;
 
   constructor(
     shared: Omit<HttpDialerOptions, 'openAccess'>,
     { openVault, openAccess }: Pick<ServerProcessesOptions, 'openVault' | 'openAccess'>,
-    options: Omit<LoginsOptions, 'vault'>,
+    options: Omit<SharedLoginsOptions, 'vault'>,
   ) {
     let loading: Promise<HttpDialer> | undefined;
     const load = async () => {
-      const [{ HttpDialer }, { Logins }, vault] = await Promise.all([
+      const [{ HttpDialer }, { SharedLogins }, vault] = await Promise.all([
         import('../upstream/http/http-dialer.js'),
         import('../upstream/auth/shared-logins.js'),
         openVault(),
       ]);
-      const logins = new Logins({ ...options, vault });
+      const logins = new SharedLogins({ ...options, vault });
       this.#logins = logins;
       return new HttpDialer({ ...shared, openAccess: (spec) => openAccess?.(spec) ?? logins.open(spec) });
     };
@@ -154,7 +154,7 @@ class RemoteDialer implements Dialer<RemoteSpec> {
     };
   }
 
-  async beginLogin(spec: RemoteSpec): ReturnType<Logins['begin']> {
+  async beginLogin(spec: RemoteSpec): ReturnType<SharedLogins['begin']> {
     await this.#load();
     if (this.#logins === undefined) throw new Error('The logins are not loaded');
     return await this.#logins.begin(spec);

@@ -2,7 +2,7 @@ import { Lease } from '../wire/io/buffer-pool.js';
 import { LARGE_FROM_BYTES } from '../wire/io/line-decoder.js';
 import { readText, type Span } from '../wire/json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage } from '../wire/json/splice.js';
-import { errorMessage, RpcError, resultMessage } from '../wire/jsonrpc/message.js';
+import { RpcError, resultMessage, rpcErrorMessage } from '../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../wire/mcp/envelope.js';
 import { METHODS } from '../wire/mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../wire/mcp/relayed-request.js';
@@ -199,7 +199,7 @@ export abstract class WireExchange implements Exchange {
 
   #fail(error: RpcError, failure: RpcError | Failure): void {
     if (!this.#settle()) return;
-    const message = errorMessage(this.#id, error);
+    const message = rpcErrorMessage(this.#id, error);
     this.trail?.ended({ response: undefined, result: undefined, failure, message });
     this.#reply.answer(message, this.#source);
   }

@@ -60,13 +60,13 @@ export interface Feature {
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
   /** Starts or reaches the servers that run on one gateway of a cluster only. Present when the HTTP listener is open. */
-  readonly soleServers?: SoleServers | undefined;
+  readonly soleServers?: SoleServerDialer | undefined;
   /** Absent if the gateway serves alone. */
   readonly cluster?: ClusterFacts | undefined;
 }
 
 /** Dials a server by its key: here, or at the gateway that runs it. */
-export interface SoleServers {
+export interface SoleServerDialer {
   dial(
     key: string,
     target: DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>,

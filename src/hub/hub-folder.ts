@@ -173,7 +173,7 @@ export function hubFiles(folder: string, number: number | string) {
 }
 
 /** Writes one of these files. Ignores errors, because a missing file only makes clients less sure of the state of the hub. */
-export function note(file: string, text = ''): void {
+export function writeMarker(file: string, text = ''): void {
   try {
     writeFileSync(file, text, { mode: 0o600 });
   } catch {

@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../config/file/check-file.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
-import type { Closing, Refusal } from './wire.js';
+import type { Closing, HubRefusal } from './wire.js';
 
 type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
 
@@ -14,7 +14,7 @@ export class HubLife {
   readonly #clock: Pick<Clock, 'schedule'>;
   #settings: () => Settings | undefined = () => undefined;
   #hasConfig: () => boolean = () => true;
-  #refusal: Refusal | undefined;
+  #refusal: HubRefusal | undefined;
   #closing: Closing | undefined;
   #clients = 0;
   #cancelIdle: Cancel = () => {};
@@ -38,7 +38,7 @@ export class HubLife {
   }
 
   /** Reason for which the hub takes no more clients; `undefined` while it takes them. */
-  get refusal(): Refusal | undefined {
+  get refusal(): HubRefusal | undefined {
     return this.#refusal;
   }
 
@@ -79,7 +79,7 @@ export class HubLife {
   }
 
   /** Ends the hub at once. Later clients are refused with this reason. */
-  end(because: Refusal): void {
+  end(because: HubRefusal): void {
     this.#refusal = because;
     this.#onOver();
   }

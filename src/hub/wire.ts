@@ -21,7 +21,7 @@ import { type ByteReader, copyInto } from '../wire/io/byte-reader.js';
 export const WIRE = 2;
 
 /** The first line of an attach process. */
-export interface Challenge {
+export interface HubChallenge {
   readonly wire: number;
   readonly nonce: string;
 }
@@ -56,10 +56,10 @@ export interface Hello {
 /** The second line of a hub. */
 export type Welcome =
   | { readonly ok: true; readonly version: string; readonly pid: number }
-  | { readonly ok: false; readonly because: Refusal };
+  | { readonly ok: false; readonly because: HubRefusal };
 
 /** Reason for which a hub refuses a client. */
-export type Refusal =
+export type HubRefusal =
   /** The configuration turns the hub off. */
   | 'off'
   /** The hub has as many clients as it may have. */
@@ -145,11 +145,11 @@ export function writeFrameHeader(target: Buffer, at: number, kind: FrameKind, li
 }
 
 /** The kind of a frame, given the first 32 bits of its header. */
-export function kindOf(first: number): number {
+export function kindOfFrame(first: number): number {
   return first >>> LENGTH_BITS;
 }
 
-export function lengthOf(first: number): number {
+export function lengthOfFrame(first: number): number {
   return first & MAX_LENGTH;
 }
 
@@ -210,13 +210,13 @@ export class FrameReader implements ByteReader {
     while (end - read >= FRAME_HEADER_BYTES) {
       const first = this.#buffer.readUInt32BE(read);
       const line = this.#buffer.readUInt32BE(read + 4);
-      const length = lengthOf(first);
+      const length = lengthOfFrame(first);
       const start = read + FRAME_HEADER_BYTES;
       const isWhole = end - start >= length;
       if (!isWhole && length <= BUFFER_BYTES - FRAME_HEADER_BYTES) break;
-      if (kindOf(first) !== FRAME.message) {
+      if (kindOfFrame(first) !== FRAME.message) {
         // Control frames are small, so they are whole. Their payload also ends with a newline.
-        this.#sink.control(kindOf(first), line, this.#buffer.toString('utf8', start, start + length - 1));
+        this.#sink.control(kindOfFrame(first), line, this.#buffer.toString('utf8', start, start + length - 1));
         read = start + length;
         continue;
       }

@@ -4,6 +4,7 @@ import { watchFiles } from '../host/files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { ApprovalFacts, ApprovalVerdict, ApprovedKind, ToolApprovals } from '../spec/tool-approvals.js';
+import { NewestMap } from '../wire/io/newest-map.js';
 import { isRecord, parseJson } from '../wire/json/json-value.js';
 import { quotedPath } from '../wire/json/printable.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
@@ -290,7 +291,7 @@ export class ServerApprovals implements ToolApprovals {
   #fault: string | undefined;
   #isUnreadable = false;
   /** Withheld tools by digest. */
-  readonly #withheld = new Map<string, WithheldTool>();
+  readonly #withheld = new NewestMap<string, WithheldTool>(MAX_WITHHELD);
   /** Digest of the definition that the server listed last, by tool name. Names of earlier lists stay. */
   readonly #listed = new Map<string, string>();
 
@@ -358,10 +359,8 @@ export class ServerApprovals implements ToolApprovals {
   /** Notes a tool that may be withheld. Returns whether the definition is new. */
   note(tool: WithheldTool): boolean {
     const digest = digestOf(tool.definition);
-    const isNew = !this.#withheld.delete(digest);
+    const isNew = !this.#withheld.has(digest);
     this.#withheld.set(digest, tool);
-    const [oldest = digest] = this.#withheld.keys();
-    if (this.#withheld.size > MAX_WITHHELD) this.#withheld.delete(oldest);
     return isNew;
   }
 

@@ -36,7 +36,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
 }
 
 /** Returns the state for the status. A server that waits for a start slot counts as starting, not as stopped. */
-export function stateOf({ isStartSettled }: Backend, lifecycle: ChildSnapshot | undefined): ServerState {
+export function shownState({ isStartSettled }: Backend, lifecycle: ChildSnapshot | undefined): ServerState {
   const { state } = lifecycle ?? { state: 'stopped' };
   return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;
 }
@@ -48,7 +48,7 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
   if (problem !== undefined) return assessConfiguration(problem);
   const next = describeWait(facts.now, lifecycle?.retryAt);
   const restart = howToRestart(facts, backend.key);
-  const state = stateOf(backend, lifecycle);
+  const state = shownState(backend, lifecycle);
   const unconfinable = findConfinementFault(lifecycle?.lastFailure?.reason);
   if (unconfinable !== undefined && (state === 'parked' || state === 'backoff')) {
     const advice = `Trunkline tries again ${next}, and never starts the server unconfined. When it is mended, ${restart}.`;

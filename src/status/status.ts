@@ -10,11 +10,11 @@ import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
 import type { EraSource } from '../upstream/server-era.js';
 import type { FairMemory } from '../wire/io/shared-limit.js';
 import { printable, printableLines } from '../wire/json/printable.js';
-import { listTokens } from '../wire/mcp/entry-check.js';
+import { tokensOfList } from '../wire/mcp/entry-check.js';
 import type { ListKind } from '../wire/mcp/methods.js';
 import { isModernRevision } from '../wire/mcp/revisions.js';
 import { CODE_OF, type CountedName } from './refused-names.js';
-import { adviseOnToolCount, assess, stateOf } from './status-advice.js';
+import { adviseOnToolCount, assess, shownState } from './status-advice.js';
 import type { InstanceFacts, ServerFacts, StatusFacts } from './status-facts.js';
 
 export type StatusReport = ReturnType<typeof reportStatus>;
@@ -44,7 +44,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     tracing: reportTracing(facts),
     tools,
     /** Estimated tokens of the list of all tools. */
-    listTokens: listTokens(facts.catalogs.tools.entries),
+    listTokens: tokensOfList(facts.catalogs.tools.entries),
     clientList: reportClientList(facts),
     /** Advice to the user about Trunkline as a whole. Empty if there is nothing to do. */
     advice: [facts.decision?.mode === 'search' ? '' : adviseOnToolCount(tools), ...(facts.notices ?? [])]
@@ -72,7 +72,7 @@ function reportClientList({ decision, catalogs }: StatusFacts) {
   if (decision === undefined || decision.because === '') return null;
   const { mode, because } = decision;
   const entries = catalogs.tools.shownEntries(mode === 'search');
-  return { mode, because, tools: entries.length, tokens: listTokens(entries) };
+  return { mode, because, tools: entries.length, tokens: tokensOfList(entries) };
 }
 
 function reportService({ now, service, redact }: StatusFacts) {
@@ -165,7 +165,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
     /** Estimated tokens of the listed tools. */
-    toolTokens: listTokens(facts.catalogs.tools.entriesOf(backend.key)),
+    toolTokens: tokensOfList(facts.catalogs.tools.entriesOf(backend.key)),
     unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),
     prompts: reportList(facts, backend, 'prompts'),
@@ -245,7 +245,7 @@ export function serverStateOf({
   isPerUser,
 }: Omit<InstanceFacts, 'isUnclaimed'>): ServerState | 'misconfigured' | 'per user' {
   if (isPerUser === true) return 'per user';
-  return problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured';
+  return problem === undefined ? shownState(backend, lifecycle) : 'misconfigured';
 }
 
 /** The clients that share a process, the rule, and its reason; null if that is not known. */
@@ -357,7 +357,7 @@ export interface ProcessReport {
 }
 
 /** All instances of all servers, in the order of the configuration. */
-export function listProcesses(facts: StatusFacts): ProcessReport[] {
+export function processReports(facts: StatusFacts): ProcessReport[] {
   return facts.servers.flatMap(({ backend: { key }, instances, ...server }) => {
     const sharing = reportSharing({ ...server, instances });
     return instances.map((instance) => {

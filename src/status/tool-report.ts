@@ -4,7 +4,7 @@ import type { ListMode } from '../spec/list-modes.js';
 import { readText, valuesAt } from '../wire/json/json-text.js';
 import { parseJson } from '../wire/json/json-value.js';
 import { clipText, firstSentence, printable, utf8Length } from '../wire/json/printable.js';
-import { estimateTokens, listTokens } from '../wire/mcp/entry-check.js';
+import { estimateTokens, tokensOfList } from '../wire/mcp/entry-check.js';
 import { explainShadowed } from './status.js';
 
 /** The tools that the clients of one view see, and the tools that are hidden from them. */
@@ -74,9 +74,9 @@ export function reportView({ view, mode, clients, catalogs: { tools }, backends,
   return {
     name: view?.name ?? '',
     clients: clients.map(clean),
-    tokens: listTokens(tools.entries),
+    tokens: tokensOfList(tools.entries),
     mode: view?.mode ?? mode,
-    searchTokens: listTokens(tools.shownEntries(true)),
+    searchTokens: tokensOfList(tools.shownEntries(true)),
     tools: [...servers, ...own],
   };
 }

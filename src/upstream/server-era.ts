@@ -1,9 +1,9 @@
 /** `modern`: the protocol revisions without a handshake. `legacy`: those that begin with `initialize`. */
-export type Era = 'legacy' | 'modern';
+export type EraName = 'legacy' | 'modern';
 
 /** Result of a start that asked the server for its era. */
 export interface EraVerdict {
-  readonly era: Era;
+  readonly era: EraName;
   /** The server's own version. Another version may speak another era. */
   readonly version: string | undefined;
   /** Expiry of a cached verdict, as an ISO date. Absent if the verdict counts until it proves wrong. */
@@ -36,7 +36,7 @@ export interface EraVerdicts {
  * is the fault of the probe, so the next start begins with `initialize`.
  */
 export class ServerEra {
-  #setting: Era | 'auto';
+  #setting: EraName | 'auto';
   #isOfTransport = false;
   readonly #verdicts: EraVerdicts;
   #known: EraVerdict | undefined;
@@ -45,7 +45,7 @@ export class ServerEra {
   #hasBegunAsKnown = false;
 
   /** Without `verdicts`, the verdict is kept in memory. */
-  constructor(setting: Era | 'auto', verdicts: EraVerdicts = createMemory()) {
+  constructor(setting: EraName | 'auto', verdicts: EraVerdicts = createMemory()) {
     this.#setting = setting;
     this.#verdicts = verdicts;
   }
@@ -63,13 +63,13 @@ export class ServerEra {
   }
 
   /** Fixes the era, because the configured transport has no other. */
-  fixByTransport(era: Era): void {
+  fixByTransport(era: EraName): void {
     this.#isOfTransport = this.#setting !== era || this.#isOfTransport;
     this.#setting = era;
   }
 
   /** Begins a start. Returns the era to begin with, or `undefined` if the server has to be asked. */
-  begin(): Era | undefined {
+  begin(): EraName | undefined {
     this.#isProbing = false;
     if (this.#setting !== 'auto') return this.#setting;
     this.#known = this.#verdicts.find();

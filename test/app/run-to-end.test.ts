@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FINAL_LADDER, type Run, runToEnd } from '../../src/app/run-to-end.js';
+import { FINAL_LADDER, type RunToEndOptions, runToEnd } from '../../src/app/run-to-end.js';
 import { createLogger } from '../../src/host/observe/logger.js';
 import type { StopLadder } from '../../src/spec/launch.js';
 
@@ -20,7 +20,7 @@ afterEach(() => {
 });
 
 /** A run whose work ends when the test says so, and whose servers never end. */
-function running({ isOutputAwaited = false, drain }: Pick<Partial<Run>, 'isOutputAwaited' | 'drain'> = {}) {
+function running({ isOutputAwaited = false, drain }: Pick<Partial<RunToEndOptions>, 'isOutputAwaited' | 'drain'> = {}) {
   const ladders: StopLadder[] = [];
   let finish = (_code: number) => {};
   let endServers = () => {};

@@ -15,7 +15,7 @@ import { parse } from 'yaml';
 import { readCompose, readImage } from '../../lab/cluster/stack.mjs';
 import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
-import { namesIn, userVariable } from '../../src/config/resolve/references.js';
+import { userVariable, variableNamesIn } from '../../src/config/resolve/references.js';
 import { folderName } from '../../src/downstream/users/user-variables.js';
 import { type Manifest, manifestsIn, render } from './kustomize.js';
 
@@ -207,7 +207,7 @@ describe('the overlay users', () => {
     const { defaultMode, sources } = spec.volumes.find(({ name }: Manifest) => name === 'variables').projected;
     // Readable by the group of the pod, and changed by nobody else.
     expect(defaultMode).toBe(0o440);
-    const wanted = namesIn([read(path)]).flatMap((name) => userVariable(name) ?? []);
+    const wanted = variableNamesIn([read(path)]).flatMap((name) => userVariable(name) ?? []);
     expect(wanted.length).toBeGreaterThan(0);
     for (const { secret } of sources as Manifest[]) {
       // Pods start, too, when a user has no Secret yet.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { EraSession, TransportSession } from '../../src/downstream/transport.js';
-import { whole } from '../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../src/wire/jsonrpc/message.js';
 import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/wire.js';
 
 /** An era that answers every request with its own name. */
@@ -10,8 +10,8 @@ function namedEra(name: string) {
   const era = { opened, closed: 0, needsSession: true, beginsSession: () => true };
   const session: EraSession = {
     ...{ revision: name === 'new' ? undefined : name, profile: undefined, inFlight: 2 },
-    receive: (_, reply) => reply.answer(whole(bytesOf(JSON.stringify({ by: name })))),
-    receiveBatch: () => whole(bytesOf(JSON.stringify({ refusedBy: name }))),
+    receive: (_, reply) => reply.answer(unedited(bytesOf(JSON.stringify({ by: name })))),
+    receiveBatch: () => unedited(bytesOf(JSON.stringify({ refusedBy: name }))),
     close: () => {
       era.closed += 1;
     },

@@ -4,7 +4,7 @@ import type { CallTrail, Exchange } from '../../src/downstream/port.js';
 import { CallFeed, type CallObservation, type ObservedCall } from '../../src/gateway/call-feed.js';
 import { valuesAt } from '../../src/wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../src/wire/json/splice.js';
-import { RpcError, whole } from '../../src/wire/jsonrpc/message.js';
+import { RpcError, unedited } from '../../src/wire/jsonrpc/message.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { scriptGateway, startGateway } from '../support/scripted-gateway.js';
 import { bytesOf, responseOf } from '../support/wire.js';
@@ -140,7 +140,7 @@ describe('the feed of calls', () => {
   });
 
   it.each<[string, (trail: CallTrail) => void, string]>([
-    ['written', (trail) => trail.sent(whole(bytesOf('{}'))), 'unknown'],
+    ['written', (trail) => trail.sent(unedited(bytesOf('{}'))), 'unknown'],
     ['lost before it was written', (trail) => trail.attemptEnded(lost(false)), 'not_sent'],
     ['lost after it was written', (trail) => trail.attemptEnded(lost(true)), 'unknown'],
   ])('knows whether a cancelled call may have run: %s', (_, happen, effect) => {

@@ -4,7 +4,7 @@ import type { ReplyChannel } from '../../src/downstream/transport.js';
 import { HubFraming } from '../../src/hub/server/framing.js';
 import type { Closing } from '../../src/hub/wire.js';
 import { splice } from '../../src/wire/json/splice.js';
-import { notificationMessage, whole } from '../../src/wire/jsonrpc/message.js';
+import { notificationMessage, unedited } from '../../src/wire/jsonrpc/message.js';
 import { bytesOf, type Message, scan } from '../support/wire.js';
 
 interface Pending {
@@ -45,7 +45,7 @@ export class ModelHub {
     const { message, reply } = pending;
     const answers = [message].flat().filter(isRequest);
     const texts = answers.map(({ id }) => JSON.stringify({ jsonrpc: '2.0', id, result }));
-    reply.answer(whole(bytesOf(Array.isArray(message) ? `[${texts.join()}]` : texts.join())));
+    reply.answer(unedited(bytesOf(Array.isArray(message) ? `[${texts.join()}]` : texts.join())));
   }
 
   notify(): void {

@@ -5,8 +5,8 @@ import {
   FRAME,
   type FrameKind,
   FrameReader,
-  kindOf,
-  lengthOf,
+  kindOfFrame,
+  lengthOfFrame,
   lineAfter,
   MarkedInput,
   withoutMark,
@@ -24,7 +24,7 @@ describe('the header of a frame', () => {
         const header = Buffer.alloc(8);
         writeFrameHeader(header, 0, kind, line, length);
         const first = header.readUInt32BE(0);
-        expect([kindOf(first), lengthOf(first), header.readUInt32BE(4)]).toEqual([kind, length, line]);
+        expect([kindOfFrame(first), lengthOfFrame(first), header.readUInt32BE(4)]).toEqual([kind, length, line]);
       }),
     );
   });

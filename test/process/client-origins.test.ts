@@ -1,7 +1,7 @@
 import { mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { listProcesses } from '../../src/status/status.js';
+import { processReports } from '../../src/status/status.js';
 import { type Entries, type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 import type { Message } from '../support/wire.js';
@@ -112,7 +112,7 @@ describe('clients with different environments', () => {
     const own = await gateway.connect();
     expect((await where(client)).env.SECRET_KEY).toBe('of-client-1');
     expect(await statusOf(own, 'a')).toMatchObject({ state: 'misconfigured' });
-    const processes = listProcesses(gateway.composition.status()).filter(({ server }) => server === 'a');
+    const processes = processReports(gateway.composition.status()).filter(({ server }) => server === 'a');
     const states = [
       { id: 'a', state: 'misconfigured', pid: null },
       { id: 'a~2', state: 'ready', pid: expect.any(Number) },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { identify, listProcesses, systemWithPs } from '../../src/host/process/processes.js';
-import { memoryOf } from '../../src/servers/process/resource-watch.js';
+import { memoryOfProcess } from '../../src/servers/process/resource-watch.js';
 
 describe('the output of ps', () => {
   it('agrees with /proc about this process', async () => {
@@ -11,7 +11,7 @@ describe('the output of ps', () => {
     expect(own?.startTime).toBe((await identify(process.pid))?.startTime);
     expect(listed?.startTime).toBe((await systemWithPs.identify(process.pid))?.startTime);
     // The memory of this process changes between the two readings.
-    const ratio = (listed?.residentBytes ?? 0) / ((await memoryOf(process.pid, 'resident')) ?? 1);
+    const ratio = (listed?.residentBytes ?? 0) / ((await memoryOfProcess(process.pid, 'resident')) ?? 1);
     expect(Math.abs(Math.log2(ratio))).toBeLessThan(1);
   });
 });

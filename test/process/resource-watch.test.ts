@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { listProcesses, parsePs, statFields, toRow } from '../../src/host/process/processes.js';
 import {
   type GroupUsage,
-  membersOf,
+  membersOfGroups,
   ResourceWatch,
   readUsage,
   type UsageRequest,
@@ -202,7 +202,7 @@ function row(pid: number, ppid: number, pgid: number) {
 }
 
 function pidsOf(pgids: number[], rows: ReturnType<typeof row>[]) {
-  return [...membersOf(new Set(pgids), rows)].map(([pgid, members]) => [pgid, members.map(({ pid }) => pid)]);
+  return [...membersOfGroups(new Set(pgids), rows)].map(([pgid, members]) => [pgid, members.map(({ pid }) => pid)]);
 }
 
 describe('the processes of a group', () => {

@@ -18,7 +18,7 @@ import { createLineMemory } from '../../src/wire/io/line-decoder.js';
 import { MessageFeed } from '../../src/wire/io/message-feed.js';
 import { Backpressure } from '../../src/wire/io/streams/backpressure.js';
 import { FloodQueue } from '../../src/wire/io/streams/turn-reader.js';
-import { whole } from '../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../src/wire/jsonrpc/message.js';
 import type { Clock } from '../../src/wire/timing/clock.js';
 import { sampleSpec } from '../servers/supervision/sample-spec.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';
@@ -230,7 +230,7 @@ export class HttpPeer extends ScriptedPeer {
       response.once('close', () => this.#closed(id, response));
     }
     if (method === LARGE) this.#largeId = id;
-    else this.received.send(whole(body));
+    else this.received.send(unedited(body));
   }
 
   #stand(response: ServerResponse): void {
@@ -247,7 +247,7 @@ export class HttpPeer extends ScriptedPeer {
     this.#answers.delete(id);
     if (!this.#isModern || this.#connection?.isClosed !== false) return;
     const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } };
-    this.received.send(whole(bytesOf(JSON.stringify(notice))));
+    this.received.send(unedited(bytesOf(JSON.stringify(notice))));
   }
 
   #write(stream: ServerResponse | undefined, text: string): void {

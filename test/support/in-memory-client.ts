@@ -11,7 +11,7 @@ import type {
 } from '../../src/downstream/port.js';
 import { type Span, valuesAt } from '../../src/wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice, type TokenText } from '../../src/wire/json/splice.js';
-import { RpcError, whole } from '../../src/wire/jsonrpc/message.js';
+import { RpcError, unedited } from '../../src/wire/jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../src/wire/mcp/envelope.js';
 import type { ListKind } from '../../src/wire/mcp/methods.js';
 import type { RelayedRequest } from '../../src/wire/mcp/relayed-request.js';
@@ -245,7 +245,7 @@ export class InMemoryExchange implements Exchange {
   }
 
   get received(): SplicedMessage {
-    return whole(this.request.bytes);
+    return unedited(this.request.bytes);
   }
 
   get isSettled(): boolean {
@@ -279,14 +279,14 @@ export class InMemoryExchange implements Exchange {
   }
 
   succeed(result: Uint8Array): void {
-    this.#settle(Buffer.from(result).toString(), { result, message: whole(result) });
+    this.#settle(Buffer.from(result).toString(), { result, message: unedited(result) });
   }
 
   fail(failure: RpcError | Failure): void {
     const isTool = !(failure instanceof RpcError) && this.request.method === 'tools/call';
     const error = failure instanceof RpcError ? failure : failureError(failure);
     const answer = isTool ? Buffer.from(failureResult(failure)).toString() : JSON.stringify(error);
-    this.#settle(answer, { failure, message: whole(bytesOf(answer)) });
+    this.#settle(answer, { failure, message: unedited(bytesOf(answer)) });
   }
 
   progress({ bytes, tokens }: NotificationEnvelope): void {

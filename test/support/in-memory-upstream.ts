@@ -11,7 +11,7 @@ import {
   type UpstreamListener,
 } from '../../src/upstream/upstream-connection.js';
 import type { Edit, SplicedMessage, TokenText } from '../../src/wire/json/splice.js';
-import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/wire/jsonrpc/message.js';
+import { notificationMessage, requestMessage, resultMessage, rpcErrorMessage } from '../../src/wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/wire/mcp/envelope.js';
 import { declares } from '../../src/wire/mcp/handshake.js';
 import type { CloseReason, Outcome } from '../../src/wire/mcp/outcome.js';
@@ -246,7 +246,7 @@ class InMemoryConnection implements UpstreamConnection {
       answer: ({ bytes, span, id: place }, edits) =>
         answer({ bytes, span, edits: [{ span: place, text: bytesOf(id) }, ...edits] }),
       succeed: (result) => answer(resultMessage(bytesOf(id), result)),
-      fail: (error) => answer(errorMessage(bytesOf(id), error)),
+      fail: (error) => answer(rpcErrorMessage(bytesOf(id), error)),
       progress: (notification, edits) => {
         const { requestProgressToken: token } = request.tokens;
         const span = notification.tokens.progressToken;

@@ -13,7 +13,7 @@ import type {
 } from '../../src/upstream/upstream-connection.js';
 import { LineWriter } from '../../src/wire/io/streams/line-writer.js';
 import { readInto } from '../../src/wire/io/streams/read-into.js';
-import { RpcError, whole } from '../../src/wire/jsonrpc/message.js';
+import { RpcError, unedited } from '../../src/wire/jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../src/wire/mcp/envelope.js';
 import { EnvelopeRequest } from '../../src/wire/mcp/relayed-request.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -41,7 +41,7 @@ class StreamedPeer extends ScriptedPeer {
     const listener = { ...SILENT_LISTENER, ...events };
     const stdin = new PassThrough();
     stdin.on('data', (chunk: Buffer) => {
-      for (const line of chunk.toString().split('\n').filter(Boolean)) this.received.send(whole(bytesOf(line)));
+      for (const line of chunk.toString().split('\n').filter(Boolean)) this.received.send(unedited(bytesOf(line)));
     });
     const { received } = this;
     const writer = new LineWriter(stdin);

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { systemFault } from '../../host/errors/file-error.js';
-import { type Path, valueAt, withoutValue, withValue } from '../../host/files/edit/edit-text.js';
+import { type MemberPath, valueAt, withoutValue, withValue } from '../../host/files/edit/edit-text.js';
 import { commentBehind } from '../../host/files/edit/edit-yaml.js';
 import { FileRefusal, type Format, parseText } from '../../host/files/edit/parse-text.js';
 import { createFileSync, replaceFileSync } from '../../host/files/whole-file.js';
@@ -120,7 +120,7 @@ function requireServer(key: string, value: unknown, file: string): void {
 function disabled(
   format: Format,
   text: string,
-  path: Path,
+  path: MemberPath,
   entry: unknown,
   { isDisabled, because }: Extract<ConfigEdit, { kind: 'disable' }>,
 ): string {

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
 import { systemFault } from '../../host/errors/file-error.js';
-import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../host/files/whole-file.js';
+import { describeKind, type ReadRules, readRegularFileSync, statOf } from '../../host/files/whole-file.js';
 import { ConfigError } from './config-error.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -66,7 +66,7 @@ export function findConfigFile(options: FindConfigOptions): string {
       };
       throw new ConfigError('config-unreadable', file, [problem]);
     }
-    if (stats !== undefined) throw notRegular(file, `${source} names ${kindOf(stats)}`);
+    if (stats !== undefined) throw notRegular(file, `${source} names ${describeKind(stats)}`);
     throw new ConfigError('config-not-found', file, [
       {
         message: `the file that ${source} names does not exist`,

@@ -3,7 +3,7 @@ import { parseEnv } from 'node:util';
 import { type ReadRules, readRegularFileSync } from '../../host/files/whole-file.js';
 import type { WrittenServer } from '../file/check-file.js';
 import { ServerFault } from '../file/config-error.js';
-import { expandHome, namesIn, textsOf, type Variables, variableIn } from './references.js';
+import { expandHome, textsOfEntry, type Variables, variableIn, variableNamesIn } from './references.js';
 
 /** Allows symbolic links, because dotfile managers put them in place of files. `maxBytes` is far above the size of real files. */
 export const ENV_FILE_RULES: ReadRules = { maxBytes: 1024 * 1024, followsLinks: true, isGuarded: true };
@@ -37,7 +37,7 @@ export class EnvFiles {
    */
   variablesOf(entry: WrittenServer, environment: Variables, home: string): ReferredVariables {
     const { envFile } = entry;
-    const names = namesIn(textsOf(entry));
+    const names = variableNamesIn(textsOfEntry(entry));
     const isNeeded = envFile !== undefined && names.length > 0;
     const { values, fault } = isNeeded ? this.#readOnce(envFile, home) : NOTHING_READ;
     const references = names.flatMap((name) => {

@@ -95,7 +95,7 @@ export function commandLine(text: string): string {
  * The names of the variables that these texts refer to, sorted, each once. With `areNeeded`, references with a default do not
  * count.
  */
-export function namesIn(texts: readonly string[], areNeeded = false): string[] {
+export function variableNamesIn(texts: readonly string[], areNeeded = false): string[] {
   const found = texts.flatMap((text) => [...text.matchAll(REFERENCE)].map(({ groups }) => groups ?? {}));
   const names = found.flatMap(({ name, fallback }) => (areNeeded && fallback !== undefined ? [] : (name ?? [])));
   return [...new Set(names)].sort();
@@ -154,7 +154,7 @@ function mapIn(value: unknown, path: readonly PropertyKey[], map: Parameters<typ
 }
 
 /** All texts of an entry that may contain references. */
-export function textsOf(entry: Partial<WrittenServer>): string[] {
+export function textsOfEntry(entry: Partial<WrittenServer>): string[] {
   const found: string[] = [];
   mapTexts(entry, (text) => {
     found.push(text);
@@ -172,11 +172,12 @@ export function secretValuesOf(
   environment: Variables,
   secrets: ReadonlyMap<string, Secret> = new Map(),
 ): Record<string, string> {
-  const ofUser = namesIn(textsOf(entry)).filter((name) => userVariable(name) !== undefined);
-  const ofParams = [...ofUser, ...namesIn(textsOf(entry.tools === undefined ? {} : { tools: entry.tools }))].map(
-    (name) => [name, variableIn(name, environment)] as const,
-  );
-  const stored = secretNamesIn(textsOf(entry)).map((name) => {
+  const ofUser = variableNamesIn(textsOfEntry(entry)).filter((name) => userVariable(name) !== undefined);
+  const ofParams = [
+    ...ofUser,
+    ...variableNamesIn(textsOfEntry(entry.tools === undefined ? {} : { tools: entry.tools })),
+  ].map((name) => [name, variableIn(name, environment)] as const);
+  const stored = secretNamesIn(textsOfEntry(entry)).map((name) => {
     const secret = secrets.get(name);
     return [`secret:${name}`, secret !== undefined && 'value' in secret ? secret.value : undefined] as const;
   });

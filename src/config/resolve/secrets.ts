@@ -250,7 +250,7 @@ function decoded(text: string): string {
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** The secrets of this user, or the reason why they cannot be read: a phrase without the value of a secret. */
-export type SecretFile = StoredSecrets | { readonly fault: string };
+export type SecretsOfUser = StoredSecrets | { readonly fault: string };
 
 export interface StoredSecrets {
   readonly secrets: ReadonlyMap<string, string>;
@@ -259,7 +259,7 @@ export interface StoredSecrets {
 }
 
 /** Reads the secret file, which must be private. A missing file has no secrets. */
-export async function readSecretFile(file: string): Promise<SecretFile> {
+export async function readSecretFile(file: string): Promise<SecretsOfUser> {
   const found = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
   if (found.kind === 'absent') return { secrets: new Map(), inKeychain: new Set() };
   if (found.kind === 'unusable') return { fault: found.reason };

@@ -22,8 +22,8 @@ import {
   type Quantity,
   SERVER_SETTINGS,
   type Setting,
+  type SettingTable,
   SHARED_SETTINGS,
-  type Table,
   type WrittenOf,
 } from './settings.js';
 
@@ -52,13 +52,15 @@ export const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 const header = z.string().check(
   z.regex(HEADER_NAME, { error: 'this is not a valid name of an HTTP header' }),
-  z.refine((name) => !OWN_HEADERS.has(name.toLowerCase()), { error: 'Trunkline sets this header itself; remove it' }),
+  z.refine((name) => !TRANSPORT_HEADERS.has(name.toLowerCase()), {
+    error: 'Trunkline sets this header itself; remove it',
+  }),
 );
 
 const headers = z.record(header, string, expects('a map of headers'));
 
 /** Headers that the transport sets for each request. */
-export const OWN_HEADERS: ReadonlySet<string> = new Set([
+export const TRANSPORT_HEADERS: ReadonlySet<string> = new Set([
   ...['accept', 'connection', 'content-length', 'content-type', 'cookie', 'host', 'last-event-id', 'mcp-method'],
   ...['mcp-name', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'],
 ]);
@@ -802,7 +804,7 @@ export function jsonSchemaText(): string {
  * A map with the settings of a table and with other fields, which may replace settings. Parsing moves the settings below
  * `settings`, under their names in the program. `check` reports mistakes that concern several values: at a key of the map or, without a path, at the map's key.
  */
-function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMiniType>>>(
+function mapWith<T extends SettingTable, Fields extends Readonly<Record<string, z.ZodMiniType>>>(
   table: T,
   fields: Fields,
   expected: string,
@@ -823,12 +825,12 @@ function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMi
 
 type Values = Readonly<Record<string, unknown>>;
 
-type MapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMiniType>>> = {
+type MapWith<T extends SettingTable, Fields extends Readonly<Record<string, z.ZodMiniType>>> = {
   readonly [K in keyof Fields]?: z.output<Fields[K]>;
 } & { readonly settings: WrittenOf<T> };
 
 /** The fields of the settings of a table. */
-function fieldsOf(table: Table): Record<string, z.ZodMiniType> {
+function fieldsOf(table: SettingTable): Record<string, z.ZodMiniType> {
   return Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, fieldOf(setting)]));
 }
 
@@ -875,7 +877,7 @@ function isPath(value: string): boolean {
 }
 
 /** The settings among the values of a map, by their names in the program. */
-function renamed(values: Values, table: Table): Record<string, unknown> {
+function renamed(values: Values, table: SettingTable): Record<string, unknown> {
   const known = Object.entries(values).flatMap(([key, value]) => {
     const setting = Object.hasOwn(table, key) ? table[key] : undefined;
     return setting === undefined ? [] : [[nameInProgram(key, setting), value]];

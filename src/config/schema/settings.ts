@@ -342,7 +342,7 @@ interface Place extends About {
 /** A nested map of settings. If the map is missing, its settings have their defaults. */
 interface Section extends About {
   readonly kind: 'section';
-  readonly table: Table;
+  readonly table: SettingTable;
   /** Describes the map in error messages. */
   readonly expected: string;
 }
@@ -365,7 +365,7 @@ export type SandboxEntry =
 
 export type Setting = Quantity | Count | Choice | Flag | Place | Section | Sandbox;
 /** Settings by their names in the file. */
-export type Table = { readonly [key: string]: Setting };
+export type SettingTable = { readonly [key: string]: Setting };
 
 type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly (infer Word)[] }
   ? Word
@@ -405,12 +405,15 @@ export function nameInProgram(key: string, { kind }: Setting): string {
 }
 
 /** Merges settings. Each map overrides the maps before it and the defaults. */
-export function settingsOf<T extends Table>(table: T, ...written: readonly WrittenOf<NoInfer<T>>[]): ValuesOf<T> {
+export function settingsOf<T extends SettingTable>(
+  table: T,
+  ...written: readonly WrittenOf<NoInfer<T>>[]
+): ValuesOf<T> {
   const maps = written as readonly Readonly<Record<string, unknown>>[];
   const values = Object.entries(table).map(([key, setting]): [string, unknown] => {
     const name = nameInProgram(key, setting);
     const found = maps.flatMap((map) => (map[name] === undefined ? [] : [map[name]]));
-    if (setting.kind === 'section') return [name, settingsOf(setting.table, ...(found as WrittenOf<Table>[]))];
+    if (setting.kind === 'section') return [name, settingsOf(setting.table, ...(found as WrittenOf<SettingTable>[]))];
     return [name, found.at(-1) ?? standardOf(setting)];
   });
   return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as ValuesOf<T>;
@@ -456,7 +459,7 @@ export function loopbackOf(text: string): { readonly host: string; readonly port
   return isLoopback(written) && port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-function section<T extends Table>(table: T, expected: string, about: string) {
+function section<T extends SettingTable>(table: T, expected: string, about: string) {
   return { kind: 'section' as const, table, expected, about };
 }
 

@@ -76,7 +76,7 @@ export interface AllowedNames {
 /** Returns the accepted names of a gateway that listens on this port. */
 export function allowedNames(bind: HttpBind, port: number): AllowedNames {
   const scheme = bind.https === undefined ? 'http' : 'https';
-  const own = isLoopback(bind.host) ? [...LOOPBACK_NAMES, literal(bind.host)] : [];
+  const own = isLoopback(bind.host) ? [...LOOPBACK_NAMES, inBrackets(bind.host)] : [];
   const isDefaultPort = port === (scheme === 'http' ? 80 : 443);
   const hosts = [...own.map((name) => `${name}:${port}`), ...(isDefaultPort ? own : []), ...bind.allowedHosts];
   const origins = [...hosts.map((host) => `${scheme}://${host}`), ...bind.allowedOrigins];
@@ -94,7 +94,7 @@ function isOrigin(text: string): boolean {
 }
 
 /** Returns the host as written before a port. IPv6 addresses get brackets. */
-export function literal(host: string): string {
+export function inBrackets(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host;
 }
 

@@ -2,7 +2,7 @@ import type { Caller } from './http-client.js';
 import type { HttpRefusal } from './http-refusal.js';
 
 /** The sender of a request, or the refusal of the request. */
-export type Admission = Caller | { readonly refusal: HttpRefusal };
+export type CallerOrRefusal = Caller | { readonly refusal: HttpRefusal };
 
 /** Authenticates requests. */
 export interface CallerCheck {
@@ -15,7 +15,7 @@ export interface CallerCheck {
     address: string,
     now: number,
     endpoint: string | undefined,
-  ): Admission | Promise<Admission>;
+  ): CallerOrRefusal | Promise<CallerOrRefusal>;
 }
 
 /** The users of the gateway, who have tokens of their own. */

@@ -7,11 +7,11 @@ import * as guards from './header-guards.js';
 import { endpointOfView } from './http-client.js';
 import { FAILED, FOR_MACHINES, type HttpRefusal, NOT_FOUND, OVERLOADED, refusalBody } from './http-refusal.js';
 import { type HttpRoute, MAX_ROUTE_BODY_BYTES } from './http-route.js';
-import { addressOf, clientOf, endBrokenConnection, type Listener } from './listener.js';
+import { clientOf, endBrokenConnection, type Listener, remoteAddressOf } from './listener.js';
 import type { HttpEndpoint, Served } from './mcp-endpoint.js';
 import { McpRequest, type ReadBody } from './mcp-request.js';
 
-export interface RoutesOptions {
+export interface FastifyAppOptions {
   readonly listener: Listener;
   /** Serves the requests of MCP. */
   readonly endpoint: () => HttpEndpoint;
@@ -33,7 +33,7 @@ export interface RoutesOptions {
 }
 
 /** The paths that the transport serves, and the refusals as HTTP answers. */
-export function createRoutes({ listener, names, events, ...options }: RoutesOptions): FastifyInstance {
+export function createFastifyApp({ listener, names, events, ...options }: FastifyAppOptions): FastifyInstance {
   const { endpoint, read, users, readMetrics, state, onRequest } = options;
   const refuse = (request: FastifyRequest, reply: FastifyReply, refusal: HttpRefusal): FastifyReply => {
     const { status, message, headers = {}, named } = refusal;
@@ -49,7 +49,7 @@ export function createRoutes({ listener, names, events, ...options }: RoutesOpti
   const app = fastify({
     serverFactory: (handler) => listener.create(handler),
     clientErrorHandler: (error, socket) => {
-      events.emit({ kind: 'http.connection-failed', code: error.code, address: addressOf(socket) });
+      events.emit({ kind: 'http.connection-failed', code: error.code, address: remoteAddressOf(socket) });
       endBrokenConnection(error, socket);
     },
     frameworkErrors: (_error, request, reply) => refuse(request, reply, NOT_FOUND),
@@ -120,7 +120,7 @@ type Refuse = (request: FastifyRequest, reply: FastifyReply, refusal: HttpRefusa
 
 interface RouteContext {
   readonly names: () => AllowedNames;
-  readonly readBody: RoutesOptions['readBody'];
+  readonly readBody: FastifyAppOptions['readBody'];
   readonly refuse: Refuse;
 }
 

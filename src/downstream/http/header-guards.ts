@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { RPC_CODES } from '../../wire/jsonrpc/message.js';
 import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../wire/mcp/revisions.js';
 import { isHostHeader } from './bind.js';
-import { type Admission, bearerToken, type CallerCheck } from './caller.js';
+import { bearerToken, type CallerCheck, type CallerOrRefusal } from './caller.js';
 import { type HttpRefusal, retryAfter } from './http-refusal.js';
 import { FailureWindow } from './rate-limit.js';
 
@@ -193,7 +193,7 @@ export class BearerCheck implements CallerCheck {
     this.#failures = new FailureWindow({ limit, windowMs: MINUTE_MS });
   }
 
-  admit(authorization: string | undefined, address: string, now: number): Admission {
+  admit(authorization: string | undefined, address: string, now: number): CallerOrRefusal {
     const principal = this.#hashes.length === 0 ? 'anonymous' : this.#principal(authorization);
     if (principal !== undefined) return { principal };
     // A request without the header is no failed login, because clients find out in this way that a token is required.

@@ -10,7 +10,7 @@ import {
   notificationMessage,
   type RpcError,
   requestMessage,
-  whole,
+  unedited,
 } from '../../wire/jsonrpc/message.js';
 import { type Envelope, type Rejection, type RequestEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { LISTS, METHODS } from '../../wire/mcp/methods.js';
@@ -199,7 +199,7 @@ class HttpClient implements HttpClientSession, TransportSession {
 
   receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined {
     const { messages } = this.#options;
-    if (messages.isObserved) messages.passed('c>g', whole(message.bytes), this.#connection);
+    if (messages.isObserved) messages.passed('c>g', unedited(message.bytes), this.#connection);
     const waitsForTask = message.kind === 'request' && message.method === METHODS.taskResult;
     return this.#sessions.receive(message, (answers, isBatch) => {
       const reply = openReply(answers, isBatch);
@@ -326,7 +326,7 @@ export class UnsolicitedBuffer {
     const bytes = splice(message);
     const scanned = scanOwn(bytes);
     // The era session limits the number of server requests that wait at once.
-    if (scanned.kind === 'request') this.#messages.set(requestKey(readText(bytes, scanned.id)), whole(bytes));
+    if (scanned.kind === 'request') this.#messages.set(requestKey(readText(bytes, scanned.id)), unedited(bytes));
     if (scanned.kind !== 'notification') return;
     const { requestId } = scanned.tokens;
     const isCancellation = scanned.method === METHODS.cancelled && requestId !== undefined;
@@ -339,7 +339,7 @@ export class UnsolicitedBuffer {
       this.#notifications += 1;
       if (this.#notifications > MAX_NOTIFICATIONS) return;
     }
-    this.#messages.set(key, whole(bytes));
+    this.#messages.set(key, unedited(bytes));
   }
 
   /** Sends all buffered messages in order and empties the buffer. */

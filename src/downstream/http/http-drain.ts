@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 
-export interface DrainOptions {
+export interface HttpDrainOptions {
   readonly clock: Clock;
   /** Longest duration of the drain, in milliseconds. */
   readonly ms: number;
@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = 100;
  */
 export class Drain {
   readonly over: Promise<void>;
-  readonly #options: DrainOptions;
+  readonly #options: HttpDrainOptions;
   readonly #acceptsUntil: number;
   readonly #endsAt: number;
   #lastRequestAt: number;
@@ -37,7 +37,7 @@ export class Drain {
   #cancelLook: Cancel = () => {};
   #onOver: () => void = () => {};
 
-  constructor(options: DrainOptions) {
+  constructor(options: HttpDrainOptions) {
     const { clock, ms } = options;
     this.#options = options;
     this.#lastRequestAt = clock.now();

@@ -1,7 +1,7 @@
 import type { Code } from '../../host/errors/codes.js';
 import type { RefusedName } from '../../host/observe/events/events.js';
 import { splice } from '../../wire/json/splice.js';
-import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
+import { NULL_ID, RPC_CODES, RpcError, rpcErrorMessage } from '../../wire/jsonrpc/message.js';
 import type { Loss } from '../../wire/mcp/lost-request.js';
 import { viewAt } from './http-client.js';
 
@@ -20,7 +20,7 @@ export interface HttpRefusal {
 }
 
 export function refusalBody({ status, message, data, id = NULL_ID, code = codeOf(status) }: HttpRefusal): Buffer {
-  return Buffer.from(splice(errorMessage(id, new RpcError(code, message, data))));
+  return Buffer.from(splice(rpcErrorMessage(id, new RpcError(code, message, data))));
 }
 
 function codeOf(status: number): number {

@@ -40,7 +40,7 @@ export class Listener {
     this.#options = options;
     const { limits, events } = options;
     this.#connections = new Connections(limits.maxConnections, (socket) =>
-      events.emit({ kind: 'http.connection-evicted', address: addressOf(socket) }),
+      events.emit({ kind: 'http.connection-evicted', address: remoteAddressOf(socket) }),
     );
   }
 
@@ -118,7 +118,7 @@ export class Listener {
     const { limits, events } = this.#options;
     const server = https.createServer({ ...options, ...pems, handshakeTimeout: limits.headersTimeoutMs }, handler);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-      events.emit({ kind: 'http.connection-failed', code: error.code ?? error.name, address: addressOf(socket) });
+      events.emit({ kind: 'http.connection-failed', code: error.code ?? error.name, address: remoteAddressOf(socket) });
       socket.destroy();
     });
     return server;
@@ -127,7 +127,7 @@ export class Listener {
   #accept(socket: net.Socket): void {
     this.#accepted += 1;
     if (this.#connections.accept(socket, this.#options.https !== undefined)) return;
-    this.#options.events.emit({ kind: 'http.connection-refused', address: addressOf(socket) });
+    this.#options.events.emit({ kind: 'http.connection-refused', address: remoteAddressOf(socket) });
     socket.destroy();
   }
 
@@ -181,7 +181,7 @@ class Connections {
 
   /** Accepts a connection. Returns `false` if there is no room, because all connections belong to clients with a token. */
   accept(socket: net.Socket, isEncrypted: boolean): boolean {
-    const address = addressOf(socket);
+    const address = remoteAddressOf(socket);
     if (this.#open.size >= this.#max && !this.#evictOldest()) return false;
     if (socket.destroyed) return true;
     this.#open.add(socket);
@@ -208,7 +208,7 @@ class Connections {
   authenticated(socket: net.Socket): void {
     if (this.#authenticated.has(socket)) return;
     this.#authenticated.add(socket);
-    this.#forgetStranger(this.#encrypted.get(socket) ?? socket, addressOf(socket));
+    this.#forgetStranger(this.#encrypted.get(socket) ?? socket, remoteAddressOf(socket));
   }
 
   destroy(): void {
@@ -258,10 +258,10 @@ export function passedOnFor(request: http.IncomingMessage, client: ClientAddress
 /** Returns the client of a request, also of a request that another gateway has passed on. */
 export function clientOf(request: http.IncomingMessage): ClientAddress {
   const { socket } = request;
-  return PASSED_ON.get(request) ?? { address: addressOf(socket), port: socket.remotePort ?? 0 };
+  return PASSED_ON.get(request) ?? { address: remoteAddressOf(socket), port: socket.remotePort ?? 0 };
 }
 
-export function addressOf(socket: { readonly remoteAddress?: string | undefined }): string {
+export function remoteAddressOf(socket: { readonly remoteAddress?: string | undefined }): string {
   return socket.remoteAddress ?? 'unknown';
 }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { FairMemory } from '../../wire/io/shared-limit.js';
-import { RPC_CODES, whole } from '../../wire/jsonrpc/message.js';
+import { RPC_CODES, unedited } from '../../wire/jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
 import { fateOfMessage } from '../../wire/mcp/lost-request.js';
 import { METHODS } from '../../wire/mcp/methods.js';
@@ -24,8 +24,8 @@ import {
   unknownEndpoint,
 } from './http-refusal.js';
 import type { HttpLimits } from './limits.js';
-import { addressOf } from './listener.js';
-import { type McpRequest, readBody } from './mcp-request.js';
+import { remoteAddressOf } from './listener.js';
+import { type McpRequest, readRequestBody } from './mcp-request.js';
 import {
   type PostingClient,
   Session,
@@ -116,7 +116,7 @@ export class Endpoint implements HttpEndpoint {
       guards.refuseTarget(request.url, hosts) ??
       guards.refuseOrigin(headers.origin, origins);
     if (stranger !== undefined) return stranger;
-    const admitted = callers.admit(headers.authorization, addressOf(socket), clock.now(), request.asked);
+    const admitted = callers.admit(headers.authorization, remoteAddressOf(socket), clock.now(), request.asked);
     const admission = admitted instanceof Promise ? await admitted : admitted;
     if ('refusal' in admission) return admission.refusal;
     onAuthenticated(socket);
@@ -164,7 +164,7 @@ export class Endpoint implements HttpEndpoint {
     if (request.method !== 'POST') return undefined;
     const { maxBodyBytes } = limits;
     const owners = () => [request.caller.principal, this.sessionOf(request)?.id ?? ''];
-    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, memory: requestBodies, owners });
+    const body = await readRequestBody(request.raw, { maxBytes: maxBodyBytes, memory: requestBodies, owners });
     if (body === 'aborted') return 'answered';
     if (body === 'buffers-full') return OVERLOADED;
     if (body === 'too-large') return guards.tooLarge(maxBodyBytes);
@@ -178,7 +178,7 @@ export class Endpoint implements HttpEndpoint {
   answerLost({ post, response }: McpRequest): boolean {
     if (post === undefined) return false;
     const fate = fateOfMessage(post.message.bytes, INSTANCE_LOST);
-    if (fate.kind === 'answered') respond(response, 200, {}, whole(Buffer.from(fate.answer)));
+    if (fate.kind === 'answered') respond(response, 200, {}, unedited(Buffer.from(fate.answer)));
     else if (fate.kind === 'dropped') respond(response, 202, {});
     return fate.kind !== 'again';
   }

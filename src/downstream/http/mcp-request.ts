@@ -73,7 +73,7 @@ export type ReadBody = Uint8Array | 'too-large' | 'buffers-full' | 'aborted';
  * A body over the limit is read to its end and discarded, because closing the connection during the client's write
  * would reset it and lose the answer. The request timeout ends endless bodies.
  */
-export function readBody(request: IncomingMessage, { maxBytes, memory, owners }: BodyLimits): Promise<ReadBody> {
+export function readRequestBody(request: IncomingMessage, { maxBytes, memory, owners }: BodyLimits): Promise<ReadBody> {
   return new Promise((resolve) => {
     const wholeLength = Number(request.headers['content-length']);
     let chunks: Buffer[] = [];

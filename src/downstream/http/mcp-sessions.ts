@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { EventSink } from '../../host/observe/events/events.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { isObject, readText, type Span, stringAt } from '../../wire/json/json-text.js';
-import { type Answer, RPC_CODES, whole } from '../../wire/jsonrpc/message.js';
+import { type Answer, RPC_CODES, unedited } from '../../wire/jsonrpc/message.js';
 import {
   type Envelope,
   messagesOf,
@@ -221,7 +222,7 @@ export class Sessions extends PostingClients<Session> {
   /** Sessions that are being resumed, which no request can use yet. */
   readonly #resuming = new Map<string, Promise<Session | HttpRefusal>>();
   /** Hashes of the ids of the deleted sessions, the oldest first. */
-  readonly #deleted = new Set<string>();
+  readonly #deleted = new NewestMap<string, true>(MAX_DELETED);
 
   constructor(options: SessionsOptions) {
     super(options.clock);
@@ -301,9 +302,7 @@ export class Sessions extends PostingClients<Session> {
   }
 
   #noteDeleted(id: string): void {
-    const [oldest] = this.#deleted;
-    if (this.#deleted.size >= MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
-    this.#deleted.add(hashOf(id));
+    this.#deleted.set(hashOf(id), true);
   }
 
   async #resume(id: string, owner: SessionOwner, initialize: Uint8Array): Promise<Session | HttpRefusal> {
@@ -539,7 +538,7 @@ export class Session extends PostingClient {
   endLost(requests: readonly LostRequest[], response: ServerResponse): void {
     const connection = this.connection(response);
     for (const request of requests) {
-      const answer = whole(Buffer.from(lostAnswer(request, INSTANCE_LOST)));
+      const answer = unedited(Buffer.from(lostAnswer(request, INSTANCE_LOST)));
       this.client.passing(answer);
       connection.write(messageFrame(undefined, answer));
     }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../wire/json/splice.js';
-import { type Answer, batchMessage, whole } from '../../wire/jsonrpc/message.js';
+import { type Answer, batchMessage, unedited } from '../../wire/jsonrpc/message.js';
 import { fateOfMessage } from '../../wire/mcp/lost-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Deadlines } from '../../wire/timing/deadlines.js';
@@ -137,7 +137,7 @@ export class PostStream implements ReplyChannel, Timed {
   /** The answer to a call whose outcome is unknown; `undefined` if the POST may be sent again. */
   #lostAnswer(): SplicedMessage | undefined {
     const fate = fateOfMessage(this.#options.body, INSTANCE_LOST);
-    return fate.kind === 'answered' ? whole(Buffer.from(fate.answer)) : undefined;
+    return fate.kind === 'answered' ? unedited(Buffer.from(fate.answer)) : undefined;
   }
 
   #settleOne(): void {
@@ -206,7 +206,7 @@ export function respond(response: ServerResponse, status: number, headers: Heade
 /** Answers with a refusal, unless a response has begun. */
 export function refuse(response: ServerResponse, refusal: HttpRefusal, headers: Headers): void {
   if (response.headersSent) return;
-  respond(response, refusal.status, { ...headers, ...refusal.headers }, whole(refusalBody(refusal)));
+  respond(response, refusal.status, { ...headers, ...refusal.headers }, unedited(refusalBody(refusal)));
 }
 
 type Headers = Readonly<Record<string, string>>;

@@ -1,3 +1,4 @@
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { type HttpRefusal, retryAfter } from './http-refusal.js';
 
 export interface RequestRate {
@@ -12,7 +13,7 @@ const MAX_PRINCIPALS = 10_000;
 export class RequestRates {
   readonly #rate: RequestRate;
   /** Buckets by principal, the least recently used first. */
-  readonly #buckets = new Map<string, FairBucket>();
+  readonly #buckets = new NewestMap<string, FairBucket>(MAX_PRINCIPALS);
 
   constructor(rate: RequestRate) {
     this.#rate = rate;
@@ -28,10 +29,7 @@ export class RequestRates {
       const { requestBurst: burst, requestsPerSecond: perSecond } = this.#rate;
       bucket = new FairBucket({ burst: Math.max(1, burst / parts), perSecond: perSecond / parts, now, parts });
     }
-    this.#buckets.delete(principal);
     this.#buckets.set(principal, bucket);
-    const [oldest = ''] = this.#buckets.keys();
-    if (this.#buckets.size > MAX_PRINCIPALS) this.#buckets.delete(oldest);
     const waitMs = bucket.take(sender, now);
     return waitMs === 0 ? undefined : { status: 429, message: 'Too many requests', headers: retryAfter(waitMs) };
   }

@@ -6,9 +6,9 @@ import type { FairMemory } from '../../wire/io/shared-limit.js';
 import type { ScanEnvelope } from '../../wire/mcp/envelope.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { Deadlines } from '../../wire/timing/deadlines.js';
-import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
+import { allowedNames, checkBind, type HttpBind, inBrackets } from './bind.js';
 import type { HttpUsers } from './caller.js';
-import { createRoutes } from './fastify-app.js';
+import { createFastifyApp } from './fastify-app.js';
 import { BearerCheck } from './header-guards.js';
 import type { HttpSessionPort } from './http-client.js';
 import { Drain } from './http-drain.js';
@@ -16,7 +16,7 @@ import type { HttpRoute } from './http-route.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { clientOf, Listener, listenAlso, portOf } from './listener.js';
 import { Endpoint, type HttpEndpoint } from './mcp-endpoint.js';
-import { readBody } from './mcp-request.js';
+import { readRequestBody } from './mcp-request.js';
 import { SessionlessClients, Sessions } from './mcp-sessions.js';
 import { RequestRates } from './rate-limit.js';
 import type { SealedIds } from './sealed-ids.js';
@@ -96,12 +96,12 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   });
   let endpoint: HttpEndpoint = own;
   let draining: Drain | undefined;
-  const app = createRoutes({
+  const app = createFastifyApp({
     ...{ listener, users, events, names: namesNow, readMetrics: options.readMetrics },
     routes: options.routes ?? [],
     readBody: (request, maxBytes) => {
       const owners = () => ['without a token', clientOf(request).address];
-      return readBody(request, { maxBytes, memory: requestBodies, owners });
+      return readRequestBody(request, { maxBytes, memory: requestBodies, owners });
     },
     endpoint: () => endpoint,
     read: (request) => own.read(request),
@@ -131,7 +131,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     throw error;
   }
   const port = portOf(app.server);
-  const url = `${bind.https === undefined ? 'http' : 'https'}://${literal(bind.host)}:${port}`;
+  const url = `${bind.https === undefined ? 'http' : 'https'}://${inBrackets(bind.host)}:${port}`;
   events.emit({ kind: 'http.listening', url });
   return {
     url,

@@ -10,12 +10,12 @@ import { AnsweredRequests, CorrelationTable, RequestsById, readId } from '../../
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
 import {
   type Answer,
-  errorMessage,
   NULL_ID,
   RPC_CODES,
   RpcError,
   resultMessage,
-  whole,
+  rpcErrorMessage,
+  unedited,
 } from '../../wire/jsonrpc/message.js';
 import {
   type Envelope,
@@ -119,7 +119,7 @@ class LegacySession implements DownstreamClient, EraSession {
     for (const message of messages) {
       const id = message.kind === 'request' ? readText(message.bytes, message.id) : undefined;
       if (message.kind === 'rejected') reply.answer(rejectionReply(message));
-      else if (id !== undefined && ids.has(id)) reply.answer(errorMessage(toBytes(id), repeatedId()));
+      else if (id !== undefined && ids.has(id)) reply.answer(rpcErrorMessage(toBytes(id), repeatedId()));
       else this.receive(message, reply);
       if (id !== undefined) ids.add(id);
     }
@@ -133,7 +133,7 @@ class LegacySession implements DownstreamClient, EraSession {
 
   listAnnounced(kind: ListKind, { bytes, span }: NotificationEnvelope): void {
     // Copies the notification, because it may be sent after its memory was reused.
-    if (this.#phase === 'open') this.#listChanges.relay(kind, whole(bytes.slice(span.start, span.end)));
+    if (this.#phase === 'open') this.#listChanges.relay(kind, unedited(bytes.slice(span.start, span.end)));
   }
 
   gone(): void {
@@ -176,10 +176,10 @@ class LegacySession implements DownstreamClient, EraSession {
       withErrorBoundary(
         () => this.#initialize(request, reply),
         this.#options.onInternalError,
-        () => reply.answer(errorMessage(rawId(request), internalError())),
+        () => reply.answer(rpcErrorMessage(rawId(request), internalError())),
       );
     } else if (this.#gatewaySession === undefined) {
-      reply.answer(errorMessage(rawId(request), refusalWithoutSession(request.method)));
+      reply.answer(rpcErrorMessage(rawId(request), refusalWithoutSession(request.method)));
     } else if (reply.isShared && this.#inFlight.has(key)) {
       // The first request is still answered, so the client gets two messages with this id.
       refuse(reply, rawId(request), RPC_CODES.invalidRequest, 'A request with this id is in flight already');
@@ -250,10 +250,10 @@ class LegacySession implements DownstreamClient, EraSession {
       gatewaySession.close();
       this.#gatewaySession = undefined;
       this.#phase = 'new';
-      reply.answer(errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(ended.failure))));
+      reply.answer(rpcErrorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(ended.failure))));
     });
     void withErrorBoundaryAsync(answered, this.#options.onInternalError, () =>
-      reply.answer(errorMessage(id, internalError())),
+      reply.answer(rpcErrorMessage(id, internalError())),
     );
   }
 
@@ -355,7 +355,7 @@ export class OutgoingServerRequests {
 const EMPTY_OBJECT = toBytes('{}');
 
 function refuse(reply: ReplyChannel, id: Uint8Array, code: number, message: string): void {
-  reply.answer(errorMessage(id, new RpcError(code, message)));
+  reply.answer(rpcErrorMessage(id, new RpcError(code, message)));
 }
 
 /** An initialize result as JSON, and the revision that it names. */
@@ -391,7 +391,7 @@ export function serverResult(
 
 /** Returns the initialize result with another revision and without other changes. */
 function inRevision(result: Uint8Array, revision: string): Uint8Array {
-  const { span } = whole(result);
+  const { span } = unedited(result);
   const text = toBytes(JSON.stringify(revision));
   const edits = valuesAt(result, span, ['protocolVersion']).map((value) => ({ span: value, text }));
   return splice({ bytes: result, span, edits });
@@ -453,5 +453,5 @@ function repeatedId(): RpcError {
 }
 
 function refuseBatch(message: string): Answer {
-  return errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message));
+  return rpcErrorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message));
 }

@@ -1,6 +1,6 @@
 import { toBytes } from '../../wire/json/json-text.js';
 import { type SplicedMessage, splice } from '../../wire/json/splice.js';
-import { type Answer, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
+import { type Answer, join, RPC_CODES, RpcError, resultMessage, rpcErrorMessage } from '../../wire/jsonrpc/message.js';
 import { type NotificationEnvelope, type RequestEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Hmac } from '../../wire/mcp/task-id.js';
@@ -105,7 +105,7 @@ export class InputRounds implements ReplyChannel {
   resume(request: OpenRequest, round: number): void {
     const isSuspended = this.#open.length === 0;
     if (this.#isOver || (round !== this.#round && round !== this.#round - 1)) {
-      reply(request, errorMessage(idOf(request), STALE));
+      reply(request, rpcErrorMessage(idOf(request), STALE));
     } else if (this.#answer !== undefined) {
       this.#open.push(request);
       this.#deliver(this.#answer);

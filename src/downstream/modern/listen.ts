@@ -2,7 +2,7 @@ import { withErrorBoundary } from '../../host/errors/internal-error.js';
 import { editMembers } from '../../wire/json/edit-members.js';
 import { isObject, readText, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
-import { join, notificationMessage, RPC_CODES, RpcError, resultMessage, whole } from '../../wire/jsonrpc/message.js';
+import { join, notificationMessage, RPC_CODES, RpcError, resultMessage, unedited } from '../../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, METHODS } from '../../wire/mcp/methods.js';
 import { SUBSCRIPTION_ID } from '../../wire/mcp/older-revisions.js';
@@ -104,7 +104,7 @@ export class ClientListens {
   /** Relays the announcement of the server that the client sees unchanged. */
   listAnnounced(kind: ListKind, { bytes, span }: NotificationEnvelope): void {
     // Copies the notification, because it may be sent after its memory was reused.
-    if (this.#wantsChanges(kind)) this.#listChanges.relay(kind, whole(bytes.slice(span.start, span.end)));
+    if (this.#wantsChanges(kind)) this.#listChanges.relay(kind, unedited(bytes.slice(span.start, span.end)));
   }
 
   /**
@@ -440,7 +440,7 @@ function metaWithId(id: Uint8Array): Uint8Array {
 
 /** Adds the id of a subscription to `_meta` of the notification, which is one whole JSON text. */
 function withSubscriptionId(bytes: Uint8Array, id: Uint8Array): SplicedMessage {
-  return { ...whole(bytes), edits: editsFor(bytes, id) };
+  return { ...unedited(bytes), edits: editsFor(bytes, id) };
 }
 
 function editsFor(bytes: Uint8Array, id: Uint8Array): readonly Edit[] {

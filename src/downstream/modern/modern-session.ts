@@ -8,7 +8,14 @@ import { readText, type Span, stringAt, toBytes } from '../../wire/json/json-tex
 import { isRecord } from '../../wire/json/json-value.js';
 import { RequestsById } from '../../wire/jsonrpc/correlation-table.js';
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
-import { type Answer, errorMessage, NULL_ID, RPC_CODES, RpcError, resultMessage } from '../../wire/jsonrpc/message.js';
+import {
+  type Answer,
+  NULL_ID,
+  RPC_CODES,
+  RpcError,
+  resultMessage,
+  rpcErrorMessage,
+} from '../../wire/jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
 import type { ClientProfile } from '../../wire/mcp/handshake.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../wire/mcp/methods.js';
@@ -115,7 +122,7 @@ class ModernSession implements EraSession {
 
   receiveBatch(): Answer {
     const message = `Revision ${MODERN_REVISIONS[0]} has no batches`;
-    return errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message));
+    return rpcErrorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message));
   }
 
   close(): void {
@@ -129,10 +136,10 @@ class ModernSession implements EraSession {
     withErrorBoundary(
       () => {
         const refusal = this.#accept(request, reply);
-        if (refusal !== undefined) reply.answer(errorMessage(rawId(request), refusal));
+        if (refusal !== undefined) reply.answer(rpcErrorMessage(rawId(request), refusal));
       },
       this.#options.onInternalError,
-      () => reply.answer(errorMessage(rawId(request), internalError())),
+      () => reply.answer(rpcErrorMessage(rawId(request), internalError())),
     );
   }
 
@@ -179,10 +186,10 @@ class ModernSession implements EraSession {
       reply.answer(
         ended.kind === 'initialized'
           ? resultMessage(id, describeServer(ended.result, serverInfo))
-          : errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(ended.failure))),
+          : rpcErrorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(ended.failure))),
       );
     });
-    void withErrorBoundaryAsync(answered, onInternalError, () => reply.answer(errorMessage(id, internalError())));
+    void withErrorBoundaryAsync(answered, onInternalError, () => reply.answer(rpcErrorMessage(id, internalError())));
   }
 
   #listen(request: RequestEnvelope, key: string, reply: ReplyChannel): RpcError | undefined {

@@ -13,11 +13,11 @@ import { clientPace, TurnReader } from '../../wire/io/streams/turn-reader.js';
 import { type SplicedMessage, splice, splicedLength } from '../../wire/json/splice.js';
 import {
   batchMessage,
-  errorMessage,
   type MessageSink,
   NULL_ID,
   RPC_CODES,
   RpcError,
+  rpcErrorMessage,
 } from '../../wire/jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../wire/jsonrpc/message-ends.js';
 import type { Envelope, Rejection, ScanEnvelope } from '../../wire/mcp/envelope.js';
@@ -284,10 +284,10 @@ export class ClientPipe implements TransportSession, PipeReply {
   refuseLine(ends: MessageEnds, message: string): void {
     const { kind, id } = readMessageEnds(ends);
     const refused = kind === 'request' ? id : undefined;
-    this.send(errorMessage(refused ?? NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+    this.send(rpcErrorMessage(refused ?? NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
     if (kind !== 'response' || id === undefined) return;
     const lost = new RpcError(RPC_CODES.internalError, `The client's answer is lost. ${message}`);
-    const answer = this.#options.scan(splice(errorMessage(id, lost)));
+    const answer = this.#options.scan(splice(rpcErrorMessage(id, lost)));
     if (answer.kind === 'response') this.#sessions.of(answer).receive(answer, this);
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { UsageError } from '../../host/errors/usage-error.js';
-import { readRegularFileSync, stateOf } from '../../host/files/whole-file.js';
+import { fileState, readRegularFileSync } from '../../host/files/whole-file.js';
 import type { User } from '../port.js';
 
 interface MachineTokensOptions {
@@ -28,7 +28,7 @@ export class MachineTokens {
   /** Throws an error for a file that cannot be used. */
   constructor(options: MachineTokensOptions) {
     this.#options = options;
-    this.#stamp = stateOf(options.file);
+    this.#stamp = fileState(options.file);
     this.#machines = machinesIn(readTokenFile(options.file) ?? absent(options.file), options.file);
   }
 
@@ -41,7 +41,7 @@ export class MachineTokens {
   #look(now: number): void {
     const { file, onFault } = this.#options;
     this.#lookedAt = now;
-    const stamp = stateOf(file);
+    const stamp = fileState(file);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { HttpConfig, ViewConfig } from '../../config/file/check-file.js';
 import { createFetch } from '../../host/http/fetch.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import { type Admission, bearerToken, type HttpUsers, METADATA_PATH } from '../http/caller.js';
+import { bearerToken, type CallerOrRefusal, type HttpUsers, METADATA_PATH } from '../http/caller.js';
 import { type Caller, endpointOfView, viewAt } from '../http/http-client.js';
 import { type HttpRefusal, retryAfter } from '../http/http-refusal.js';
 import { IssuerDocument, type IssuerMetadata, readMetadata } from './issuer-document.js';
@@ -74,7 +74,7 @@ export class UserCheck implements HttpUsers {
     _address: string,
     now: number,
     endpoint: string | undefined,
-  ): Admission | Promise<Admission> {
+  ): CallerOrRefusal | Promise<CallerOrRefusal> {
     const token = bearerToken(authorization);
     if (token === undefined) return { refusal: this.#unauthorized(endpoint, undefined) };
     const hash = createHash('sha256').update(token).digest('hex');
@@ -105,7 +105,7 @@ export class UserCheck implements HttpUsers {
     return found.caller;
   }
 
-  async #check(token: string, hash: string, endpoint: string | undefined): Promise<Admission> {
+  async #check(token: string, hash: string, endpoint: string | undefined): Promise<CallerOrRefusal> {
     if (this.#jwt === undefined) return { refusal: this.#unauthorized(endpoint, 'no machine has it') };
     try {
       const { user, expiresAt, missing } = await this.#jwt.check(token);

@@ -10,7 +10,7 @@ import { passedOnFor } from '../../downstream/http/listener.js';
 import { type Endpoint, type HttpEndpoint, isSubscription, type Served } from '../../downstream/http/mcp-endpoint.js';
 import type { McpRequest } from '../../downstream/http/mcp-request.js';
 import { ClusterMember, type ClusterOptions, type ReceivedRequest } from './cluster-member.js';
-import { GATEWAY, homeKey, type LocalClients, type PlacedRequest, userOf } from './homes.js';
+import { GATEWAY, type GatewayClients, homeKey, type PlacedRequest, userOf } from './homes.js';
 import { HOME_HEADER } from './hop.js';
 
 interface ClusterEndpointOptions extends ClusterOptions {
@@ -181,8 +181,8 @@ export class ClusterEndpoint implements HttpEndpoint {
   }
 }
 
-/** Adapts the clients of this gateway to `LocalClients`, grouped by the keys of `homeKey`. */
-function clientsOf(endpoint: Endpoint, route: RequestListener): LocalClients {
+/** Adapts the clients of this gateway to `GatewayClients`, grouped by the keys of `homeKey`. */
+function clientsOf(endpoint: Endpoint, route: RequestListener): GatewayClients {
   type Client = Endpoint['clients'][number];
   const keys = new WeakMap<Client, string>();
   const keyOf = (client: Client) => {

@@ -6,7 +6,7 @@ import { instanceOfSession } from '../../downstream/http/sealed-ids.js';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { Keys } from '../../host/sealed-bytes.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { GATEWAY, Homes, homeKey, type LocalClients, type PlacedRequest, RENEW_MS } from './homes.js';
+import { GATEWAY, type GatewayClients, Homes, homeKey, type PlacedRequest, RENEW_MS } from './homes.js';
 import { Hops, type PassedRequest } from './hop.js';
 import { type MemberFacts, Members } from './members.js';
 import { PeerListener } from './peer-listener.js';
@@ -80,7 +80,7 @@ export class ClusterMember {
   #cancelRelease: Cancel = () => {};
   #hasLeft = false;
 
-  private constructor(options: ClusterOptions, clients: LocalClients) {
+  private constructor(options: ClusterOptions, clients: GatewayClients) {
     this.#options = options;
     const { store, instance: self, keys, clock, events, limits, advertise: address, version, servers } = options;
     this.#signer = new RequestSigner(keys, self);
@@ -125,7 +125,7 @@ export class ClusterMember {
   }
 
   /** Joins the cluster, also if its store is away. Rejects if the peer port cannot be opened. */
-  static async join(options: ClusterOptions, clients: LocalClients): Promise<ClusterMember> {
+  static async join(options: ClusterOptions, clients: GatewayClients): Promise<ClusterMember> {
     const cluster = new ClusterMember(options, clients);
     const { host, port } = options.listen;
     try {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../../downstream/http/http-client.js';
 import type { EventSink } from '../../host/observe/events/events.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Members } from './members.js';
 import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
@@ -20,7 +21,7 @@ export interface PlacedRequest {
 }
 
 /** The clients of this gateway. The keys are those of `homeKey`. */
-export interface LocalClients {
+export interface GatewayClients {
   /** The users and sessions that have clients here, each with whether a call of theirs is in flight. */
   homes(): ReadonlyMap<string, boolean>;
   /** The principals with processes here, even if the processes are only kept for the next client. */
@@ -60,7 +61,7 @@ export interface HomesOptions {
   readonly members: Members;
   /** The name of this gateway. */
   readonly self: string;
-  readonly clients: LocalClients;
+  readonly clients: GatewayClients;
   readonly clock: Clock;
   readonly events: EventSink;
   /** Asks a gateway whether it is the home. Rejects if it does not answer in time. */
@@ -87,7 +88,7 @@ export class Homes {
   /** The users and sessions that have their homes here, with the times of the claims. */
   readonly #own = new Map<string, number>();
   /** Homes at other gateways, the least recently used first. */
-  readonly #known = new Map<string, string>();
+  readonly #known = new NewestMap<string, string>(MAX_KNOWN);
   /** Claims that are being made. */
   readonly #claiming = new Map<string, Promise<string | undefined>>();
   #isDraining = false;
@@ -293,10 +294,7 @@ export class Homes {
   }
 
   #remember(key: string, home: string): string {
-    this.#known.delete(key);
     this.#known.set(key, home);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
     return home;
   }
 }

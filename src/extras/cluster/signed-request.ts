@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../../downstream/http/http-client.js';
 import type { ClientAddress } from '../../downstream/http/listener.js';
 import { isSigned, type Keys, sign } from '../../host/sealed-bytes.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 
 /** Header with the facts about a request between gateways, and its signature. */
@@ -96,7 +97,7 @@ export class RequestVerifier {
   readonly #keys: Keys;
   readonly #instance: string;
   /** By sender, the least recently seen first. */
-  readonly #seen = new Map<string, SeenNumbers>();
+  readonly #seen = new NewestMap<string, SeenNumbers>(MAX_SENDERS);
 
   constructor(keys: Keys, instance: string) {
     this.#keys = keys;
@@ -130,10 +131,7 @@ export class RequestVerifier {
 
   #isNew({ from, seq }: Signed): boolean {
     const seen = this.#seen.get(from) ?? new SeenNumbers();
-    this.#seen.delete(from);
     this.#seen.set(from, seen);
-    const [oldest] = this.#seen.keys();
-    if (this.#seen.size > MAX_SENDERS && oldest !== undefined) this.#seen.delete(oldest);
     return seen.add(seq);
   }
 }

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { hostAndPort } from '../../config/schema/cluster-address.js';
-import { OWN_HEADERS, RequestError } from '../../host/http/send-request.js';
+import { DEFAULT_HEADERS, RequestError } from '../../host/http/send-request.js';
 import type { ChildSpec, RemoteSpec } from '../../spec/server-spec.js';
 import type { RemoteAccess } from '../../upstream/http/access.js';
 import type { HttpDialer, HttpDialerOptions } from '../../upstream/http/http-dialer.js';
@@ -13,7 +13,7 @@ import {
   type UpstreamConnection,
   type UpstreamListener,
 } from '../../upstream/upstream-connection.js';
-import type { SoleServers as Port } from '../feature.js';
+import type { SoleServerDialer as Port } from '../feature.js';
 import { GATEWAY } from './homes.js';
 import { IDLE_MS } from './hop.js';
 import { Leases, type LeasesOptions } from './leases.js';
@@ -256,7 +256,7 @@ export class SoleServers implements Port {
         sign({
           ...{ to: holder, method, path: url.pathname, body, facts },
           // All headers are signed, so those that every request gets are named here.
-          headers: { ...OWN_HEADERS, ...headers, host: url.host },
+          headers: { ...DEFAULT_HEADERS, ...headers, host: url.host },
         }),
       rejected: () => Promise.reject(new RequestError('the other gateway does not accept its signature', false)),
     };

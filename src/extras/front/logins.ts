@@ -1,6 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
-import { wordsOf } from '../../host/http/words.js';
+import { wordsOfBody } from '../../host/http/words.js';
 import { ClientRefused, type Clients, type FrontClient } from './clients.js';
 import { consentPage, failedPage, faultPage } from './pages.js';
 import { type Provider, ProviderAway } from './provider.js';
@@ -159,7 +159,7 @@ export class Logins {
     }
     if (params.error !== undefined || params.code === undefined) {
       const { error = 'server_error', error_description: words = '' } = params;
-      const said = wordsOf(words) ?? `The identity provider gives no code (${errorOf(error)}).`;
+      const said = wordsOfBody(words) ?? `The identity provider gives no code (${errorOf(error)}).`;
       return withCookies(this.#failed(login, error, said), used);
     }
     const { client, redirectUri, challenge, as, verifier } = login;

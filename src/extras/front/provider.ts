@@ -2,7 +2,7 @@ import type { FrontConfig } from '../../config/file/check-file.js';
 import type { IssuerDocument, IssuerMetadata } from '../../downstream/users/issuer-document.js';
 import { errorMessage } from '../../host/errors/error-text.js';
 import { isProtected } from '../../host/http/addresses.js';
-import { describeRefusal } from '../../host/http/words.js';
+import { describeHttpRefusal } from '../../host/http/words.js';
 import { createRedactor } from '../../host/observe/redact.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 
@@ -151,7 +151,7 @@ export class Provider {
     const { code = '', code_verifier: verifier = '', refresh_token: token = '' } = params;
     // The whole text, because a part of a secret is not found any more once the text is cut.
     const redact = createRedactor([{ env: { token, code_token: code, verifier_token: verifier }, args: [] }]);
-    const words = describeRefusal(status, '', redact(text));
+    const words = describeHttpRefusal(status, '', redact(text));
     if (error === undefined || status >= 500) throw this.#away(`the token endpoint answers ${words}`);
     if (params.grant_type === 'refresh_token' && OF_CONFIGURATION.includes(error)) return OUTDATED;
     if (!OF_GATEWAY.includes(error)) return { status, body: text };

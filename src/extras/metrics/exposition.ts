@@ -2,7 +2,7 @@ import { serverStateOf } from '../../status/status.js';
 import type { ServerFacts, StatusFacts } from '../../status/status-facts.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { ClusterFacts, FeatureHost } from '../feature.js';
-import { type Labels, type Metrics, type Sample, type Samples, textOf } from './metrics.js';
+import { expositionOf, type Labels, type Metrics, type Sample, type Samples } from './metrics.js';
 
 /** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -66,7 +66,7 @@ export function createExposition(metrics: Metrics, host: Measured): () => Promis
     const usage = await host.usage.readAll();
     const facts = host.status();
     const { cluster } = host.features;
-    return textOf(HELP, {
+    return expositionOf(HELP, {
       ...ofCalls(metrics),
       ...ofServers(facts),
       ...ofUsage(facts, usage, cpu),

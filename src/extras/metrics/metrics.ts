@@ -213,7 +213,10 @@ function requestLabels(method: string, error?: string, revision?: string, server
 export type Samples = Readonly<Record<string, readonly Sample[]>>;
 
 /** Writes metrics in the text format of Prometheus, version 0.0.4. `help` has their names and sentences about them, by type. */
-export function textOf(help: Readonly<Record<string, Readonly<Record<string, string>>>>, samples: Samples): string {
+export function expositionOf(
+  help: Readonly<Record<string, Readonly<Record<string, string>>>>,
+  samples: Samples,
+): string {
   const lines = Object.entries(help).flatMap(([type, ofType]) =>
     Object.entries(ofType).flatMap(([name, sentence]) => {
       const own = samples[name]?.flatMap(({ labels, value }) =>

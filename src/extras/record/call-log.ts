@@ -13,7 +13,7 @@ import type { Redact } from '../../host/observe/redact.js';
 import { callLogFile } from '../../state/user-files.js';
 import { readText, type Span, valuesAt } from '../../wire/json/json-text.js';
 import { RpcError } from '../../wire/jsonrpc/message.js';
-import { LineQueue, type LineSink } from './line-queue.js';
+import { type LineOutput, LineQueue } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
 
 /** Limits of the call log: bytes of one file, and number of files, including the current one. */
@@ -82,7 +82,7 @@ export interface LoggedCall {
 }
 
 export interface CallLogOptions {
-  readonly sink: LineSink;
+  readonly sink: LineOutput;
   /** Path of the configuration file. */
   readonly config: string;
   /** Whether the log has arguments and results too. */
@@ -95,7 +95,7 @@ export interface CallLogOptions {
  * The file of the call log, which all gateways of this user share. Opened for the first line, because no client should wait for it,
  * and for the next one if that failed.
  */
-export class CallFile implements LineSink {
+export class CallFile implements LineOutput {
   readonly #file: string;
   #opened: RotatedFile | undefined;
 

@@ -4,8 +4,8 @@ import { isRecord } from '../../wire/json/json-value.js';
 import { RPC_CODES } from '../../wire/jsonrpc/message.js';
 import type { Envelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import { textOf } from './format.js';
-import { idOf, matchesRedacted, matchKey, messagesIn, outcomeOf, withToken } from './recorded-messages.js';
+import { textOfMessage } from './format.js';
+import { answerOf, idOf, matchesRedacted, matchKey, messagesIn, replaceToken } from './recorded-messages.js';
 import type { RecordedEntry } from './recording-file.js';
 
 /** A new connection to the gateway. */
@@ -26,11 +26,11 @@ export interface ReplayResult {
   readonly compared: number;
   /** Number of answers of Trunkline's own tools, which are not compared, because they differ in each run. */
   readonly skipped: number;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ChangedAnswer[];
 }
 
 /** An answer that differs from the recorded one. */
-export interface Finding {
+export interface ChangedAnswer {
   /** Number of the line of the recorded answer in its file. */
   readonly line: number;
   readonly request: string;
@@ -45,13 +45,13 @@ export interface Finding {
 export async function replayClients(options: ClientReplayOptions): Promise<ReplayResult> {
   const { entries, ignored, timeoutMs } = options;
   const clients = new Map<number, ReplayedClient>();
-  const findings: Finding[] = [];
+  const findings: ChangedAnswer[] = [];
   let [compared, skipped] = [0, 0];
   for (const entry of entries) {
     if (entry.dir !== 'c>g' && entry.dir !== 'g>c') continue;
     const client = clients.get(entry.conn) ?? new ReplayedClient(options, entry.conn);
     clients.set(entry.conn, client);
-    const text = textOf(entry) ?? '';
+    const text = textOfMessage(entry) ?? '';
     if (entry.dir === 'c>g') {
       client.send(text);
       continue;
@@ -66,7 +66,7 @@ export async function replayClients(options: ClientReplayOptions): Promise<Repla
         continue;
       }
       compared += 1;
-      const found = answer && differences(outcomeOf(message), outcomeOf(answer), ignored);
+      const found = answer && differences(answerOf(message), answerOf(answer), ignored);
       if (found === undefined || found.length > 0)
         findings.push({ line: entry.line, request: requestText(request), differences: found ?? [] });
     }
@@ -88,7 +88,7 @@ class ReplayedClient {
     const asked = new Map<string, string>();
     for (const entry of entries) {
       if (entry.conn !== conn) continue;
-      for (const message of messagesIn(textOf(entry) ?? '')) {
+      for (const message of messagesIn(textOfMessage(entry) ?? '')) {
         if (entry.dir === 'g>c' && message.kind === 'request') asked.set(idOf(message), matchKey(message));
         if (entry.dir !== 'c>g' || message.kind !== 'response') continue;
         const key = asked.get(idOf(message)) ?? '';
@@ -99,7 +99,7 @@ class ReplayedClient {
       for (const message of messagesIn(text)) this.#received(message);
     });
     const first = entries.find((entry) => entry.conn === conn && entry.dir === 'c>g');
-    const [begin] = messagesIn((first && textOf(first)) ?? '');
+    const [begin] = messagesIn((first && textOfMessage(first)) ?? '');
     // Opens the session if the recording began in the middle of it.
     if (begin?.kind !== 'request' || (begin.method !== METHODS.initialize && !begin.method.startsWith('server/'))) {
       this.#connection.send(HANDSHAKE);
@@ -152,7 +152,7 @@ class ReplayedClient {
     const replies = this.#replies.get(matchKey(request)) ?? [];
     const reply = replies.length > 1 ? replies.shift() : replies[0];
     const id = idOf(request);
-    if (reply !== undefined) return withToken(reply, reply.id, id);
+    if (reply !== undefined) return replaceToken(reply, reply.id, id);
     const error = { code: RPC_CODES.methodNotFound, message: 'The client was not asked this in the recording' };
     const outcome = request.method === METHODS.ping ? '"result":{}' : `"error":${JSON.stringify(error)}`;
     return `{"jsonrpc":"2.0","id":${id},${outcome}}`;

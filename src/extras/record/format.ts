@@ -73,7 +73,7 @@ export function parseLine(line: string): RecordedLine | undefined {
 }
 
 /** The text of a message; `undefined` if it was too large. Uses no `Buffer`, because a page in the browser reads recordings, too. */
-export function textOf({ raw, base64 }: Entry): string | undefined {
+export function textOfMessage({ raw, base64 }: Entry): string | undefined {
   if (raw !== undefined || base64 === undefined) return raw;
   return new TextDecoder().decode(Uint8Array.from(atob(base64), (each) => each.charCodeAt(0)));
 }
@@ -98,7 +98,7 @@ export function messageText(entry: Entry): string {
 
 function contentText(entry: Entry): string {
   const { omitted } = entry;
-  const text = textOf(entry);
+  const text = textOfMessage(entry);
   if (text === undefined) return `a message of ${omitted ?? 'unknown'} bytes, too large to be recorded`;
   const message = parseJson(text);
   if (!isRecord(message)) return Array.isArray(message) ? `batch ${text}` : `no message: ${text}`;

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Destination of lines. Both methods may fail, and may take any time. */
-export interface LineSink {
+export interface LineOutput {
   /** Takes whole lines, each with its line feed. */
   write(text: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface LineQueueOptions {
-  readonly sink: LineSink;
+  readonly sink: LineOutput;
   /** Limit of the waiting bytes. Beyond it, new lines are dropped. */
   readonly maxBytes: number;
   /** Returns the line that replaces missing lines and says how many they are. */

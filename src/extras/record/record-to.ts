@@ -12,7 +12,7 @@ import { LATEST_LEGACY_REVISION } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { createCleaner } from './clean-message.js';
 import { describeGap, type Entry } from './format.js';
-import { LineQueue, type LineSink } from './line-queue.js';
+import { type LineOutput, LineQueue } from './line-queue.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES } from './recording-file.js';
 
 /** The parts of a running gateway that recordings need. */
@@ -72,7 +72,7 @@ function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string 
 interface RecorderOptions {
   readonly feed: Pick<MessageFeed, 'observe'>;
   readonly findSecrets: FindSecrets;
-  readonly sink: LineSink;
+  readonly sink: LineOutput;
   /** Key of the server whose messages are shown; all messages if absent. */
   readonly server?: string | undefined;
   /** Limit of a message in bytes; `MAX_MESSAGE_BYTES` if absent. */

@@ -26,13 +26,13 @@ export function paramsOf(message: Exclude<Envelope, { kind: 'response' }>): unkn
 }
 
 /** Returns the result or the error of a response, as a value. */
-export function outcomeOf({ bytes, result, error }: Extract<Envelope, { kind: 'response' }>): unknown {
+export function answerOf({ bytes, result, error }: Extract<Envelope, { kind: 'response' }>): unknown {
   const read = (span: Span | undefined) => span && parseJson(readText(bytes, span));
   return error === undefined ? { result: read(result) } : { error: read(error) };
 }
 
 /** Returns the message with one of its tokens replaced. Everything else stays as it was recorded. */
-export function withToken({ bytes, span }: Envelope, token: Span, text: string): string {
+export function replaceToken({ bytes, span }: Envelope, token: Span, text: string): string {
   return Buffer.from(splice({ bytes, span, edits: [{ span: token, text: toBytes(text) }] })).toString();
 }
 

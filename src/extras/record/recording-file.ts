@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { errorCode } from '../../host/errors/error-text.js';
 import { withFile } from '../../host/errors/file-error.js';
 import { type Entry, FORMAT, type Header, parseLine } from './format.js';
-import type { LineSink } from './line-queue.js';
+import type { LineOutput } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
 
 export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024;
@@ -29,7 +29,7 @@ export function largestMessage(maxBytes: number): number {
  * Begins a recording of at most `maxBytes`. An existing recording becomes `FILE.1`. Rejects if the file cannot be
  * written, or if an existing file is no recording; such a file stays unchanged.
  */
-export async function createRecording(file: string, maxBytes: number, about: About): Promise<LineSink> {
+export async function createRecording(file: string, maxBytes: number, about: About): Promise<LineOutput> {
   for (const each of [file, `${file}.1`]) {
     if (!(await isFreeFor(each)))
       throw new Error(`${each} is there already and is no recording; name another file, or remove it`);

@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isSameFile, shiftFiles } from '../../host/files/log-lines.js';
 import { removeFile, statOf } from '../../host/files/whole-file.js';
-import type { LineSink } from './line-queue.js';
+import type { LineOutput } from './line-queue.js';
 
 export interface RotatedFileOptions {
   readonly file: string;
@@ -25,7 +25,7 @@ const LOOK_EVERY_MS = 1_000;
  * A file with a limited size that only its owner can read. A full file becomes `FILE.1`, the previous `FILE.1` becomes
  * `FILE.2`, and the oldest one is deleted. If a write ends within a line, the next write begins a new line.
  */
-export class RotatedFile implements LineSink {
+export class RotatedFile implements LineOutput {
   readonly #options: RotatedFileOptions;
   #handle: FileHandle;
   #length = 0;

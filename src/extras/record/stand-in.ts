@@ -5,8 +5,8 @@ import { RPC_CODES } from '../../wire/jsonrpc/message.js';
 import type { Envelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../../wire/mcp/revisions.js';
-import { textOf } from './format.js';
-import { idOf, matchesRedacted, matchKey, messagesIn, paramsOf, withToken } from './recorded-messages.js';
+import { textOfMessage } from './format.js';
+import { idOf, matchesRedacted, matchKey, messagesIn, paramsOf, replaceToken } from './recorded-messages.js';
 import type { RecordedEntry } from './recording-file.js';
 
 export interface StandInOptions {
@@ -75,16 +75,16 @@ export class StandIn {
   #send(message: Envelope, { id, progressToken }: Performance, answers: Map<string, Promise<void>>): void {
     const { send } = this.#options;
     if (message.kind === 'response') {
-      if (id !== undefined) send(withToken(message, message.id, id));
+      if (id !== undefined) send(replaceToken(message, message.id, id));
     } else if (message.kind === 'request') {
       this.#lastId += 1;
       const own = String(this.#lastId);
       answers.set(idOf(message), new Promise((resolve) => this.#asked.set(own, resolve)));
-      send(withToken(message, message.id, own));
+      send(replaceToken(message, message.id, own));
     } else if (message.tokens.progressToken === undefined) {
       send(readText(message.bytes, message.span));
     } else if (progressToken !== undefined) {
-      send(withToken(message, message.tokens.progressToken, progressToken));
+      send(replaceToken(message, message.tokens.progressToken, progressToken));
     }
   }
 
@@ -214,7 +214,7 @@ function scenesOf(entries: readonly RecordedEntry[]): Scene[] {
   const asked = new Map<string, Scene>();
   let latest: Scene | undefined;
   for (const entry of entries) {
-    for (const message of messagesIn(textOf(entry) ?? '')) {
+    for (const message of messagesIn(textOfMessage(entry) ?? '')) {
       if (entry.dir === 'g>s') {
         if (message.kind === 'response') {
           const requestId = idOf(message);

@@ -354,7 +354,7 @@ function withoutLookalikes({ bytes, value }: ReadEntry): Uint8Array {
 export type Refused = Unapproved | 'unlisted' | 'unread';
 
 /** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */
-export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts, noun = 'tool'): string {
+export function describeRefusedCall(verdict: Refused, { advice }: ApprovalFacts, noun = 'tool'): string {
   return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`.replaceAll('tool', noun);
 }
 

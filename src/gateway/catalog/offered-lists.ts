@@ -6,7 +6,7 @@ import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { Debounce } from '../../wire/timing/debounce.js';
 import {
-  describeRefusal,
+  describeRefusedCall,
   EMPTY_LIST,
   type ExposedList,
   type ExposureRules,
@@ -123,10 +123,11 @@ export class OfferedLists {
     // Servers have resources that they do not list.
     if (kind === 'resources' && listed === undefined) return undefined;
     const connection = this.#options.connection();
-    if (connection !== undefined && list.source !== connection) return describeRefusal('unread', approvals.facts, noun);
+    if (connection !== undefined && list.source !== connection)
+      return describeRefusedCall('unread', approvals.facts, noun);
     if (!list.isKnown) return undefined;
     const verdict = listed ?? 'unlisted';
-    return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts, noun);
+    return verdict === 'approved' ? undefined : describeRefusedCall(verdict, approvals.facts, noun);
   }
 
   /** Shows the lists of another instance under the rules of this one, unless lists were read already. */

@@ -1,5 +1,6 @@
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import type { ServerRequest } from '../../upstream/upstream-connection.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { readText } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
@@ -39,7 +40,7 @@ export class ServerRequests {
   /** Functions that withdraw the pending requests: by server, then by the id that the server gave its request. */
   readonly #pending = new Map<Backend, Map<string, WithdrawInput>>();
   /** The client that got each elicitation: by server, then by `elicitationId`. */
-  readonly #elicitations = new WeakMap<Backend, Map<string, DownstreamClient>>();
+  readonly #elicitations = new WeakMap<Backend, NewestMap<string, DownstreamClient>>();
 
   constructor(tasks: Tasks) {
     this.#tasks = tasks;
@@ -131,11 +132,9 @@ export class ServerRequests {
     client: DownstreamClient,
   ): void {
     if (elicitationId === undefined || elicitationId.end - elicitationId.start > MAX_ID_BYTES) return;
-    const elicitations = this.#elicitations.get(backend) ?? new Map<string, DownstreamClient>();
+    const elicitations = this.#elicitations.get(backend) ?? new NewestMap<string, DownstreamClient>(MAX_ELICITATIONS);
     this.#elicitations.set(backend, elicitations);
     elicitations.set(readText(bytes, elicitationId), client);
-    const [oldest = ''] = elicitations.keys();
-    if (elicitations.size > MAX_ELICITATIONS) elicitations.delete(oldest);
   }
 
   #forget(backend: Backend, id: string): void {

@@ -1,3 +1,4 @@
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { elementsOf, readString, stringAt, valuesAt, visitMembers } from '../../wire/json/json-text.js';
 import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { skillRoot } from '../../wire/mcp/extensions.js';
@@ -122,11 +123,11 @@ const PLACES: ReadonlyMap<string, readonly (readonly string[])[]> = new Map([
 
 /** Owners of URIs that servers mentioned without listing them. The server that mentioned a URI last owns it. */
 export class KnownUris {
-  readonly #owners = new Map<string, string>();
+  readonly #owners = new NewestMap<string, string>(MAX_KNOWN);
   /** Owners of the listed skills, by the beginning of the URIs of their files. */
   #skills: ReadonlyMap<string, string> = new Map();
   /** Owners of skills that were found without a list, by the beginning of the URIs of their files. */
-  readonly #foundSkills = new Map<string, string>();
+  readonly #foundSkills = new NewestMap<string, string>(MAX_KNOWN);
 
   owner(uri: string): string | undefined {
     return this.#owners.get(uri);
@@ -149,7 +150,8 @@ export class KnownUris {
 
   /** Records that the server has this skill, listed or not. */
   noteSkill(uri: string, key: string): void {
-    setLatest(this.#foundSkills, skillRoot(uri), key);
+    const root = skillRoot(uri);
+    if (root.length <= MAX_URI_LENGTH) this.#foundSkills.set(root, key);
   }
 
   /** Returns a copy without the servers that no longer exist. */
@@ -163,7 +165,7 @@ export class KnownUris {
 
   /** Records the server of a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
   note(uri: string, key: string): void {
-    if (uri !== '' && !isUiUri(uri)) setLatest(this.#owners, uri, key);
+    if (uri !== '' && uri.length <= MAX_URI_LENGTH && !isUiUri(uri)) this.#owners.set(uri, key);
   }
 
   /**
@@ -179,13 +181,4 @@ export class KnownUris {
           this.note(stringAt(bytes, span) ?? '', key);
     });
   }
-}
-
-/** Sets the owner of a URI as the latest entry, unless the URI is too long. Forgets the oldest entry beyond the limit. */
-function setLatest(owners: Map<string, string>, uri: string, key: string): void {
-  if (uri.length > MAX_URI_LENGTH) return;
-  owners.delete(uri);
-  owners.set(uri, key);
-  const [oldest = ''] = owners.keys();
-  if (owners.size > MAX_KNOWN) owners.delete(oldest);
 }

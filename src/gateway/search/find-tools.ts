@@ -113,7 +113,7 @@ function searchedList({ catalogs, backends }: VisibleBackends): SearchedList {
     if (!isForModels(definition)) continue;
     tools.push([exposed, { ...route, entry }]);
     const { shaping } = backends.get(key)?.rules ?? {};
-    searched.push(textsOf(definition, { original, server: key, keywords: shaping?.keywordsOf(original) ?? [] }));
+    searched.push(searchedTexts(definition, { original, server: key, keywords: shaping?.keywordsOf(original) ?? [] }));
   }
   const list = { tools, index: new ToolIndex(searched) };
   LISTS.set(catalogs.tools, list);
@@ -128,7 +128,7 @@ function isForModels({ _meta }: { readonly _meta?: unknown }): boolean {
 }
 
 /** The texts of a definition for the index. A server may write anything into them. */
-export function textsOf(
+export function searchedTexts(
   definition: Readonly<Record<string, unknown>>,
   about: { readonly original: string; readonly server: string; readonly keywords: readonly string[] },
 ): SearchedTool {

@@ -10,7 +10,7 @@ import { editMembers } from '../../wire/json/edit-members.js';
 import { isObject, isString, readString, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { asText, isRecord, parseJson } from '../../wire/json/json-value.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
-import { listTokens } from '../../wire/mcp/entry-check.js';
+import { tokensOfList } from '../../wire/mcp/entry-check.js';
 import { scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
@@ -76,7 +76,7 @@ const DIRECT: ListDecision = { mode: 'direct', because: '' };
 
 function decide({ mode, limited }: Session, { entries }: Catalog): ListDecision {
   if (mode === 'search' || limited === undefined) return { mode: 'search', because: 'the configuration says so' };
-  const tokens = listTokens(entries);
+  const tokens = tokensOfList(entries);
   const { title, tools } = limited;
   if (entries.length > tools)
     return { mode: 'search', because: `${title} shows ${tools} tools, and there are ${entries.length}` };

@@ -288,7 +288,7 @@ function faultOf(stats: Stats, rules: ReadRules): Unusable | undefined {
   const { maxBytes, isPrivate = false, isGuarded = false, isFromSystem = false } = rules;
   // Windows has neither owners nor modes. The permissions of the user's folder protect the file there.
   const isPosix = process.getuid !== undefined;
-  if (!stats.isFile()) return unusable('not-regular', `it is ${kindOf(stats)}`);
+  if (!stats.isFile()) return unusable('not-regular', `it is ${describeKind(stats)}`);
   const isOwn = stats.uid === process.getuid?.() || (isFromSystem && stats.uid === 0);
   if (isPosix && isPrivate && !isOwn) return unusable('foreign', 'it belongs to another user');
   if (isPosix && isPrivate && (stats.mode & (isFromSystem ? 0o037 : 0o077)) !== 0)
@@ -302,7 +302,7 @@ function unusable(fault: FileFault, reason: string, cause?: unknown): Unusable {
 }
 
 /** Describes something that is not a regular file, in words. */
-export function kindOf(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>): string {
+export function describeKind(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>): string {
   if (stats.isDirectory()) return 'a folder, not a file';
   if (stats.isFIFO()) return 'a pipe, not a regular file';
   return stats.isSocket() ? 'a socket, not a regular file' : 'a device, not a regular file';
@@ -333,7 +333,7 @@ export function realPath(path: string): string | undefined {
 }
 
 /** The names in a folder; none if it does not exist, or cannot be read. */
-export function namesIn(folder: string): string[] {
+export function fileNamesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
@@ -351,7 +351,7 @@ export function statOf(path: string): Stats | undefined {
 }
 
 /** A text that changes when a file is written or replaced; `undefined` if the file is missing or not accessible. */
-export function stateOf(file: string): string | undefined {
+export function fileState(file: string): string | undefined {
   try {
     return stateIn(statSync(file, { bigint: true }));
   } catch {

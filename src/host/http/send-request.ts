@@ -13,7 +13,7 @@ const CONNECT_MS = 10_000;
 const HEADERS_MS = 300_000;
 
 /** Headers of every request, unless it has its own of these names. Firewalls refuse requests without the first one. */
-export const OWN_HEADERS: Readonly<Record<string, string>> = {
+export const DEFAULT_HEADERS: Readonly<Record<string, string>> = {
   'user-agent': `trunkline/${VERSION}`,
   'accept-encoding': ACCEPT_ENCODING,
 };
@@ -63,7 +63,7 @@ export async function sendRequest(
       cancel = clock.schedule(ms, () => request.destroy(new Error(what)));
     };
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
-    const all = { ...OWN_HEADERS, ...headers, ...length };
+    const all = { ...DEFAULT_HEADERS, ...headers, ...length };
     const request = send(url, { method, agent, signal, headers: all, ...(lookup && { lookup }) });
     wait(CONNECT_MS, `no connection within ${CONNECT_MS / 1_000} s`);
     whenConnected(request, () => {

@@ -10,7 +10,7 @@ const MEMBERS = ['error_description', 'message', 'detail', 'title', 'error'];
  * Finds the words for people in the body of a refusal: a member of its JSON, or its text without HTML. Returns one printable
  * line of at most 300 characters; `undefined` if there are no words. The line may hold secrets.
  */
-export function wordsOf(body: string): string | undefined {
+export function wordsOfBody(body: string): string | undefined {
   const value = parseJson(body);
   const text = value === undefined ? textOfPage(body) : textIn(value);
   const line = text?.replace(/\s+/g, ' ').trim() ?? '';
@@ -35,8 +35,8 @@ function textOfPage(body: string): string {
 }
 
 /** The status of an answer and the words of its body, as in `HTTP 403 (Forbidden): the plan has ended`. */
-export function describeRefusal(status: number, statusMessage = '', body = ''): string {
-  const words = wordsOf(body);
+export function describeHttpRefusal(status: number, statusMessage = '', body = ''): string {
+  const words = wordsOfBody(body);
   const head = statusMessage === '' ? `HTTP ${status}` : `HTTP ${status} (${printable(statusMessage.slice(0, 60))})`;
   return words === undefined ? head : `${head}: ${words}`;
 }

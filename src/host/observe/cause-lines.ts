@@ -1,5 +1,5 @@
 import { ERROR_CODE } from '../errors/error-text.js';
-import { type LogLevel, readLogLine } from './log-line.js';
+import { type LineLevel, readLogLine } from './log-line.js';
 
 /** Number of lines to read from the end, because a server can write very many, and later ones are closer to the failure. */
 const MAX_LINES = 2_000;
@@ -29,7 +29,7 @@ type Rank = (typeof RANK)[keyof typeof RANK];
 
 interface Line {
   readonly text: string;
-  readonly level: LogLevel;
+  readonly level: LineLevel;
   rank: Rank;
 }
 
@@ -77,7 +77,7 @@ interface Reading {
   isAfterError: boolean;
 }
 
-function rankOf(line: string, level: LogLevel, reading: Reading): Rank {
+function rankOf(line: string, level: LineLevel, reading: Reading): Rank {
   const text = line.replace(STDOUT_NOTE, '').replace(NPM_LABEL, '');
   const isIndented = /^\s/.test(text);
   if (text.trim() === '') return RANK.noise;

@@ -2,11 +2,11 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { printable, printableLines } from '../../wire/json/printable.js';
 
 /** Severity of a line of a log by its own level; `unknown` if it names none. */
-export type LogLevel = 'error' | 'warning' | 'info' | 'unknown';
+export type LineLevel = 'error' | 'warning' | 'info' | 'unknown';
 
 interface LogLine {
   readonly text: string;
-  readonly level: LogLevel;
+  readonly level: LineLevel;
 }
 
 /**
@@ -59,12 +59,12 @@ function messageOf(value: unknown): string | undefined {
 }
 
 /** Numbers are those of pino and bunyan. */
-function levelOf(level: unknown): LogLevel {
+function levelOf(level: unknown): LineLevel {
   if (typeof level === 'number') return level >= 50 ? 'error' : level >= 40 ? 'warning' : 'info';
   return typeof level === 'string' ? levelOfWord(level) : 'unknown';
 }
 
-function levelOfWord(word: string): LogLevel {
+function levelOfWord(word: string): LineLevel {
   if (/^(?:err|fatal|crit|alert|emerg|panic)/i.test(word)) return 'error';
   if (/^warn/i.test(word)) return 'warning';
   return /^(?:info|notice|debug|trace|verbose|silly|http)/i.test(word) ? 'info' : 'unknown';
@@ -74,7 +74,7 @@ function levelOfWord(word: string): LogLevel {
 const NAMED_LEVEL =
   /^.{0,60}?(?:\b(ERROR|FATAL|CRITICAL|WARN|WARNING|INFO|NOTICE|DEBUG|TRACE|VERBOSE)\b|\b([Ee]rror|[Ff]atal|[Ww]arn|[Ww]arning|[Ii]nfo|debug|trace|verbose)(?=[\]:|]))/;
 
-function levelNamedIn(text: string): LogLevel {
+function levelNamedIn(text: string): LineLevel {
   const [, loud, quiet] = NAMED_LEVEL.exec(text) ?? [];
   return levelOfWord(loud ?? quiet ?? '');
 }

@@ -5,7 +5,7 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { DRAFT_SUFFIX, privateFile, readRegularFile, removeFile, replaceFile } from '../files/whole-file.js';
 
 /** A gateway and its process groups. */
-export interface Run {
+export interface GatewayRun {
   /** The host, or container, in which the pids are valid. */
   readonly host: string;
   readonly gateway: RunProcess;
@@ -20,7 +20,7 @@ export interface RunGroup extends RunProcess {
   readonly others?: readonly RunProcess[];
 }
 
-type RunOwner = Omit<Run, 'groups'>;
+type RunOwner = Omit<GatewayRun, 'groups'>;
 
 /** A process, distinguished from a later one with the same pid. */
 export interface RunProcess {
@@ -99,7 +99,7 @@ export class RunFile {
       await removeFile(file);
       return;
     }
-    const run: Run = { ...this.#owner, groups: [...this.#groups.values()] };
+    const run: GatewayRun = { ...this.#owner, groups: [...this.#groups.values()] };
     await replaceFile(file, `${JSON.stringify(run)}\n`);
   }
 }
@@ -113,7 +113,7 @@ const MAX_FILE_BYTES = 256 * 1024;
 
 export interface FoundRun {
   readonly file: string;
-  readonly run: Run;
+  readonly run: GatewayRun;
 }
 
 interface FindRunsOptions {
@@ -162,7 +162,7 @@ export async function removeRun(file: string): Promise<void> {
   await removeFile(file).catch(() => {});
 }
 
-function parseRun(text: string): Run | undefined {
+function parseRun(text: string): GatewayRun | undefined {
   const value = parseJson(text);
   if (!isRecord(value)) return undefined;
   const { host, gateway, groups } = value;

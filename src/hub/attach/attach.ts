@@ -11,7 +11,7 @@ import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
 import { type ByteReader, copyInto } from '../../wire/io/byte-reader.js';
 import { passClaim } from '../endpoint.js';
-import { type Claim, hubFiles, hubFolder, hubLog, note } from '../hub-folder.js';
+import { type Claim, hubFiles, hubFolder, hubLog, writeMarker } from '../hub-folder.js';
 import { attachClient, type HubEnd } from './attach-client.js';
 import { findHub, type Person } from './find-hub.js';
 
@@ -87,7 +87,7 @@ export function folderOfHub(configFile: string): string {
   return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() });
 }
 
-interface HubSite {
+interface StartPlace {
   readonly configFile: string;
   readonly folder: string;
 }
@@ -97,11 +97,11 @@ interface HubSite {
  * connect at once, because they wait in the queue of the socket until the hub accepts them; or they wait until the hub listens itself.
  * The function throws if no process can be started, for example after an update of Node. The message is a phrase.
  */
-export function hubStarter(options: AttachOptions, site: HubSite): (claim: Claim) => void {
+export function hubStarter(options: AttachOptions, site: StartPlace): (claim: Claim) => void {
   return (claim) => startHub(claim, options, site);
 }
 
-function startHub({ number, listener }: Claim, options: AttachOptions, { configFile, folder }: HubSite): void {
+function startHub({ number, listener }: Claim, options: AttachOptions, { configFile, folder }: StartPlace): void {
   const program = [...process.execArgv, process.argv[1] ?? ''];
   const hubFolder = ['--place', join(folder, String(number))];
   const log = openLog(hubLog(folder));
@@ -122,11 +122,11 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
     isStarted = true;
     if (listener === undefined) passClaim(own, child.pid);
     // Notes the pid for messages about a hub that does not answer.
-    note(pid, String(child.pid));
+    writeMarker(pid, String(child.pid));
     child.unref();
   } finally {
     // Marks the hub as ended, and not as failed, so that the next client may start one. That client finds the socket closed.
-    if (!isStarted) note(ended);
+    if (!isStarted) writeMarker(ended);
     listener?.close();
     if (log !== undefined) closeSync(log);
   }

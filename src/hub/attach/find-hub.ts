@@ -6,7 +6,15 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { addressIn, hasPipe, isClaimHeld, SYSTEM_FORM } from '../endpoint.js';
 import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
 import { isSameProof, newNonce, proofOf } from '../proof.js';
-import { type Challenge, FirstLineReader, type Hello, type Proof, type Refusal, type Welcome, WIRE } from '../wire.js';
+import {
+  FirstLineReader,
+  type Hello,
+  type HubChallenge,
+  type HubRefusal,
+  type Proof,
+  type Welcome,
+  WIRE,
+} from '../wire.js';
 
 /** The facts of a client about itself, without those about one connection. */
 export type Person = Omit<Hello, 'wire' | 'proof'>;
@@ -63,7 +71,7 @@ function none(because: string): FoundHub {
   return { kind: 'none', because };
 }
 
-const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
+const WHY_REFUSED: Readonly<Record<HubRefusal, string>> = {
   off: 'the hub is off in the configuration',
   full: 'it has as many clients as it may have',
   ending: 'it is ending',
@@ -95,7 +103,7 @@ export type Attempt =
   | Silence
   /** This process may not connect to a socket, as in a sandbox. */
   | { readonly kind: 'forbidden'; readonly message: string }
-  | { readonly kind: 'refused'; readonly because: Refusal };
+  | { readonly kind: 'refused'; readonly because: HubRefusal };
 
 /** The hub does not answer, although its process runs. It was suspended, or the machine is too slow. */
 interface Silence {
@@ -226,7 +234,7 @@ function attachOnce(folder: string, name: number | string, hello: Person, waitMs
     });
     socket.once('end', () => over({ kind: 'ended' }));
     socket.once('close', () => over({ kind: 'ended' }));
-    socket.write(`${JSON.stringify({ wire: WIRE, nonce } satisfies Challenge)}\n`);
+    socket.write(`${JSON.stringify({ wire: WIRE, nonce } satisfies HubChallenge)}\n`);
   });
 }
 

@@ -1,6 +1,7 @@
 import { createCleaner } from '../../extras/record/clean-message.js';
 import type { RecordedGateway } from '../../extras/record/record-to.js';
 import type { CallEnd, CallObservation, CallObserver, ObservedCall } from '../../gateway/call-feed.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { readText } from '../../wire/json/json-text.js';
 import { asText, isRecord, parseJson } from '../../wire/json/json-value.js';
 import { escapeUnsafe, printable, quotedPath } from '../../wire/json/printable.js';
@@ -54,7 +55,7 @@ export class FollowedCalls implements CallObserver {
   #copying = 0;
   #rows: CallRow[] = [];
   #left: Counts = {};
-  readonly #kept = new Map<number, KeptCall>();
+  readonly #kept = new NewestMap<number, KeptCall>(MAX_KEPT);
   #cancelFlush: (() => void) | undefined;
   /** Observation of a call whose messages are not kept. One object for all of them. A failed call gets a row while the event has room. */
   readonly #unkept: CallObservation = {
@@ -134,8 +135,6 @@ export class FollowedCalls implements CallObserver {
     const row = this.#rowOf(call, end);
     this.#rows.push(row);
     this.#kept.set(row.id, { row, messages });
-    const [oldest = row.id] = this.#kept.keys();
-    if (this.#kept.size > MAX_KEPT) this.#kept.delete(oldest);
     this.#planFlush();
   }
 

@@ -3,7 +3,7 @@ import type { PipeReply } from '../../downstream/stdio/stdio-transport.js';
 import type { ReplyChannel } from '../../downstream/transport.js';
 import { isString, readString, valuesAt } from '../../wire/json/json-text.js';
 import { type SplicedMessage, splicedLength } from '../../wire/json/splice.js';
-import { type MessageSink, notificationMessage, whole } from '../../wire/jsonrpc/message.js';
+import { type MessageSink, notificationMessage, unedited } from '../../wire/jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { type Closing, FRAME, FRAME_HEADER_BYTES, type FrameKind, lineAfter, writeFrameHeader } from '../wire.js';
@@ -135,7 +135,7 @@ export class HubFraming {
   }
 
   #settle(line: number): void {
-    this.#send(whole(NOTHING), undefined, line);
+    this.#send(unedited(NOTHING), undefined, line);
   }
 
   /** Writes a control frame. The payload ends with a newline, which the sink adds to each message. */

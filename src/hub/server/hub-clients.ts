@@ -6,7 +6,7 @@ import {
   type StdioTransportOptions,
 } from '../../downstream/stdio/stdio-transport.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { type Closing, type Hello, MarkedInput, type Refusal } from '../wire.js';
+import { type Closing, type Hello, type HubRefusal, MarkedInput } from '../wire.js';
 import { HubFraming } from './framing.js';
 import type { HubPeer } from './hub-listener.js';
 
@@ -56,7 +56,7 @@ export class HubClients {
   }
 
   /** Opens the session of a client, or returns the reason for which it is refused. */
-  open(hello: Hello, { stream, reader, welcome }: HubPeer): Refusal | undefined {
+  open(hello: Hello, { stream, reader, welcome }: HubPeer): HubRefusal | undefined {
     const { clock, maxClients, limitDrain, onUnread, onChange, ...shared } = this.#options;
     if (this.#clients.size >= maxClients()) return 'full';
     welcome();

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/resolve/config.js';
-import type { LineSink } from '../../extras/record/line-queue.js';
+import type { LineOutput } from '../../extras/record/line-queue.js';
 import type { RecordedGateway } from '../../extras/record/record-to.js';
 import type { Gateway } from '../../gateway/gateway.js';
 import { explain } from '../../host/errors/file-error.js';
 import type { EventSource } from '../../host/observe/events/events.js';
-import { listProcesses, reportStatus, type StatusReport } from '../../status/status.js';
+import { processReports, reportStatus, type StatusReport } from '../../status/status.js';
 import type { StatusFacts } from '../../status/status-facts.js';
 import { adviseOnSharing, overviewOf, renderOneServer, renderStatus } from '../../status/status-text.js';
 import type { HistoryReport } from '../../status/usage-history.js';
@@ -164,7 +164,7 @@ export function describe(options: HubCommandsOptions, report?: StatusReport): Hu
 function processesOf(facts: StatusFacts, report = reportStatus(facts)): Pick<HubDescription, 'servers' | 'advice'> {
   const lacking = report.servers.filter(({ code }) => code === 'TL-VAR-USER');
   const ofUsers = lacking.map(({ server, problem, advice }) => `${server}: ${problem} ${advice}`);
-  return { servers: listProcesses(facts), advice: [...ofUsers, ...adviseOnSharing(report.servers)] };
+  return { servers: processReports(facts), advice: [...ofUsers, ...adviseOnSharing(report.servers)] };
 }
 
 function describeClients({ clients, composition }: RunningHub, kind: GatewayKind, clock: Clock): ClientDescription[] {
@@ -306,7 +306,7 @@ async function record(
 }
 
 /** Sends each line as an event. After dropped lines, the next event has their number in `missing`. */
-function toPerson(emit: ControlContext['emit']): LineSink {
+function toPerson(emit: ControlContext['emit']): LineOutput {
   let missing = 0;
   return {
     write: async (text) => {

@@ -6,9 +6,9 @@ import type { Duplex } from 'node:stream';
 import { readInto } from '../../wire/io/streams/read-into.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { listenIn } from '../endpoint.js';
-import { hubFiles, hubNumbers, note, numberOf } from '../hub-folder.js';
+import { hubFiles, hubNumbers, numberOf, writeMarker } from '../hub-folder.js';
 import { isSameProof, newNonce, proofOf } from '../proof.js';
-import { FirstLineReader, type Hello, type Proof, type Refusal, type Welcome, WIRE } from '../wire.js';
+import { FirstLineReader, type Hello, type HubRefusal, type Proof, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
   /** The folder of this hub, whose name is its number, in the folder of the hubs of one configuration; or that of another gateway. */
@@ -17,7 +17,7 @@ export interface HubListenerOptions {
   readonly descriptor?: number;
   readonly version: string;
   /** Takes a connection with a valid hello, or returns the reason for which the connection is refused. */
-  readonly onHello: (hello: Hello, connection: HubPeer) => Refusal | undefined;
+  readonly onHello: (hello: Hello, connection: HubPeer) => HubRefusal | undefined;
   /** Called if this process cannot listen, so that no client can reach it. */
   readonly onUnreachable: (error: Error) => void;
 }
@@ -56,20 +56,20 @@ export class HubListener {
 
   /** The hub answers clients from now on. New clients then wait less long for its first line. */
   markReady(): void {
-    note(filesOf(this.#options.hubFolder).ready);
+    writeMarker(filesOf(this.#options.hubFolder).ready);
   }
 
   /** Takes no more connections. New clients start another hub. */
   close(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    note(filesOf(this.#options.hubFolder).ended);
+    writeMarker(filesOf(this.#options.hubFolder).ended);
     this.#server.close();
     for (const stream of this.#silent) stream.destroy();
   }
 
   #connected(socket: Duplex): void {
-    const refuse = (because: Refusal) =>
+    const refuse = (because: HubRefusal) =>
       stream.end(lineOf({ ok: false, because } satisfies Welcome), () => stream.destroy());
     const own = newNonce();
     let challenge = '';
@@ -108,7 +108,7 @@ export class HubListener {
     if (this.#silent.size > MAX_SILENT) oldest?.destroy();
   }
 
-  #refusalOf(hello: Hello | undefined, expected: string): Refusal | undefined {
+  #refusalOf(hello: Hello | undefined, expected: string): HubRefusal | undefined {
     if (hello === undefined) return 'malformed';
     if (!isSameProof(hello.proof, expected)) return 'token';
     return this.#isEnding ? 'ending' : undefined;

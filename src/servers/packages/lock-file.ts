@@ -120,14 +120,14 @@ function malformed(file: string): never {
 }
 
 /** A version as registries have it. Names of folders contain it, so it has no separator of a path. */
-export const EXACT_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
+export const REGISTRY_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
 export const INTEGRITY = /^sha\d+-[\w+/=]+/;
 
 function isLockedPackage(value: unknown): value is LockedPackage {
   return (
     isRecord(value) &&
     typeof value.version === 'string' &&
-    EXACT_VERSION.test(value.version) &&
+    REGISTRY_VERSION.test(value.version) &&
     typeof value.integrity === 'string' &&
     INTEGRITY.test(value.integrity) &&
     isRecord(value.tree)

@@ -7,10 +7,10 @@ import type { FoundPackage } from '../../config/resolve/config.js';
 import type { InstalledPackages } from '../../config/resolve/package-bin.js';
 import { systemFault } from '../../host/errors/file-error.js';
 import { whenFree } from '../../host/files/held-files.js';
-import { namesIn, readJsonFile } from '../../host/files/whole-file.js';
+import { fileNamesIn, readJsonFile } from '../../host/files/whole-file.js';
 import type { PackageRequest } from '../../spec/server-spec.js';
 import { isRecord } from '../../wire/json/json-value.js';
-import { EXACT_VERSION, INTEGRITY, type LockedPackage, LockFile, LockFileError } from './lock-file.js';
+import { INTEGRITY, type LockedPackage, LockFile, LockFileError, REGISTRY_VERSION } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';
 import { COPIES, carryOver, refreshCopies } from './written-files.js';
 
@@ -69,7 +69,7 @@ export class PackageStore {
   /** Finds a version that was installed for any configuration. */
   findVersion(name: string, version: string, installScripts: boolean): LockedPackage | undefined {
     const prefix = folderName(name, version);
-    for (const entry of namesIn(this.#folder)) {
+    for (const entry of fileNamesIn(this.#folder)) {
       if (!entry.startsWith(prefix) || entry.length !== prefix.length + DIGEST_LENGTH) continue;
       const folder = join(this.#folder, entry);
       const locked = readInstalled(folder, name);
@@ -149,7 +149,7 @@ export function readInstalled(folder: string, name: string): LockedPackage | und
   const { '': _, ...tree } = value.packages;
   const own = tree[`node_modules/${name}`];
   const { version, integrity } = isRecord(own) ? own : {};
-  if (typeof version !== 'string' || !EXACT_VERSION.test(version)) return undefined;
+  if (typeof version !== 'string' || !REGISTRY_VERSION.test(version)) return undefined;
   return typeof integrity === 'string' && INTEGRITY.test(integrity) ? { version, integrity, tree } : undefined;
 }
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, posix, win32 } from 'node:path';
-import { namesIn } from '../../host/files/whole-file.js';
+import { fileNamesIn } from '../../host/files/whole-file.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 
 /**
@@ -190,7 +190,7 @@ let chosen: ServerNode | undefined;
 /** The Node that runs packages and npm on this machine. */
 export function serverNode(): ServerNode {
   const { versions, execPath, env, platform } = process;
-  chosen ??= chooseNode({ versions, execPath, env, home: homedir(), platform, isFile, entriesOf: namesIn });
+  chosen ??= chooseNode({ versions, execPath, env, home: homedir(), platform, isFile, entriesOf: fileNamesIn });
   return chosen;
 }
 

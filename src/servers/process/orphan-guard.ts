@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { HAS_GROUPS, hostIdentity, identify, isRunning, listProcesses } from '../../host/process/processes.js';
-import { findRuns, type Run, RunFile, type RunGroup, type RunProcess, removeRun } from '../../host/process/run-file.js';
+import {
+  findRuns,
+  type GatewayRun,
+  RunFile,
+  type RunGroup,
+  type RunProcess,
+  removeRun,
+} from '../../host/process/run-file.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { endGroup } from './end-group.js';
 import { familyVariable } from './environment.js';
@@ -177,7 +184,7 @@ export class OrphanGuard implements GroupGuard {
     ).catch((err) => logger.warn({ err }, 'what a killed Trunkline left behind may still run'));
   }
 
-  async #endRun({ gateway, groups }: Run): Promise<void> {
+  async #endRun({ gateway, groups }: GatewayRun): Promise<void> {
     const { clock, logger } = this.#options;
     const leaders = await Promise.all(groups.map(async (leader) => ((await exists(leader)) ? [leader.pid] : [])));
     const pgids = leaders.flat();

@@ -234,7 +234,7 @@ export async function readUsage(
 ): Promise<ReadonlyMap<number, GroupUsage> | undefined> {
   if (!HAS_GROUPS) return undefined;
   const table = await listProcesses();
-  const members = membersOf(new Set(requests.map(({ pid }) => pid)), table);
+  const members = membersOfGroups(new Set(requests.map(({ pid }) => pid)), table);
   const usages = new Map<number, GroupUsage>();
   for (const { pid, lookCloselyAboveBytes } of requests) {
     const usage = await usageOf(members.get(pid) ?? [], lookCloselyAboveBytes);
@@ -256,7 +256,7 @@ async function usageOf(members: readonly ListedProcess[], lookCloselyAboveBytes:
 async function memoryOfAll(members: readonly ListedProcess[], kind: MemoryKind): Promise<number> {
   let sum = 0;
   for (const { pid, residentBytes } of members) {
-    sum += residentBytes ?? (await memoryOf(pid, kind)) ?? (await memoryOf(pid, 'resident')) ?? 0;
+    sum += residentBytes ?? (await memoryOfProcess(pid, kind)) ?? (await memoryOfProcess(pid, 'resident')) ?? 0;
   }
   return sum;
 }
@@ -265,7 +265,7 @@ async function memoryOfAll(members: readonly ListedProcess[], kind: MemoryKind):
  * Finds the processes of each group: its members, and their descendants that have left the group. A process that has
  * left the group belongs to nobody once its parent has ended.
  */
-export function membersOf(
+export function membersOfGroups(
   pgids: ReadonlySet<number>,
   rows: readonly ListedProcess[],
 ): ReadonlyMap<number, readonly ListedProcess[]> {
@@ -301,7 +301,7 @@ type MemoryKind = 'resident' | 'proportional';
  * The memory of a process on Linux; `undefined` elsewhere, after its end, or if it belongs to another user. For the
  * proportional memory the kernel visits each page, which takes 30 ms for 1 GiB, so the file is read off the event loop.
  */
-export async function memoryOf(pid: number, kind: MemoryKind): Promise<number | undefined> {
+export async function memoryOfProcess(pid: number, kind: MemoryKind): Promise<number | undefined> {
   if (process.platform !== 'linux') return undefined;
   const [file, pattern] = MEMORY[kind];
   try {

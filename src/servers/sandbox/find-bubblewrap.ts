@@ -8,7 +8,7 @@ import { hasFilter, syscallFilter } from './syscall-filter.js';
 const { delimiter, isAbsolute, join } = posix;
 
 /** Whether servers can be confined on this machine. */
-export type Availability =
+export type Confinement =
   | { readonly isAvailable: true /** Absolute path of bubblewrap. */; readonly program: string }
   | { readonly isAvailable: false; readonly fault: ConfinementFault };
 
@@ -35,7 +35,7 @@ export interface SandboxMachine {
 }
 
 /** Finds bubblewrap and tries it, because many systems have it and forbid its namespaces. */
-export async function findConfinement(machine: SandboxMachine = thisMachine()): Promise<Availability> {
+export async function findConfinement(machine: SandboxMachine = thisMachine()): Promise<Confinement> {
   const { platform, arch, path = '', isProgram, read, tryIt } = machine;
   if (platform !== 'linux' || !hasFilter(arch)) return { isAvailable: false, fault: unsupported(platform, arch) };
   const folders = [
@@ -52,10 +52,10 @@ export async function findConfinement(machine: SandboxMachine = thisMachine()): 
     : { isAvailable: false, fault: forbidden(output, program, read) };
 }
 
-let found: Promise<Availability> | undefined;
+let found: Promise<Confinement> | undefined;
 
 /** Runs `findConfinement` for this machine. A success is remembered, a failure is not, because the user may mend it. */
-export async function confinement(): Promise<Availability> {
+export async function confinement(): Promise<Confinement> {
   found ??= findConfinement();
   const result = await found;
   if (!result.isAvailable) found = undefined;

@@ -2,7 +2,7 @@ import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 
 /** A host name to which the sandbox refused a connection, or a file that the server could not write. */
-export interface Refusal {
+export interface SandboxRefusal {
   readonly kind: 'connection' | 'write';
   /** The file, or the host name with a port that is not 80 or 443. Text of the server, made printable. */
   readonly target: string;
@@ -19,10 +19,13 @@ const MAX_TARGETS = 20;
 
 /** Host names and files that the sandbox refused, by server and user. */
 export class Refusals {
-  readonly #byOwner = new Map<string, Map<string, Refusal>>();
+  readonly #byOwner = new Map<string, Map<string, SandboxRefusal>>();
 
   /** Notes a refusal. Returns it if the name is new. */
-  note(sandbox: SandboxSpec, { target, reason, at }: Omit<Refusal, 'allowedBy' | 'kind'>): Refusal | undefined {
+  note(
+    sandbox: SandboxSpec,
+    { target, reason, at }: Omit<SandboxRefusal, 'allowedBy' | 'kind'>,
+  ): SandboxRefusal | undefined {
     const shown = printable(target);
     const allowedBy =
       isListable(shown) && !reason.startsWith('it resolved') ? entryWith(sandbox, 'network', shown) : undefined;
@@ -40,9 +43,9 @@ export class Refusals {
     this.#keep(sandbox, { kind: 'write', target, reason, allowedBy: entryWith(sandbox, 'write', folder), at });
   }
 
-  #keep(sandbox: SandboxSpec, refusal: Refusal): Refusal | undefined {
+  #keep(sandbox: SandboxSpec, refusal: SandboxRefusal): SandboxRefusal | undefined {
     const owner = ownerOf(sandbox);
-    const known = this.#byOwner.get(owner) ?? new Map<string, Refusal>();
+    const known = this.#byOwner.get(owner) ?? new Map<string, SandboxRefusal>();
     this.#byOwner.set(owner, known);
     const isNew = !known.has(refusal.target);
     if (isNew && known.size >= MAX_TARGETS) return undefined;
@@ -50,14 +53,14 @@ export class Refusals {
     return isNew ? refusal : undefined;
   }
 
-  of(sandbox: SandboxSpec): readonly Refusal[] {
+  of(sandbox: SandboxSpec): readonly SandboxRefusal[] {
     return [...(this.#byOwner.get(ownerOf(sandbox))?.values() ?? [])];
   }
 
   /** A sentence about what was refused to the server since a time; `undefined` if nothing was. */
   since(sandbox: SandboxSpec, at: number): string | undefined {
     const recent = this.of(sandbox).filter((refusal) => refusal.at >= at);
-    return recent.length === 0 ? undefined : recent.map(describeRefusal).join(' ');
+    return recent.length === 0 ? undefined : recent.map(describeSandboxRefusal).join(' ');
   }
 }
 
@@ -66,7 +69,7 @@ function ownerOf({ server, user }: SandboxSpec): string {
 }
 
 /** A sentence about a refusal, with the YAML that would allow it. */
-export function describeRefusal({ kind, target, reason, allowedBy }: Refusal): string {
+export function describeSandboxRefusal({ kind, target, reason, allowedBy }: SandboxRefusal): string {
   const how = allowedBy === undefined ? `: ${reason}.` : `; \`${allowedBy}\` in the server's entry would allow it.`;
   if (kind === 'write')
     return `The sandbox did not let the server write ${target}, as the server reports; \`${allowedBy}\` in its entry would open the folder.`;

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseText } from '../../host/files/edit/parse-text.js';
-import { namesIn } from '../../host/files/whole-file.js';
+import { fileNamesIn } from '../../host/files/whole-file.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { folderNamed } from '../clients/files/client-locations.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
@@ -29,7 +29,7 @@ export async function checkTraps(
 function checkStoreApp(registrations: readonly Registration[], machine: Machine): Finding[] {
   if (machine.platform !== 'win32') return [];
   const packages = join(folderNamed('local', machine), 'Packages');
-  const [name] = namesIn(packages).filter((each) => each.startsWith('Claude_'));
+  const [name] = fileNamesIn(packages).filter((each) => each.startsWith('Claude_'));
   if (name === undefined) return [];
   const files = registrations
     .filter(({ server }) => server.place.client === 'claude-desktop' && server.place.scope === 'user')
@@ -204,7 +204,7 @@ function logsOf({ server: { place, name } }: Registration, machine: Machine): st
     case 'claude-code': {
       const project = cwd.replaceAll(/[^a-zA-Z0-9]/g, '-');
       const folder = join(cacheFolder(machine), 'claude-cli-nodejs', project, `mcp-logs-${name}`);
-      return namesIn(folder).flatMap((file) => (/\.(?:jsonl|txt)$/.test(file) ? [join(folder, file)] : []));
+      return fileNamesIn(folder).flatMap((file) => (/\.(?:jsonl|txt)$/.test(file) ? [join(folder, file)] : []));
     }
     case 'vscode':
     case 'vscode-insiders':
@@ -226,11 +226,11 @@ function isOf(file: string, kind: RegExp, name: string): boolean {
 /** The logs of all windows of the latest run: `logs/RUN/windowN/FOLDER/FILE`. */
 function windowLogs(program: string, folders: readonly string[], isWanted: (file: string) => boolean): string[] {
   const logs = join(program, 'logs');
-  const [latest] = namesIn(logs).sort().reverse();
+  const [latest] = fileNamesIn(logs).sort().reverse();
   if (latest === undefined) return [];
-  const windows = namesIn(join(logs, latest)).filter((name) => name.startsWith('window'));
+  const windows = fileNamesIn(join(logs, latest)).filter((name) => name.startsWith('window'));
   const paths = windows.flatMap((window) => folders.map((folder) => join(logs, latest, window, folder)));
-  return paths.flatMap((path) => namesIn(path).flatMap((name) => (isWanted(name) ? [join(path, name)] : [])));
+  return paths.flatMap((path) => fileNamesIn(path).flatMap((name) => (isWanted(name) ? [join(path, name)] : [])));
 }
 
 function cacheFolder(machine: Machine): string {

@@ -10,7 +10,7 @@ import { plural } from '../../wire/json/printable.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 
 /** The hub of a configuration, and whether it answers. */
-export interface HubFacts {
+export interface ExaminedHub {
   /** Absent if no hub has ever run, or if TRUNKLINE_HUB is `off`. */
   readonly folder: string | undefined;
   /** Reasons why no hub can run, as phrases. */
@@ -27,7 +27,7 @@ export interface HubFacts {
 
 /** Whether a hub can run, runs, and is of this version, and whether killed ones have left their sockets. */
 export async function checkHub(
-  facts: HubFacts,
+  facts: ExaminedHub,
   version: string,
   platform: string = process.platform,
 ): Promise<Finding[]> {
@@ -36,7 +36,7 @@ export async function checkHub(
   return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
 }
 
-function checkRunning({ state }: HubFacts, version: string, platform: string): Finding[] {
+function checkRunning({ state }: ExaminedHub, version: string, platform: string): Finding[] {
   switch (state.kind) {
     case 'running': {
       const { pid, clients, version: ofHub } = state.hub;
@@ -71,7 +71,7 @@ function describeClient({ name, pid, revision, trunkline }: ClientDescription): 
   return `${name ?? 'a client'} (pid ${pid}) ${opened}${through}`;
 }
 
-async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise<Finding[]> {
+async function checkStale(folder: string, { state, isAlive }: ExaminedHub): Promise<Finding[]> {
   // Windows removes the pipe of a process that has ended.
   const left = hubNumbers(folder).filter((number) => {
     const { socket, ended } = hubFiles(folder, number);

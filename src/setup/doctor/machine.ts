@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { satisfies } from 'semver';
 import { systemFault } from '../../host/errors/file-error.js';
 import { findNpm } from '../../servers/packages/npm-client.js';
-import type { Availability } from '../../servers/sandbox/find-bubblewrap.js';
+import type { Confinement } from '../../servers/sandbox/find-bubblewrap.js';
 import { proxyRemark } from '../../servers/sandbox/refusals.js';
 import type { ChildSpec } from '../../spec/server-spec.js';
 import { plural, sentence, someOf } from '../../wire/json/printable.js';
@@ -96,7 +96,7 @@ function numberIn(text: string | undefined): number | undefined {
 /** Whether servers with `sandbox` can be confined, and whether their Node uses the proxy of the sandbox. */
 export async function checkConfinement(
   programs: readonly ChildSpec[],
-  find: () => Promise<Availability>,
+  find: () => Promise<Confinement>,
 ): Promise<Finding[]> {
   const confined = programs.filter(({ sandbox }) => sandbox !== undefined);
   if (confined.length === 0) return [];

@@ -6,7 +6,7 @@ import { bare, isLocalhost, isLoopback } from '../../host/http/addresses.js';
 import { createAgent } from '../../host/http/agents.js';
 import type { createFetch } from '../../host/http/fetch.js';
 import { sendRequest } from '../../host/http/send-request.js';
-import { describeRefusal } from '../../host/http/words.js';
+import { describeHttpRefusal } from '../../host/http/words.js';
 import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -124,7 +124,8 @@ async function openPage({ found, settings, before, scopes, fetch }: Plan, redire
     const isNew = client.isRegistered && before?.client.client_id !== client.client_id;
     if (isNew) return { client, started, refusal: undefined };
     const response = await fetch(started.authorizationUrl, { redirect: 'manual' }).catch(() => undefined);
-    const words = response && response.status >= 400 ? describeRefusal(response.status, '', await response.text()) : '';
+    const words =
+      response && response.status >= 400 ? describeHttpRefusal(response.status, '', await response.text()) : '';
     const about = `${words} ${response?.headers.get('location') ?? ''}`;
     if (isForgotten || !client.isRegistered || !ABOUT_CLIENT.test(about))
       return { client, started, refusal: words === '' ? undefined : words };

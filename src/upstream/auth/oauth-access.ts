@@ -7,10 +7,10 @@ import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import {
   type AccessHeaders,
   type AccessRequest,
+  asClause,
   type Blocked,
   type Challenge,
   type RemoteAccess,
-  said,
 } from '../http/access.js';
 import { type AuthChallenge, oauthChallenge, scopesIn } from './challenge.js';
 import type { DpopSession } from './oauth.js';
@@ -203,7 +203,7 @@ export class OAuthAccess implements RemoteAccess {
     const missing = wanted.filter((scope) => !granted.includes(scope));
     if (this.#record === undefined || missing.length === 0) {
       const because = wanted.length > 0 ? ', although the login has the scopes that it asks for' : '';
-      return { blocked: 'refused', because: `it answers HTTP 403${because}${said(words)}` };
+      return { blocked: 'refused', because: `it answers HTTP 403${because}${asClause(words)}` };
     }
     const note = this.#change(async (record) => {
       if (record === undefined) return undefined;
@@ -266,7 +266,7 @@ export class OAuthAccess implements RemoteAccess {
       return undefined;
     }
     if (state === 'expired') return this.#expired();
-    return this.#required(`there is no login for it${said(this.#words)}`);
+    return this.#required(`there is no login for it${asClause(this.#words)}`);
   }
 
   /** Returns the record after a renewal, or `undefined` if nothing changes. */

@@ -14,7 +14,7 @@ import {
 import { errorMessage } from '../../host/errors/error-text.js';
 import { isProtected } from '../../host/http/addresses.js';
 import { RequestError } from '../../host/http/send-request.js';
-import { describeRefusal } from '../../host/http/words.js';
+import { describeHttpRefusal } from '../../host/http/words.js';
 import type { LoginSettings } from '../../spec/server-spec.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { printable } from '../../wire/json/printable.js';
@@ -129,7 +129,7 @@ async function readDocument(url: URL, fetch: FetchLike): Promise<JsonObject | st
   const text = await response.text();
   if (response.status >= 500 && response.status !== 502 && response.status !== 501)
     throw new RequestError(
-      `${url.origin} answers ${describeRefusal(response.status, '', text)} to the request for its metadata`,
+      `${url.origin} answers ${describeHttpRefusal(response.status, '', text)} to the request for its metadata`,
       true,
     );
   if (!response.ok) return `HTTP ${response.status}`;
@@ -293,7 +293,7 @@ export async function clientFor(
     refusal ??= new OAuthRefusal(
       response.status,
       textOf(answer, 'error') ?? '',
-      describeRefusal(response.status, '', text),
+      describeHttpRefusal(response.status, '', text),
     );
     if (response.status !== 400) break;
   }
@@ -546,7 +546,7 @@ export async function startDeviceLogin(context: TokenContext, scopes: readonly s
   const uri = pageUrl(verification_uri_complete) ?? pageUrl(verification_uri);
   if (!response.ok || typeof device_code !== 'string' || typeof user_code !== 'string' || uri === undefined)
     throw new LoginError(
-      `the authorization server gives no device code (${describeRefusal(response.status, '', text)})`,
+      `the authorization server gives no device code (${describeHttpRefusal(response.status, '', text)})`,
     );
   const secondsOf = (value: unknown, usual: number, most: number) =>
     typeof value === 'number' ? Math.min(Math.max(value, 1), most) : usual;
@@ -584,7 +584,7 @@ export async function revoke(context: TokenContext, tokens: StoredTokens): Promi
   const response = await context.fetch(endpoint, await authenticated(context, endpoint, params));
   if (!response.ok)
     throw new LoginError(
-      `the authorization server does not revoke the login (${describeRefusal(response.status, '', await response.text())})`,
+      `the authorization server does not revoke the login (${describeHttpRefusal(response.status, '', await response.text())})`,
     );
   return true;
 }
@@ -664,7 +664,7 @@ async function requestToken(context: TokenContext, form: Readonly<Record<string,
     throw new OAuthRefusal(
       response.status,
       code,
-      withoutSecrets(describeRefusal(response.status, '', said), params, context),
+      withoutSecrets(describeHttpRefusal(response.status, '', said), params, context),
     );
   }
 }

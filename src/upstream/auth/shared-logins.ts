@@ -5,7 +5,7 @@ import { configuredAccess } from '../http/configured-access.js';
 import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
 import { loginIdOf, type Vault } from './vault.js';
 
-export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret' | 'onRenewed'> {
+export interface SharedLoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret' | 'onRenewed'> {
   readonly vault: Vault;
   readonly clock: Clock;
   /** Called after a login or logout at a server, in this or another process, with the principal if the login is of a user. */
@@ -13,8 +13,8 @@ export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepS
 }
 
 /** Opens one access for all connections with the same login. Watches the logins, because other processes change them, too. */
-export class Logins {
-  readonly #options: LoginsOptions;
+export class SharedLogins {
+  readonly #options: SharedLoginsOptions;
   /** Accesses with a login, by the names of the logins. */
   readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
   /** Logins that wait for the person, by the names of the logins. */
@@ -22,7 +22,7 @@ export class Logins {
   #unfollow: Cancel = () => {};
   #isClosed = false;
 
-  constructor(options: LoginsOptions) {
+  constructor(options: SharedLoginsOptions) {
     this.#options = options;
   }
 

@@ -3,10 +3,10 @@ import { readText } from '../../wire/json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage, splicedLength } from '../../wire/json/splice.js';
 import { rawId } from '../../wire/jsonrpc/envelope-scanner.js';
 import {
-  errorMessage,
   notificationMessage,
   requestMessage,
   resultMessage,
+  rpcErrorMessage,
   type TrackedSink,
 } from '../../wire/jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
@@ -278,7 +278,7 @@ export class Bridge implements Channel {
         this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
       },
       succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
-      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
+      fail: (error) => this.#reply(request, () => rpcErrorMessage(id(), error)),
       progress: (notification, edits) => {
         const { requestProgressToken: token } = tokens;
         const span = notification.tokens.progressToken;

@@ -51,7 +51,7 @@ export interface OpenedAccess {
 }
 
 /** The words of a refusal, as the end of a clause. */
-export function said(words: string | undefined): string {
+export function asClause(words: string | undefined): string {
   return words === undefined ? '' : `: ${words}`;
 }
 

@@ -4,7 +4,7 @@ import { type SpawnedChild, spawnChild } from '../../servers/process/spawn-child
 import type { ChildExit } from '../../spec/launch.js';
 import type { HeadersCommand, RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { type AccessHeaders, type Blocked, type Challenge, isBlocked, type RemoteAccess, said } from './access.js';
+import { type AccessHeaders, asClause, type Blocked, type Challenge, isBlocked, type RemoteAccess } from './access.js';
 
 /** Time limit of a command that gives headers, in milliseconds. */
 const COMMAND_MS = 10_000;
@@ -33,7 +33,7 @@ export function configuredAccess(
   return {
     headers: () => Promise.resolve(headers),
     rejected: ({ status, words }) =>
-      Promise.resolve(loginRequired(`it answers HTTP ${status} to the headers of the configuration${said(words)}`)),
+      Promise.resolve(loginRequired(`it answers HTTP ${status} to the headers of the configuration${asClause(words)}`)),
     end: () => Promise.resolve(),
   };
 }
@@ -62,13 +62,13 @@ class CommandAccess implements ConfiguredAccess {
 
   async rejected({ status, words }: Challenge, used: AccessHeaders): Promise<'again' | Blocked> {
     if (status !== 401)
-      return loginRequired(`it answers HTTP ${status} to the headers of \`headersCommand\`${said(words)}`);
+      return loginRequired(`it answers HTTP ${status} to the headers of \`headersCommand\`${asClause(words)}`);
     const known = await this.headers();
     // Another request may have run the command again since.
     const latest = known === used ? await (this.#running === undefined ? this.#start() : this.headers()) : known;
     if (isBlocked(latest)) return latest;
     return isSame(latest, used)
-      ? loginRequired(`it answers HTTP 401 to the headers of \`headersCommand\`${said(words)}`)
+      ? loginRequired(`it answers HTTP 401 to the headers of \`headersCommand\`${asClause(words)}`)
       : 'again';
   }
 

@@ -18,7 +18,7 @@ import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../upstream-connection.js';
 import type { OpenedAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
-import type { Loss } from './http-session.js';
+import type { ConnectionLoss } from './http-session.js';
 
 export interface HttpDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
@@ -55,7 +55,10 @@ const ENDLESS = 'for a minute it sent more than Trunkline can read, without answ
 const GAP_MS = 300_000;
 
 /** The fault to report for each way in which a connection is lost. */
-const FAULTS = { lapsed: 'server', unreachable: 'network', blocked: 'blocked' } as const satisfies Record<Loss, string>;
+const FAULTS = { lapsed: 'server', unreachable: 'network', blocked: 'blocked' } as const satisfies Record<
+  ConnectionLoss,
+  string
+>;
 
 /** Connects to servers behind a URL. */
 export class HttpDialer {
@@ -73,7 +76,7 @@ export class HttpDialer {
     const { access, release } = openAccess(spec);
     const connection = { number: messages.nextConnection(), server: spec.key, generation };
     const flood = new FloodBound(this.#options.floods, () => giveUp(ENDLESS));
-    let loss: { readonly loss: Loss; readonly because: string } | undefined;
+    let loss: { readonly loss: ConnectionLoss; readonly because: string } | undefined;
     let opened: UpstreamConnection | undefined;
     const giveUp = (because: EndedBecause) => {
       bridge.close('exited', because);

@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http';
 import type { HttpAnswer } from '../../host/http/decode.js';
 import { sendRequest } from '../../host/http/send-request.js';
-import { wordsOf } from '../../host/http/words.js';
+import { wordsOfBody } from '../../host/http/words.js';
 import { readText, valuesAt } from '../../wire/json/json-text.js';
 import { parseJson } from '../../wire/json/json-value.js';
 import { type SplicedMessage, splice } from '../../wire/json/splice.js';
@@ -12,16 +12,16 @@ import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { CloseReason, EndedBecause } from '../../wire/mcp/outcome.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import { type Blocked, BlockedError, isBlocked, type RemoteAccess, said } from './access.js';
+import { asClause, type Blocked, BlockedError, isBlocked, type RemoteAccess } from './access.js';
 import { GetStream } from './get-stream.js';
 import {
+  type ConnectionLoss,
   EVENT_STREAM,
   type HttpIncoming,
   type HttpSession,
-  type Loss,
   mediaTypeOf,
   PausedError,
-  readBody,
+  readAnswerBody,
   type SessionRequest,
 } from './http-session.js';
 import { Post } from './post.js';
@@ -236,13 +236,13 @@ export class HttpOutput implements TrackedSink, HttpSession {
       const authenticate = response.headersDistinct['www-authenticate'] ?? [];
       const saysToken = step === 1 && authenticate.some((challenge) => challenge.includes('invalid_token'));
       if (statusCode === 401 && !saysToken && (await this.#refusesSession(request))) return response;
-      const words = wordsOf(Buffer.from(await readBody(response)).toString());
+      const words = wordsOfBody(Buffer.from(await readAnswerBody(response)).toString());
       const [nonce] = response.headersDistinct['dpop-nonce'] ?? [];
       const verdict = await access.rejected({ status: statusCode, authenticate, nonce, words }, allowed, {
         method,
         url,
       });
-      const answers = `it answers HTTP ${statusCode} to new credentials${said(words)}`;
+      const answers = `it answers HTTP ${statusCode} to new credentials${asClause(words)}`;
       const last = step >= MAX_STEPS ? ({ blocked: 'login_required', because: answers } as const) : undefined;
       const blocked = verdict === 'again' ? last : verdict;
       if (blocked === undefined) continue;
@@ -427,7 +427,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
    * Sends nothing more, because the connection cannot be used. Closes it when no request is in flight, or after 1 s, because the
    * server may still answer.
    */
-  lose(loss: Loss, because: string): void {
+  lose(loss: ConnectionLoss, because: string): void {
     if (this.isOver) return;
     const report = () => {
       if (this.#isClosed) return;
@@ -502,7 +502,7 @@ function sessionIn({ headers }: HttpAnswer): string | undefined {
 /** Returns the message in an answer, which is its JSON, or the first event with data. Reads no more of a stream. Never rejects. */
 async function messageIn(response: HttpAnswer): Promise<string | undefined> {
   if (mediaTypeOf(response) !== EVENT_STREAM)
-    return Buffer.from(await readBody(response))
+    return Buffer.from(await readAnswerBody(response))
       .toString()
       .replace(/^\uFEFF/, '');
   let text = '';

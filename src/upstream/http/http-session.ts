@@ -5,7 +5,7 @@ import type { MessageReader } from '../channel/message-reader.js';
 import { EventStreamReader } from './event-stream.js';
 
 /** Reason for which a connection over HTTP ends by itself. */
-export type Loss =
+export type ConnectionLoss =
   /** The server forgot the session, or ended the stream that the session depends on. */
   | 'lapsed'
   /** No connection to the server can be made. */
@@ -27,7 +27,7 @@ export interface HttpIncoming {
   isPending(id: number): boolean;
   fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void;
   /** The connection is over. Called once. `because` is a clause with *it* as the subject. */
-  lost(loss: Loss, because: string): void;
+  lost(loss: ConnectionLoss, because: string): void;
   /** Writes a line to the log of the server. */
   note(text: string): void;
   /** The server forgot the session, and has opened another one. */
@@ -94,7 +94,7 @@ export interface HttpSession {
   /** Takes the endpoint of that stream to be below the folder of the server's URL. Returns whether this is another URL. */
   tryPrefixedEndpoint(): boolean;
   /** Sends nothing more, because the connection cannot be used, and closes it soon. */
-  lose(loss: Loss, because: string): void;
+  lose(loss: ConnectionLoss, because: string): void;
 }
 
 export const EVENT_STREAM = 'text/event-stream';
@@ -105,7 +105,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const BODY_MS = 5_000;
 
 /** Reads a body, up to 1 MiB and for up to 5 s. Never rejects, because the beginning of a body may tell enough. */
-export async function readBody(response: HttpAnswer): Promise<Uint8Array> {
+export async function readAnswerBody(response: HttpAnswer): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   const timer = setTimeout(() => response.destroy(), BODY_MS);

@@ -13,11 +13,11 @@ import {
   type HttpSession,
   mediaTypeOf,
   PausedError,
-  readBody,
+  readAnswerBody,
   readEvents,
   SESSION_GONE,
 } from './http-session.js';
-import { clauseOf, mayHaveRun, meaningOf, type Refusal } from './refusal.js';
+import { clauseOf, mayHaveRun, meaningOf, type ServerRefusal } from './refusal.js';
 
 const JSON_TYPE = 'application/json';
 const ACCEPT = `${JSON_TYPE}, ${EVENT_STREAM}`;
@@ -235,7 +235,7 @@ export class Post {
   /** Reads a refusal. A JSON-RPC error in the body is the answer, unless the refusal is about more than this message. */
   async #readRefusal(response: HttpAnswer): Promise<void> {
     const { statusCode: status = 0, statusMessage } = response;
-    const bytes = await readBody(response);
+    const bytes = await readAnswerBody(response);
     const scanned = bytes.length === 0 ? undefined : this.#session.options.scan(onOneLine(bytes));
     const answer = scanned?.kind === 'response' ? scanned : undefined;
     const refusal = { ...this.#sent, status, statusMessage, body: Buffer.from(bytes).toString(), code: codeOf(answer) };
@@ -245,13 +245,13 @@ export class Post {
     this.#fail(reason, mayHaveRun(refusal), clauseOf(refusal));
   }
 
-  get #sent(): Pick<Refusal, 'isInSession' | 'isInitialize' | 'isModern'> {
+  get #sent(): Pick<ServerRefusal, 'isInSession' | 'isInitialize' | 'isModern'> {
     const isInSession = this.#sessionId !== undefined || this.#session.hasOneStream;
     return { isInSession, isInitialize: this.#isInitialize, isModern: this.isModern };
   }
 
   /** Acts on the meaning of a refusal. Returns whether this settles the message. */
-  async #isMovedOn(refusal: Refusal): Promise<boolean> {
+  async #isMovedOn(refusal: ServerRefusal): Promise<boolean> {
     const meaning = meaningOf(refusal);
     switch (meaning) {
       case 'older':
@@ -278,7 +278,7 @@ export class Post {
    * Sends the message in a new session, unless the server may have run it. If the server has certainly forgotten the session,
    * and no other one can be opened, ends the connection, because the server would refuse all other messages, too.
    */
-  async #repeatInNewSession(refusal: Refusal, maxSessions: number): Promise<boolean> {
+  async #repeatInNewSession(refusal: ServerRefusal, maxSessions: number): Promise<boolean> {
     if (this.id === undefined || this.#sessions >= maxSessions) {
       const isForgetful = this.#sessions > 1;
       if (isForgetful) this.#fail('refused', false, `${clauseOf(refusal)}; ${FORGETFUL}`);

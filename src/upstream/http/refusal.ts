@@ -1,9 +1,9 @@
-import { describeRefusal } from '../../host/http/words.js';
+import { describeHttpRefusal } from '../../host/http/words.js';
 import { RPC_CODES } from '../../wire/jsonrpc/message.js';
 import { MODERN_CODES } from '../../wire/mcp/revisions.js';
 
 /** A refusal of a message: its status, or 200 for an error in an answer, and the facts about message and session. */
-export interface Refusal {
+export interface ServerRefusal {
   readonly status: number;
   readonly statusMessage?: string | undefined;
   readonly body: string;
@@ -36,7 +36,7 @@ const CODES_OF_SESSION: ReadonlySet<number> = new Set([-32_000, -32_001, -32_002
 const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
 
 /** Decides the meaning of a refusal that neither other credentials nor a pause can cure. */
-export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: Refusal): Meaning {
+export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: ServerRefusal): Meaning {
   if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'final';
   if (isInitialize) {
     const isOlder = (status === 400 || status === 404 || status === 405) && (code === undefined || !MODERN.has(code));
@@ -53,12 +53,16 @@ export function meaningOf({ status, body, code, isInSession, isInitialize, isMod
  * Whether a server may have processed a message that it refused. An error with 200 may come from a proxy whose server ended
  * during the call, unless the error is about the session or the form of the request.
  */
-export function mayHaveRun({ status, code, body }: Pick<Refusal, 'status' | 'code' | 'body'>): boolean {
+export function mayHaveRun({ status, code, body }: Pick<ServerRefusal, 'status' | 'code' | 'body'>): boolean {
   if (status === 200) return code !== RPC_CODES.invalidRequest && !ABOUT_SESSION.test(body);
   return status >= 500 && status !== 503;
 }
 
 /** The refusal as a clause with *it* as the subject. */
-export function clauseOf({ status, statusMessage, body }: Pick<Refusal, 'status' | 'statusMessage' | 'body'>): string {
-  return `it answered ${describeRefusal(status, statusMessage, body)}`;
+export function clauseOf({
+  status,
+  statusMessage,
+  body,
+}: Pick<ServerRefusal, 'status' | 'statusMessage' | 'body'>): string {
+  return `it answered ${describeHttpRefusal(status, statusMessage, body)}`;
 }

@@ -14,7 +14,7 @@ export interface Gap {
   readonly to: number;
 }
 
-export interface CallLog {
+export interface ShownCalls {
   readonly calls: readonly CallRow[];
   readonly failed: readonly CallRow[];
   /** Number of calls that the list no longer has, or that the stream had no room for. */
@@ -25,7 +25,7 @@ export interface CallLog {
 }
 
 /** Adds calls, and drops the oldest beyond the bound. `until` is the time until which calls were followed before. */
-export function addCalls(log: CallLog, { calls, left, since = 0 }: CallsEvent, until = 0): CallLog {
+export function addCalls(log: ShownCalls, { calls, left, since = 0 }: CallsEvent, until = 0): ShownCalls {
   const last = log.calls.at(-1);
   // A stream begins with the latest calls, some of which are known.
   const fresh = calls.filter(({ id }) => id > (last?.id ?? 0));
@@ -42,7 +42,7 @@ export function addCalls(log: CallLog, { calls, left, since = 0 }: CallsEvent, u
 }
 
 /** Adds earlier calls to a log, the oldest first. Leaves out those that the log has, too. */
-export function withPast(log: CallLog, past: readonly CallRow[]): CallLog {
+export function withPast(log: ShownCalls, past: readonly CallRow[]): ShownCalls {
   const until = Math.min(log.since || Number.POSITIVE_INFINITY, log.calls[0]?.at ?? Number.POSITIVE_INFINITY);
   const older = past.filter(({ at }) => at < until);
   const [first] = older;

@@ -2,7 +2,7 @@ import { effect, signal, useComputed, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { describeBytes } from '../../wire/json/printable.js';
 import type { CallDetail, CallRow } from '../server/contract.js';
-import { type CallLog, filterCalls, type Gap, groupCalls, withPast } from './calls-list.js';
+import { filterCalls, type Gap, groupCalls, type ShownCalls, withPast } from './calls-list.js';
 import { addressOf, hash, queried, route } from './route.js';
 import { callLog, hub, replacements, report } from './state.js';
 import { milliseconds, number, prettyJson, when } from './text.js';
@@ -23,7 +23,7 @@ import {
 } from './widgets.js';
 
 /** Calls that are shown while the list is paused, and the time of the pause. */
-const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
+const paused = signal<{ log: ShownCalls; at: number } | undefined>(undefined);
 
 /** Calls of the call log. They are read once, because the log can be long. */
 const past = signal<readonly CallRow[] | undefined>(undefined);
@@ -36,7 +36,7 @@ effect(() => {
 });
 
 /** The calls of the call log, followed by the calls that the page has received. */
-export function useCalls(): CallLog {
+export function useCalls(): ShownCalls {
   const isWanted = hub.value !== undefined && past.value === undefined;
   const { answer } = useRead('GET /past', {}, replacements.value, isWanted);
   useEffect(() => {
@@ -101,9 +101,9 @@ interface SummaryProps {
   found: readonly CallRow[];
   /** Calls of the period, which begins at `after`. */
   all: readonly CallRow[];
-  log: CallLog;
+  log: ShownCalls;
   /** The log that would be shown without a pause. */
-  newest: CallLog;
+  newest: ShownCalls;
   after: number;
 }
 
@@ -229,7 +229,7 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
   return foreign(reason === null ? OUTCOMES[outcome] : `${OUTCOMES[outcome]}, ${reason}`);
 }
 
-function Detail({ id, log }: { id: string; log: CallLog }) {
+function Detail({ id, log }: { id: string; log: ShownCalls }) {
   const { answer, fault } = useRead('GET /call', { id }, '');
   // If the hub no longer keeps the call, the row of the list has its facts.
   const row = [...log.calls, ...log.failed].find((each) => String(each.id) === id);

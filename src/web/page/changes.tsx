@@ -4,7 +4,7 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { utf8Length } from '../../wire/json/printable.js';
 import type { ConfigChange, Requests } from '../server/contract.js';
 import { Message } from './calls.js';
-import { say } from './say.js';
+import { announce } from './say.js';
 import { ask } from './session.js';
 import { replacements } from './state.js';
 import {
@@ -49,7 +49,7 @@ export function Undo() {
   const undo = async () => {
     const { file } = await ask('POST /undo', { undo: last.undo });
     putAway();
-    say(`Undone in ${file}: ${last.title}.`);
+    announce(`Undone in ${file}: ${last.title}.`);
   };
   const putAway = () => {
     written.value = undefined;
@@ -90,7 +90,7 @@ export async function logIn(server: string): Promise<void> {
 
 export async function restart(server: string): Promise<void> {
   await ask('POST /restart', { server });
-  say(`${server} is being restarted.`);
+  announce(`${server} is being restarted.`);
 }
 
 function ConfigDialog(props: { title: string; changes: readonly ConfigChange[]; onWritten: (() => void) | undefined }) {
@@ -101,7 +101,7 @@ function ConfigDialog(props: { title: string; changes: readonly ConfigChange[]; 
       const { file, undo } = await ask('POST /configure', { changes, hash });
       close();
       if (undo !== null) written.value = { title, file, undo };
-      say(`Written to ${file}.`);
+      announce(`Written to ${file}.`);
       onWritten?.();
     } catch (error) {
       // The file may have changed since it was shown. Then the change has to be read again.
@@ -129,7 +129,7 @@ function ReviewDialog({ server }: { server: string }) {
   const approve = async (tools: readonly { tool: string; hash: string }[]) => {
     try {
       for (const { tool, hash } of tools) await ask('POST /approve', { server, tool, hash });
-      say(`Approved: ${tools.map(({ tool }) => tool).join(', ')}.`);
+      announce(`Approved: ${tools.map(({ tool }) => tool).join(', ')}.`);
       if (tools.length === answer?.length) close();
     } finally {
       // A tool that has changed since it was shown is refused, and has to be read again.

@@ -1,5 +1,5 @@
 import { logIn } from './changes.js';
-import { say } from './say.js';
+import { announce } from './say.js';
 import { known } from './servers.js';
 import { ask } from './session.js';
 import { hub, revision } from './state.js';
@@ -11,7 +11,7 @@ export function Logins() {
   if (answer === undefined) return <Waiting fault={fault} />;
   if (answer.length === 0) return <p>No server has a login. Only servers behind a URL can need one.</p>;
   const logOut = async (server: string) => {
-    say((await ask('POST /logout', { server })).text);
+    announce((await ask('POST /logout', { server })).text);
     await load();
   };
   return (

@@ -9,7 +9,7 @@ import { Logins } from './logins.js';
 import { Needs } from './needs.js';
 import { Recording } from './recording.js';
 import { addressOf, hash, PARTS, type Part, route, TITLES } from './route.js';
-import { said, tellOfChanges } from './say.js';
+import { announcement, tellOfChanges } from './say.js';
 import { Server } from './server.js';
 import { Servers } from './servers.js';
 import { CODE, endSession, headers, openSession, session } from './session.js';
@@ -110,7 +110,7 @@ function Page() {
         )}
       </main>
       <p class="said" role="status">
-        {prose(said.value)}
+        {prose(announcement.value)}
       </p>
     </>
   );

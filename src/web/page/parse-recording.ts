@@ -1,4 +1,4 @@
-import { type Entry, type Header, parseLine, textOf } from '../../extras/record/format.js';
+import { type Entry, type Header, parseLine, textOfMessage } from '../../extras/record/format.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { utf8Length } from '../../wire/json/printable.js';
 
@@ -33,7 +33,7 @@ export interface RecordingFile {
 type Requests = Map<string, Pick<RecordedMessage, 'at' | 'method' | 'name'>>;
 
 /** Reads the lines of a recording, and finds the request of each answer. */
-export function readRecording(text: string): RecordingFile {
+export function parseRecording(text: string): RecordingFile {
   const requests: Requests = new Map();
   const messages: RecordedMessage[] = [];
   let header: Header | null = null;
@@ -52,7 +52,7 @@ export function readRecording(text: string): RecordingFile {
 function messageOf(entry: Entry, index: number, requests: Requests): RecordedMessage {
   const { t: at, dir: direction, server, instance, client, conn, gen } = entry;
   const isClient = direction === 'c>g' || direction === 'g>c';
-  const text = textOf(entry) ?? null;
+  const text = textOfMessage(entry) ?? null;
   const content = text === null ? undefined : parseJson(text);
   const party = isClient ? `${client ?? 'client'} #${conn}` : (instance ?? server ?? 'server');
   const bytes = entry.omitted ?? utf8Length(text ?? '');

@@ -2,7 +2,7 @@ import { signal, useSignal } from '@preact/signals';
 import { describeBytes } from '../../wire/json/printable.js';
 import type { RecordingState } from '../server/contract.js';
 import { Message } from './calls.js';
-import { type RecordedMessage, type RecordingFile, readRecording } from './parse-recording.js';
+import { parseRecording, type RecordedMessage, type RecordingFile } from './parse-recording.js';
 import { queried } from './route.js';
 import { known } from './servers.js';
 import { ask, send } from './session.js';
@@ -80,7 +80,7 @@ type NamedFile = RecordingFile & { name: string };
 function Reader() {
   const file = useSignal<NamedFile | undefined>(undefined);
   const openFile = async (chosen: File | undefined) => {
-    if (chosen !== undefined) file.value = { ...readRecording(await chosen.text()), name: chosen.name };
+    if (chosen !== undefined) file.value = { ...parseRecording(await chosen.text()), name: chosen.name };
   };
   const opened = file.value;
   return (

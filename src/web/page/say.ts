@@ -3,7 +3,7 @@ import type { HubState } from '../server/contract.js';
 import { hub, needs } from './state.js';
 
 /** Sentence that the page shows for a while, and that a screen reader reads. */
-export const said = signal('');
+export const announcement = signal('');
 
 const SHOWN_MS = 6_000;
 const LOOK_EVERY_MS = 1_000;
@@ -11,11 +11,11 @@ const LOOK_EVERY_MS = 1_000;
 const GONE_MS = 60_000;
 let end: ReturnType<typeof setTimeout> | undefined;
 
-export function say(text: string): void {
+export function announce(text: string): void {
   clearTimeout(end);
-  said.value = text;
+  announcement.value = text;
   end = setTimeout(() => {
-    said.value = '';
+    announcement.value = '';
   }, SHOWN_MS);
 }
 
@@ -31,9 +31,9 @@ export function tellOfChanges(): void {
     const at = performance.now();
     const fresh = now.filter(({ id }) => at - (seen.get(id) ?? Number.NEGATIVE_INFINITY) > GONE_MS);
     for (const { id } of now) seen.set(id, at);
-    if (before !== undefined && kind !== before) say(kind === 'none' ? 'No hub runs.' : 'A hub runs.');
+    if (before !== undefined && kind !== before) announce(kind === 'none' ? 'No hub runs.' : 'A hub runs.');
     else if (before !== undefined && fresh.length > 0)
-      say(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
+      announce(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
     before = kind;
   };
   // Looks at the first state at once, because a need that comes within the next second is new.

@@ -8,7 +8,7 @@ import { Help } from './help.js';
 import { callRate, spanOf, topOf, untilNow } from './lines.js';
 import { addressOf, queried } from './route.js';
 import { brokenFirst, FILTER_ABOVE, filterServers, toneOf } from './servers-list.js';
-import { cpuOf, history, hub, memoryOf } from './state.js';
+import { cpuOf, history, hub, memoryOfServer } from './state.js';
 import { matches, milliseconds, number } from './text.js';
 import {
   Change,
@@ -28,7 +28,7 @@ import {
 /** Measures of a server that are shown as lines. `least` is the smallest value at the top of a line. */
 const MEASURES = {
   calls: { title: 'Calls a minute', of: rateOf, text: number, least: 5 },
-  memory: { title: 'Memory', of: memoryOf, text: describeBytes, least: 64 * 1024 * 1024 },
+  memory: { title: 'Memory', of: memoryOfServer, text: describeBytes, least: 64 * 1024 * 1024 },
   cpu: { title: 'Processor', of: cpuOf, text: (value: number) => `${value} %`, least: 25 },
 };
 type Kind = keyof typeof MEASURES;

@@ -2,7 +2,7 @@ import { batch, computed, signal } from '@preact/signals';
 import type { ProcessReport } from '../../status/status.js';
 import type { HistoryReport } from '../../status/usage-history.js';
 import type { Frame, HubState, Need, RecordingState } from '../server/contract.js';
-import { addCalls, type CallLog } from './calls-list.js';
+import { addCalls, type ShownCalls } from './calls-list.js';
 
 /** Facts for all parts of the page. Each is `undefined` until it is known, so that the page shows no zero before. */
 
@@ -16,7 +16,7 @@ export const recording = signal<RecordingState | null | undefined>(undefined);
 export const report = computed(() => (hub.value?.kind === 'running' ? hub.value.report : undefined));
 export const description = computed(() => (hub.value?.kind === 'none' ? undefined : hub.value?.hub));
 
-const NO_CALLS: CallLog = { calls: [], failed: [], left: 0, since: 0, gaps: [] };
+const NO_CALLS: ShownCalls = { calls: [], failed: [], left: 0, since: 0, gaps: [] };
 export const callLog = signal(NO_CALLS);
 /** Whether calls are followed now, and the time until which they were. */
 let isFollowed = false;
@@ -77,7 +77,7 @@ function forget(): void {
 }
 
 /** Memory of all processes of a server. Null if it is unknown, or if none runs. */
-export function memoryOf(server: string, processes = description.value?.servers): number | null {
+export function memoryOfServer(server: string, processes = description.value?.servers): number | null {
   return sumOf(processes, server, ({ memoryBytes }) => memoryBytes);
 }
 

@@ -7,7 +7,7 @@ import {
 import { LOOPBACK_NAMES } from '../../host/http/addresses.js';
 
 /** Answer that refuses a request. The message is a sentence for the user, without text of the request. */
-export interface Refusal {
+export interface GuardRefusal {
   readonly status: number;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ export function refuseForeign(
   port: number,
   isFile: boolean,
   isFromFile: boolean,
-): Refusal | undefined {
+): GuardRefusal | undefined {
   const { headers, rawHeaders, httpVersion } = request;
   return (
     refuseHttpVersion(httpVersion) ??
@@ -47,7 +47,7 @@ export function refuseForeign(
 }
 
 /** Refuses other names, because a site that points its own name at 127.0.0.1 (DNS rebinding) sends that name. */
-function refuseHost(host: string | undefined, port: number): Refusal | undefined {
+function refuseHost(host: string | undefined, port: number): GuardRefusal | undefined {
   // `URL` leaves out the port 80, as browsers do.
   if (LOOPBACK_NAMES.some((name) => host === new URL(`http://${name}:${port}`).host)) return undefined;
   const message = `The header Host must be 127.0.0.1:${port} or localhost:${port}. For another machine, forward the port with \`ssh -L ${port}:127.0.0.1:${port}\`.`;
@@ -55,7 +55,11 @@ function refuseHost(host: string | undefined, port: number): Refusal | undefined
 }
 
 /** Browsers send `Origin` with every request but a GET of the same origin, and `Sec-Fetch-Site` with every request. */
-function refuseOrigin({ method, url, headers }: Request, isFile: boolean, isFromFile: boolean): Refusal | undefined {
+function refuseOrigin(
+  { method, url, headers }: Request,
+  isFile: boolean,
+  isFromFile: boolean,
+): GuardRefusal | undefined {
   const { host, origin, 'sec-fetch-site': site } = headers;
   const isGet = method === 'GET';
   // A navigation to an address that was typed, pasted, or opened by a program.

@@ -1,9 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import type { Refusal } from './guards.js';
+import type { GuardRefusal } from './guards.js';
 
 /** A session, which a browser tab has opened with the code of a URL. Times are milliseconds on the clock. */
-export interface Session {
+export interface PageSession {
   readonly keyHash: Buffer;
   readonly cookieHash: Buffer;
   readonly since: number;
@@ -36,13 +37,13 @@ export const SESSION_LIMITS = {
 };
 
 /** One-time codes, and the sessions that they open. All are in memory only, so they end with the command. */
-export class Sessions {
+export class PageSessions {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #onNewCode: (code: string, reason: NewUrlReason) => void;
   /** The least recently used first. */
-  readonly #sessions = new Set<Session>();
+  readonly #sessions = new Set<PageSession>();
   /** The sessions that codes have opened, by the hash of the code, also those that have ended. */
-  readonly #opened = new Map<string, Session>();
+  readonly #opened = new NewestMap<string, PageSession>(SESSION_LIMITS.usedCodes);
   /** The code of the latest URL; `undefined` after its use. */
   #code: { readonly hash: Buffer; readonly expiresAt: number; wrong: number } | undefined;
   #quietUntil = Number.NEGATIVE_INFINITY;
@@ -60,7 +61,7 @@ export class Sessions {
   }
 
   /** Opens a session. Without a code, asks for a new URL in the terminal. */
-  open(code: string | undefined): Opened | Refusal {
+  open(code: string | undefined): Opened | GuardRefusal {
     const now = this.#clock.now();
     if (code === undefined) {
       // The URL in the terminal can still be used.
@@ -89,13 +90,11 @@ export class Sessions {
     const session = { ...hashes, since: now, usedAt: now, onEnd: new Set<() => void>() };
     this.#sessions.add(session);
     this.#opened.set(hash.toString('hex'), session);
-    const [earliest = ''] = this.#opened.keys();
-    if (this.#opened.size > SESSION_LIMITS.usedCodes) this.#opened.delete(earliest);
     return { key, cookie };
   }
 
   /** Finds the session with this key and one of these cookies, because other programs can set cookies of the same name. Uses it. */
-  find(key: string, cookies: readonly string[]): Session | undefined {
+  find(key: string, cookies: readonly string[]): PageSession | undefined {
     const keyHash = sha256(key);
     const session = [...this.#sessions].find((each) => timingSafeEqual(each.keyHash, keyHash));
     if (session === undefined) return undefined;
@@ -104,7 +103,7 @@ export class Sessions {
   }
 
   /** Records a use of the session. Returns whether it goes on, and ends it if it was idle or open for too long. */
-  use(session: Session): boolean {
+  use(session: PageSession): boolean {
     const now = this.#clock.now();
     const { since, usedAt } = session;
     if (now - since >= SESSION_LIMITS.maxMs || now - usedAt >= SESSION_LIMITS.idleMs) this.end(session);
@@ -114,12 +113,12 @@ export class Sessions {
     return true;
   }
 
-  end(session: Session): void {
+  end(session: PageSession): void {
     if (!this.#sessions.delete(session)) return;
     for (const end of session.onEnd) end();
   }
 
-  #wrong(now: number): Refusal {
+  #wrong(now: number): GuardRefusal {
     const code = this.#code;
     if (code !== undefined && now >= this.#quietUntil) {
       code.wrong += 1;
@@ -136,7 +135,7 @@ export class Sessions {
   }
 }
 
-function refusal(message: string): Refusal {
+function refusal(message: string): GuardRefusal {
   return { status: 401, message };
 }
 

@@ -12,11 +12,11 @@ import {
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Requests } from './contract.js';
-import { type Refusal, refuseForeign, SECURITY_HEADERS } from './guards.js';
+import { type GuardRefusal, refuseForeign, SECURITY_HEADERS } from './guards.js';
 import { readPageFiles } from './page-files.js';
 import { PageRefusal, type PageSource } from './page-source.js';
 import { PageStream, PageStreams, STREAM_LIMITS } from './page-streams.js';
-import { type NewUrlReason, type Session, Sessions } from './sessions.js';
+import { type NewUrlReason, type PageSession, PageSessions } from './sessions.js';
 
 export interface WebOptions {
   /** 0 takes a free port. */
@@ -95,9 +95,9 @@ type Route = 'GET /stream' | 'GET /recording' | keyof Requests;
 
 /** An error that ends a request with this answer. */
 class Refused extends Error {
-  readonly refusal: Refusal;
+  readonly refusal: GuardRefusal;
 
-  constructor(refusal: Refusal) {
+  constructor(refusal: GuardRefusal) {
     super(refusal.message);
     this.refusal = refusal;
   }
@@ -114,7 +114,7 @@ export class WebServer {
   readonly #limits: typeof WEB_LIMITS;
   readonly #server: Server;
   readonly #files: ReturnType<typeof readPageFiles>;
-  readonly #sessions: Sessions;
+  readonly #sessions: PageSessions;
   /** Another path of the document, which a local file may open. Other sites do not know it. */
   readonly #door = `/${randomBytes(16).toString('hex')}`;
   #source: Promise<Loaded> | undefined;
@@ -124,7 +124,7 @@ export class WebServer {
     this.#options = options;
     this.#limits = { ...WEB_LIMITS, ...options.limits };
     this.#files = readPageFiles(options.files);
-    this.#sessions = new Sessions(options.clock, (code, reason) => options.onNewUrl(this.#urlWith(code), reason));
+    this.#sessions = new PageSessions(options.clock, (code, reason) => options.onNewUrl(this.#urlWith(code), reason));
     const { headerBytes, headersMs, requestMs, checkMs, connections } = this.#limits;
     this.#server = createServer(
       {
@@ -226,7 +226,7 @@ export class WebServer {
     await this.#serve(request, response, session);
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse, session: Session): Promise<void> {
+  async #serve(request: IncomingMessage, response: ServerResponse, session: PageSession): Promise<void> {
     const { method, url = '' } = request;
     if (method === 'POST' && this.#options.isReadOnly)
       throw new Refused({ status: 403, message: 'This page is read-only, because it was started with `--read-only`.' });
@@ -261,7 +261,7 @@ export class WebServer {
   }
 
   /** Browsers send a cookie to all ports of a host, so its name has the port, and the key is needed, too. */
-  #sessionOf({ headers }: IncomingMessage): Session | undefined {
+  #sessionOf({ headers }: IncomingMessage): PageSession | undefined {
     const { cookie = '', 'x-trunkline-key': key } = headers;
     const start = `${this.#cookieName}=`;
     const pairs = cookie.split('; ').filter((pair) => pair.startsWith(start));
@@ -273,7 +273,7 @@ export class WebServer {
     return `trunkline_${this.port}`;
   }
 
-  async #stream(response: ServerResponse, session: Session): Promise<void> {
+  async #stream(response: ServerResponse, session: PageSession): Promise<void> {
     if (this.#streamCount >= STREAM_LIMITS.streams)
       throw new Refused({ status: 429, message: 'Too many pages are open. Close one of them.' });
     this.#streamCount += 1;
@@ -336,13 +336,16 @@ export class WebServer {
 
 const COOKIE_RULES = 'HttpOnly; SameSite=Strict; Path=/';
 
-const NO_SESSION: Refusal = {
+const NO_SESSION: GuardRefusal = {
   status: 401,
   message: 'This page has no session, or its session has ended. Open the URL that `trunkline web` prints.',
 };
-const INTERNAL: Refusal = { status: 500, message: 'This failed because of a bug in Trunkline. The terminal shows it.' };
+const INTERNAL: GuardRefusal = {
+  status: 500,
+  message: 'This failed because of a bug in Trunkline. The terminal shows it.',
+};
 
-function refusalOf(error: unknown): Refusal {
+function refusalOf(error: unknown): GuardRefusal {
   if (error instanceof Refused) return error.refusal;
   return error instanceof PageRefusal ? error : INTERNAL;
 }

@@ -40,7 +40,7 @@ export interface Answer extends SplicedMessage {
 }
 
 /** Makes a message of bytes that need no edits. */
-export function whole(bytes: Uint8Array): SplicedMessage {
+export function unedited(bytes: Uint8Array): SplicedMessage {
   return { bytes, span: { start: 0, end: bytes.length }, edits: [] };
 }
 
@@ -55,8 +55,8 @@ export function notificationMessage(method: string, params?: unknown): SplicedMe
 }
 
 function withParams(members: object, params: unknown): SplicedMessage {
-  if (!(params instanceof Uint8Array)) return whole(toBytes(JSON.stringify({ ...members, params })));
-  return whole(join([toBytes(`${JSON.stringify(members).slice(0, -1)},"params":`), params, TAIL]));
+  if (!(params instanceof Uint8Array)) return unedited(toBytes(JSON.stringify({ ...members, params })));
+  return unedited(join([toBytes(`${JSON.stringify(members).slice(0, -1)},"params":`), params, TAIL]));
 }
 
 /** Makes an answer whose result is JSON. `id` is the raw id of the request. */
@@ -68,8 +68,8 @@ export function resultMessage(id: Uint8Array, result: Uint8Array): SplicedMessag
 }
 
 /** Makes an answer with an error. `id` is the raw id of the request, or `NULL_ID` if that could not be read. */
-export function errorMessage(id: Uint8Array, error: RpcError): Answer {
-  const message = whole(join([RESULT_HEAD, id, ERROR_MEMBER, toBytes(JSON.stringify(error)), TAIL]));
+export function rpcErrorMessage(id: Uint8Array, error: RpcError): Answer {
+  const message = unedited(join([RESULT_HEAD, id, ERROR_MEMBER, toBytes(JSON.stringify(error)), TAIL]));
   return { ...message, errorCode: error.code };
 }
 

@@ -168,7 +168,7 @@ function wholeList(mend: Mend): Mend {
 }
 
 export const text = is(isText, 'a string');
-export const flag = is((value) => typeof value === 'boolean', 'true or false');
+export const isFlag = is((value) => typeof value === 'boolean', 'true or false');
 export const anyObject = object();
 
 interface Shape {
@@ -212,7 +212,7 @@ const TOOL_MEMBERS: readonly Rule[] = [
     'annotations',
     object(
       ['title', text],
-      ...['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'].map((hint) => [hint, flag] as const),
+      ...['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'].map((hint) => [hint, isFlag] as const),
     ),
   ],
   ['execution', object(['taskSupport', oneOf('required', 'optional', 'forbidden')])],
@@ -224,7 +224,7 @@ const SHAPES: Readonly<Record<ListKind, Shape>> = {
     identity: 'name',
     members: [
       ...COMMON,
-      ['arguments', wholeList(object(['name', text, 'required'], ['description', text], ['required', flag]))],
+      ['arguments', wholeList(object(['name', text, 'required'], ['description', text], ['required', isFlag]))],
     ],
   },
   resources: { identity: 'uri', members: RESOURCE_MEMBERS },
@@ -448,6 +448,6 @@ export function estimateTokens(jsonBytes: number): number {
 }
 
 /** The estimated tokens of a list with these entries; 0 without entries. */
-export function listTokens(entries: readonly Uint8Array[]): number {
+export function tokensOfList(entries: readonly Uint8Array[]): number {
   return entries.length === 0 ? 0 : estimateTokens(entries.reduce((sum, { length }) => sum + length + 1, 1));
 }

@@ -2,7 +2,7 @@ import { readText, stringAt } from '../json/json-text.js';
 import type { SplicedMessage } from '../json/splice.js';
 import type * as jsonrpc from '../jsonrpc/envelope-scanner.js';
 import { EnvelopeScanner } from '../jsonrpc/envelope-scanner.js';
-import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../jsonrpc/message.js';
+import { NULL_ID, RPC_CODES, RpcError, rpcErrorMessage } from '../jsonrpc/message.js';
 
 /** The key in `_meta` that names the task of a message. */
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
@@ -130,7 +130,7 @@ export function rejectionReply({ reason, bytes, id, lookalike }: jsonrpc.Rejecti
   const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
   const key =
     lookalike === undefined ? '' : ` ${JSON.stringify(lookalike)}, which some readers take for a member of MCP`;
-  return errorMessage(token, new RpcError(code, `Refused: ${reason}${key}`));
+  return rpcErrorMessage(token, new RpcError(code, `Refused: ${reason}${key}`));
 }
 
 /** Whether a response is a JSON-RPC error, or the result of a tool with `isError: true`. */

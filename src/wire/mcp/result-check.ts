@@ -139,7 +139,8 @@ function isBase64(value: unknown): boolean {
 }
 
 /** A text or a number that stands for true says that the call has failed. */
-const mendFlag: Mend = (value, say) => check.flag(value, say) ?? (/^(?:true|yes|1)$/i.test(String(value)) || undefined);
+const mendFlag: Mend = (value, say) =>
+  check.isFlag(value, say) ?? (/^(?:true|yes|1)$/i.test(String(value)) || undefined);
 
 const OUTPUT: Rule = ['structuredContent', (value, say) => check.anyObject(value, say) ?? { result: value }];
 

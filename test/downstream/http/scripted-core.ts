@@ -4,12 +4,12 @@ import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.
 import type { SplicedMessage } from '../../../src/wire/json/splice.js';
 import {
   type Answer,
-  errorMessage,
   type MessageSink,
   NULL_ID,
   RPC_CODES,
   RpcError,
-  whole,
+  rpcErrorMessage,
+  unedited,
 } from '../../../src/wire/jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../../src/wire/mcp/envelope.js';
 import type { MirroredParam } from '../../../src/wire/mcp/mirrored-params.js';
@@ -163,7 +163,7 @@ export class ScriptedSession implements HttpClientSession {
     try {
       parsed = JSON.parse(text);
     } catch {
-      return errorMessage(NULL_ID, new RpcError(RPC_CODES.parseError, 'Not JSON'));
+      return rpcErrorMessage(NULL_ID, new RpcError(RPC_CODES.parseError, 'Not JSON'));
     }
     const requests = [parsed].flat().filter((message) => message.method !== undefined && message.id !== undefined);
     const reply = openReply(requests.length, Array.isArray(parsed));
@@ -194,5 +194,5 @@ export class ScriptedSession implements HttpClientSession {
 }
 
 export function json(message: Message | string): SplicedMessage {
-  return whole(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)));
+  return unedited(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)));
 }

@@ -1,4 +1,4 @@
-import type { Admission, HttpUsers } from '../../../src/downstream/http/caller.js';
+import type { CallerOrRefusal, HttpUsers } from '../../../src/downstream/http/caller.js';
 import type { Caller } from '../../../src/downstream/http/http-client.js';
 import type { User } from '../../../src/downstream/port.js';
 
@@ -22,7 +22,7 @@ export class ScriptedUsers implements HttpUsers {
     _address: string,
     _now: number,
     endpoint?: string,
-  ): Admission | Promise<Admission> {
+  ): CallerOrRefusal | Promise<CallerOrRefusal> {
     this.endpoints.push(endpoint);
     const admission = this.#callerOf(authorization);
     return this.pause === undefined ? admission : this.pause.then(() => admission);
@@ -32,7 +32,7 @@ export class ScriptedUsers implements HttpUsers {
     return { resource: `https://mcp.example.com${path ?? ''}` };
   }
 
-  #callerOf(authorization: string | undefined): Admission {
+  #callerOf(authorization: string | undefined): CallerOrRefusal {
     const name = /^Bearer (\w+)/.exec(authorization ?? '')?.[1] ?? '';
     const groups = this.groups.get(name);
     if (groups === undefined)

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
-import { errorMessage, RpcError } from '../../../src/wire/jsonrpc/message.js';
+import { RpcError, rpcErrorMessage } from '../../../src/wire/jsonrpc/message.js';
 import { until } from '../../support/processes.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';
@@ -249,7 +249,7 @@ describe('a POST without a session', () => {
     [-32002, 200],
   ])('answered with the error %i has the status %i', async (code, status) => {
     const http = await serving();
-    http.core.onRequest = (_, reply) => reply.answer(errorMessage(bytesOf('1'), new RpcError(code, 'no')));
+    http.core.onRequest = (_, reply) => reply.answer(rpcErrorMessage(bytesOf('1'), new RpcError(code, 'no')));
     const answer = await post(http, modern(1, 'tools/list'));
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([status, code]);
   });

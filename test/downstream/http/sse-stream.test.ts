@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { messageFrame, ReplayRing } from '../../../src/downstream/http/sse-stream.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
 const textOf = (frame: Uint8Array) => Buffer.from(frame).toString();
@@ -14,7 +14,7 @@ describe('an event', () => {
 
   it('stays as it is when the memory of its message gets another use', () => {
     const bytes = bytesOf(`"${'x'.repeat(20_000)}"`);
-    const frame = messageFrame('0.0.x', whole(bytes));
+    const frame = messageFrame('0.0.x', unedited(bytes));
     bytes.fill(0);
     expect(textOf(frame)).toBe(`id: 0.0.x\ndata: "${'x'.repeat(20_000)}"\n\n`);
   });
@@ -23,7 +23,7 @@ describe('an event', () => {
     for (const breaks of ['\r', '\n', '\r\n']) {
       const bytes = bytesOf(`{"a":${breaks}1}`);
       const spaces = breaks.replace(/./gs, ' ');
-      expect(textOf(messageFrame('0.0.x', whole(bytes)))).toBe(`id: 0.0.x\ndata: {"a":${spaces}1}\n\n`);
+      expect(textOf(messageFrame('0.0.x', unedited(bytes)))).toBe(`id: 0.0.x\ndata: {"a":${spaces}1}\n\n`);
       expect(Buffer.from(bytes).toString()).toBe(`{"a":${breaks}1}`);
     }
   });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { UnsolicitedBuffer } from '../../../src/downstream/http/http-client.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf, type Message, RecordingSink } from '../../support/wire.js';
 
 /** Adds messages while no stream is open. `heard` returns the messages that the next stream gets. */
 function missed(...messages: (Message | string)[]) {
   const buffer = new UnsolicitedBuffer();
   const add = (message: Message | string) =>
-    buffer.add(whole(bytesOf(typeof message === 'string' ? message : JSON.stringify(message))));
+    buffer.add(unedited(bytesOf(typeof message === 'string' ? message : JSON.stringify(message))));
   messages.forEach(add);
   const heard = () => {
     const sink = new RecordingSink();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BatchReply } from '../../../src/downstream/stdio/stdio-transport.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import { repetitions } from '../../support/repetitions.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
@@ -153,10 +153,10 @@ describe('a batch of a client of 2025-03-26', () => {
   it('is answered with several arrays rather than that more than 16 MiB are held', () => {
     const sink = new RecordingSink();
     const reply = new BatchReply(replyOn(sink), 4);
-    const large = whole(Buffer.from(`"${'x'.repeat(6 * 1024 * 1024)}"`));
+    const large = unedited(Buffer.from(`"${'x'.repeat(6 * 1024 * 1024)}"`));
     for (let count = 0; count < 3; count += 1) reply.answer(large);
     expect(sink.lines.map((line) => JSON.parse(line).length)).toEqual([3]);
-    reply.answer(whole(Buffer.from('{"id":1}')));
+    reply.answer(unedited(Buffer.from('{"id":1}')));
     expect(sink.lines.map((line) => JSON.parse(line).length)).toEqual([3, 1]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FailureReason } from '../../../src/downstream/failure.js';
-import { Histogram, MAX_TOOLS, Metrics, textOf } from '../../../src/extras/metrics/metrics.js';
+import { expositionOf, Histogram, MAX_TOOLS, Metrics } from '../../../src/extras/metrics/metrics.js';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
 import { EventBus } from '../../../src/host/observe/events/events.js';
 import type { ChildSnapshot } from '../../../src/spec/server-state.js';
@@ -114,9 +114,10 @@ describe('the text for Prometheus', () => {
     const histogram = new Histogram();
     for (const seconds of [0.0004, 0.0005, 0.3, 1_000]) histogram.add(seconds);
     const samples = { x_seconds: [{ labels: { server: 'a' }, value: histogram }] };
-    const lines = textOf({ histogram: { x_seconds: 'Help.', y_seconds: 'Of a feature that is off.' } }, samples).split(
-      '\n',
-    );
+    const lines = expositionOf(
+      { histogram: { x_seconds: 'Help.', y_seconds: 'Of a feature that is off.' } },
+      samples,
+    ).split('\n');
     expect(lines.slice(0, 3)).toEqual([
       ...['# HELP x_seconds Help.', '# TYPE x_seconds histogram', 'x_seconds_bucket{server="a",le="0.0005"} 2'],
     ]);
@@ -130,7 +131,7 @@ describe('the text for Prometheus', () => {
 
   it('escapes the values of labels, and leaves out labels without a value', () => {
     const samples = { x: [{ labels: { tool: 'a"b\\c\nd', none: undefined }, value: 1 }] };
-    expect(textOf({ gauge: { x: 'Help.' } }, samples)).toContain('\nx{tool="a\\"b\\\\c\\nd"} 1\n');
+    expect(expositionOf({ gauge: { x: 'Help.' } }, samples)).toContain('\nx{tool="a\\"b\\\\c\\nd"} 1\n');
   });
 });
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Recorder } from '../../../src/extras/record/record-to.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import type { PassingMessage } from '../../../src/wire/io/message-feed.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
 it('records the name of a client in each entry, whatever it is, cut if it is long', async () => {
@@ -25,7 +25,7 @@ it('records the name of a client in each entry, whatever it is, cut if it is lon
     now: () => 0,
     onFault: () => expect.unreachable(),
   });
-  const message = whole(bytesOf('{"jsonrpc":"2.0","method":"x"}'));
+  const message = unedited(bytesOf('{"jsonrpc":"2.0","method":"x"}'));
   for (const name of ['agent', 'x'.repeat(100_000), { toString: 1 }, undefined]) {
     const client = () => ({ name, version: '1' });
     pass({ at: 0, direction: 'c>g', message, connection: { number: 1, client } } as PassingMessage);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { matchesRedacted, matchKey, messagesIn, withToken } from '../../../src/extras/record/recorded-messages.js';
+import { matchesRedacted, matchKey, messagesIn, replaceToken } from '../../../src/extras/record/recorded-messages.js';
 import { requestOf } from '../../support/wire.js';
 
 const keyOf = (params?: unknown) => matchKey(requestOf({ jsonrpc: '2.0', id: 1, method: 'm', params }));
@@ -53,7 +53,7 @@ describe('the messages of a line', () => {
   it('keep everything but the token that is replaced', () => {
     const [message] = messagesIn('{ "jsonrpc":"2.0", "result":{"n":9007199254740993, "f":1.0}, "id" : 7 }');
     if (message?.kind !== 'response') throw new Error('This is a response');
-    expect(withToken(message, message.id, '"x"')).toBe(
+    expect(replaceToken(message, message.id, '"x"')).toBe(
       '{ "jsonrpc":"2.0", "result":{"n":9007199254740993, "f":1.0}, "id" : "x" }',
     );
   });

@@ -14,7 +14,7 @@ import { Recorder } from '../../../src/extras/record/record-to.js';
 import { createRecording, readRecording } from '../../../src/extras/record/recording-file.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { MessageFeed } from '../../../src/wire/io/message-feed.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { folderWith } from '../../config/files.js';
 import { bytesOf } from '../../support/wire.js';
 
@@ -43,7 +43,7 @@ const AT_CLIENT = { number: 1, client: () => ({ name: 'agent', version: '1' }) }
 
 function pass(text: string | Uint8Array, connection: Parameters<MessageFeed['passed']>[2] = AT_SERVER): void {
   const direction = connection === AT_SERVER ? 's>g' : 'c>g';
-  feed.passed(direction, whole(typeof text === 'string' ? bytesOf(text) : text), connection);
+  feed.passed(direction, unedited(typeof text === 'string' ? bytesOf(text) : text), connection);
 }
 
 describe('a recording', () => {

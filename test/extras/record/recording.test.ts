@@ -10,7 +10,7 @@ import { CallFeed } from '../../../src/gateway/call-feed.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { callLogFile } from '../../../src/state/user-files.js';
 import { MessageFeed } from '../../../src/wire/io/message-feed.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf } from '../../support/wire.js';
@@ -56,7 +56,7 @@ function observing(settings: Parameters<typeof recording>[0] = {}) {
       const params = '{"name":"files__read","arguments":{"path":"a"}}';
       calls.session({ facts: { profile }, view })(new InMemoryExchange('tools/call', params));
     },
-    pass: (text: string) => messages.passed('c>g', whole(bytesOf(text)), { number: 1 }),
+    pass: (text: string) => messages.passed('c>g', unedited(bytesOf(text)), { number: 1 }),
   };
 }
 

@@ -5,13 +5,13 @@ import { hostIdentity, identify } from '../../../src/host/process/processes.js';
 import type { ClientDescription } from '../../../src/hub/control.js';
 import { checkSecretFiles } from '../../../src/setup/doctor/credentials.js';
 import { repair } from '../../../src/setup/doctor/finding.js';
-import { checkHub, checkRecentFaults, type HubFacts } from '../../../src/setup/doctor/hub.js';
+import { checkHub, checkRecentFaults, type ExaminedHub } from '../../../src/setup/doctor/hub.js';
 import { checkRuns, checkServing } from '../../../src/setup/doctor/running-gateways.js';
 import { home, useHome } from './doctor-home.js';
 
 useHome();
 
-function hub(state: HubFacts['state']): HubFacts {
+function hub(state: ExaminedHub['state']): ExaminedHub {
   mkdirSync(home.path('hub'), { recursive: true });
   return { folder: home.path('hub'), faults: [], state, isAlive: async () => false };
 }
@@ -22,7 +22,7 @@ const CLAUDE: ClientDescription = {
 };
 
 /** The state of a hub that runs. */
-function running(version: string, ...clients: ClientDescription[]): HubFacts['state'] {
+function running(version: string, ...clients: ClientDescription[]): ExaminedHub['state'] {
   return { kind: 'running', hub: { pid: 7, version, clients } };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Code } from '../../../src/host/errors/codes.js';
-import type { Availability } from '../../../src/servers/sandbox/find-bubblewrap.js';
+import type { Confinement } from '../../../src/servers/sandbox/find-bubblewrap.js';
 import { checkConfinement } from '../../../src/setup/doctor/machine.js';
 import { checkServer } from '../../../src/setup/doctor/servers.js';
 import type { ChildSpec } from '../../../src/spec/server-spec.js';
@@ -8,9 +8,9 @@ import { reportOf } from './doctor-home.js';
 
 const NOTHING = { server: 'a', read: [], write: [], network: [] as string[], unixSockets: false, opensFolder: false };
 const spec = (key: string, sandbox: ChildSpec['sandbox']) => ({ key, command: 'node', sandbox }) as ChildSpec;
-const available: Availability = { isAvailable: true, program: '/usr/bin/bwrap' };
+const available: Confinement = { isAvailable: true, program: '/usr/bin/bwrap' };
 
-async function codesOf(programs: readonly ChildSpec[], found: Availability): Promise<readonly Code[]> {
+async function codesOf(programs: readonly ChildSpec[], found: Confinement): Promise<readonly Code[]> {
   return (await checkConfinement(programs, async () => found)).map(({ code }) => code);
 }
 

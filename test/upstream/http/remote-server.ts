@@ -5,7 +5,7 @@ import type { RemoteSpec } from '../../../src/spec/server-spec.js';
 import type { AccessHeaders } from '../../../src/upstream/http/access.js';
 import { configuredAccess } from '../../../src/upstream/http/configured-access.js';
 import { HttpDialer, type RemoteTarget } from '../../../src/upstream/http/http-dialer.js';
-import { type Era, ServerEra } from '../../../src/upstream/server-era.js';
+import { type EraName, ServerEra } from '../../../src/upstream/server-era.js';
 import type { Dialed, ServerRequest, UpstreamConnection } from '../../../src/upstream/upstream-connection.js';
 import { EnvelopeRequest } from '../../../src/wire/mcp/relayed-request.js';
 import type { Clock } from '../../../src/wire/timing/clock.js';
@@ -37,7 +37,7 @@ const servers: Server[] = [];
 const dialed: Dialed[] = [];
 
 /** A server on a port of its own, that the test plays. `answer` gets every request that the handshake does not answer. */
-export async function serve(answer: Answer, era: Era = 'legacy') {
+export async function serve(answer: Answer, era: EraName = 'legacy') {
   const got: Got[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -62,7 +62,7 @@ export async function serve(answer: Answer, era: Era = 'legacy') {
 }
 
 /** What a server does that the test does not say. */
-function shakeHands({ method, message, response }: Got, era: Era): void {
+function shakeHands({ method, message, response }: Got, era: EraName): void {
   const { id } = message;
   if (method === 'DELETE') response.writeHead(204).end();
   else if (method === 'GET') response.writeHead(405).end();
@@ -97,7 +97,7 @@ export function events(response: ServerResponse, ...messages: (Message | string)
 }
 
 export interface DialOptions extends Partial<Pick<RemoteSpec, 'transport' | 'headers' | 'headersCommand'>> {
-  readonly era?: Era | 'auto';
+  readonly era?: EraName | 'auto';
   readonly paramsOf?: RemoteTarget['paramsOf'];
   readonly rereadTools?: RemoteTarget['rereadTools'];
   readonly maxFrameBytes?: number;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../../src/upstream/modern/era-dialect.js';
-import { type Era, type EraVerdict, ServerEra } from '../../../src/upstream/server-era.js';
+import { type EraName, type EraVerdict, ServerEra } from '../../../src/upstream/server-era.js';
 import { flush, type Message } from '../../support/wire.js';
 import { bridging } from '../stdio/bridging.js';
 
@@ -31,7 +31,7 @@ function keeping(verdict?: EraVerdict) {
   };
 }
 
-function opening({ setting = 'auto', verdict }: { setting?: Era | 'auto'; verdict?: EraVerdict } = {}) {
+function opening({ setting = 'auto', verdict }: { setting?: EraName | 'auto'; verdict?: EraVerdict } = {}) {
   const child = bridging({ maxUnwrittenBytes: 100_000 });
   const { kept, verdicts } = keeping(verdict);
   const era = new ServerEra(setting, verdicts);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
   addCalls,
-  type CallLog,
   filterCalls,
   groupCalls,
   MAX_CALLS,
+  type ShownCalls,
   withPast,
 } from '../../../src/web/page/calls-list.js';
 import type { CallRow } from '../../../src/web/server/contract.js';
@@ -18,7 +18,7 @@ function call(id: number, more: Partial<CallRow> = {}): CallRow {
 }
 
 /** Numbers of the calls of each group, and the times of each gap. */
-function shape(calls: readonly CallRow[], gaps?: CallLog['gaps']) {
+function shape(calls: readonly CallRow[], gaps?: ShownCalls['gaps']) {
   return groupCalls(calls, gaps).map((entry) =>
     'calls' in entry ? entry.calls.map(({ id }) => id) : `${entry.from} – ${entry.to}`,
   );
@@ -28,7 +28,7 @@ function range(from: number, to: number): CallRow[] {
   return Array.from({ length: to - from + 1 }, (_, at) => call(from + at));
 }
 
-const EMPTY: CallLog = { calls: [], failed: [], left: 0, since: 0, gaps: [] };
+const EMPTY: ShownCalls = { calls: [], failed: [], left: 0, since: 0, gaps: [] };
 /** A log with the calls 1 to 3, which ended after 1 to 3 s. */
 const THREE = addCalls(EMPTY, { calls: range(1, 3), left: {}, since: 500 });
 

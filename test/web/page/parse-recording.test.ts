@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readRecording } from '../../../src/web/page/parse-recording.js';
+import { parseRecording } from '../../../src/web/page/parse-recording.js';
 
 const HEADER = { trunkline: 'recording', format: 1, version: '0.1.0', startedAt: '2026-11-24T10:00:00.000Z' };
 
 function read(...lines: unknown[]) {
-  return readRecording(lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'));
+  return parseRecording(lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'));
 }
 
 function entry(t: number, dir: string, message: unknown, more: object = {}) {

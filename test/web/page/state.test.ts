@@ -4,7 +4,7 @@ import {
   cpuOf,
   history,
   hub,
-  memoryOf,
+  memoryOfServer,
   needs,
   receive,
   recording,
@@ -61,7 +61,7 @@ it('facts are read again after two changes of the configuration that lead back t
 
 it('a server has the memory and the processor of all its processes', () => {
   receive([running(100_000)]);
-  expect([memoryOf('files'), cpuOf('files'), memoryOf('other')]).toEqual([100, 3, null]);
+  expect([memoryOfServer('files'), cpuOf('files'), memoryOfServer('other')]).toEqual([100, 3, null]);
 });
 
 it('nothing of a configuration is shown with another one, which nobody has asked about yet', () => {

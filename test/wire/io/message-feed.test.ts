@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MessageFeed, type PassingMessage } from '../../../src/wire/io/message-feed.js';
 import { splice } from '../../../src/wire/json/splice.js';
-import { whole } from '../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
 const CONNECTION = { number: 1 };
@@ -31,7 +31,7 @@ describe('the feed of messages', () => {
     const edits = [{ span: { start: 1, end: 2 }, text: bytesOf('b') }];
     feed.passed('c>g', { bytes: bytesOf('[a]'), span: { start: 0, end: 3 }, edits }, CONNECTION);
     stop();
-    feed.passed('g>s', whole(bytesOf('[c]')), CONNECTION);
+    feed.passed('g>s', unedited(bytesOf('[c]')), CONNECTION);
     expect(one.seen).toEqual(['7 c>g [b]', '7 g>s [c]']);
     expect(other.seen).toEqual(['7 c>g [b]']);
   });
@@ -54,11 +54,11 @@ describe('the feed of messages', () => {
   it('keeps no more than 64 messages for the first observer, and none once nobody will come', () => {
     const feed = new MessageFeed(() => 1);
     feed.hold();
-    for (let count = 0; count < 100; count += 1) feed.passed('c>g', whole(bytesOf('1')), CONNECTION);
+    for (let count = 0; count < 100; count += 1) feed.passed('c>g', unedited(bytesOf('1')), CONNECTION);
     feed.letGo();
     expect(feed.isObserved).toBe(false);
     feed.hold();
-    for (let count = 0; count < 100; count += 1) feed.passed('c>g', whole(bytesOf('1')), CONNECTION);
+    for (let count = 0; count < 100; count += 1) feed.passed('c>g', unedited(bytesOf('1')), CONNECTION);
     const { seen, observer } = listening();
     feed.observe(observer);
     expect(seen).toHaveLength(64);

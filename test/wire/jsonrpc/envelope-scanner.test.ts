@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
 import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../../src/wire/json/splice.js';
 import { EnvelopeScanner } from '../../../src/wire/jsonrpc/envelope-scanner.js';
-import { batchMessage, whole } from '../../../src/wire/jsonrpc/message.js';
+import { batchMessage, unedited } from '../../../src/wire/jsonrpc/message.js';
 
 const scanner = new EnvelopeScanner({
   watch: { name: ['params', 'name'], token: ['params', '_meta', 'progressToken'] },
@@ -217,7 +217,7 @@ describe('messages put together as a batch', () => {
   const textOf = (message: SplicedMessage) => Buffer.from(splice(message)).toString();
 
   it('are an array of what each of them is, edits made', () => {
-    const batch = batchMessage([edited, whole(bytes('{}')), edited]);
+    const batch = batchMessage([edited, unedited(bytes('{}')), edited]);
     expect(textOf(batch)).toBe('[{"id":"é","x":2},{},{"id":"é","x":2}]');
     expect(splicedLength(batch)).toBe(splice(batch).length);
     expect(textOf(batchMessage([edited]))).toBe('[{"id":"é","x":2}]');
@@ -227,7 +227,7 @@ describe('messages put together as a batch', () => {
   it('are not copied', () => {
     const large = bytes(`{"x":"${'x'.repeat(100_000)}"}`);
     const pieces: Uint8Array[] = [];
-    visitPieces(batchMessage([whole(large), edited]), (piece) => pieces.push(piece));
+    visitPieces(batchMessage([unedited(large), edited]), (piece) => pieces.push(piece));
     expect(pieces.some(({ buffer, byteOffset }) => buffer === large.buffer && byteOffset === large.byteOffset)).toBe(
       true,
     );

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../../src/wire/json/splice.js';
 import {
-  errorMessage,
   NULL_ID,
   notificationMessage,
   RpcError,
   requestMessage,
   resultMessage,
+  rpcErrorMessage,
 } from '../../../src/wire/jsonrpc/message.js';
 
 const bytes = (text: string) => Buffer.from(text);
@@ -31,13 +31,13 @@ describe('answers', () => {
     expect(text(resultMessage(bytes(id), bytes('{"n":1e400}')))).toBe(
       `{"jsonrpc":"2.0","id":${id},"result":{"n":1e400}}`,
     );
-    expect(text(errorMessage(bytes(id), new RpcError(-32601, 'No "x"')))).toBe(
+    expect(text(rpcErrorMessage(bytes(id), new RpcError(-32601, 'No "x"')))).toBe(
       `{"jsonrpc":"2.0","id":${id},"error":{"code":-32601,"message":"No \\"x\\""}}`,
     );
   });
 
   it('to what could not be read carry a null id', () => {
-    expect(text(errorMessage(NULL_ID, new RpcError(-32700, 'x')))).toContain('"id":null');
+    expect(text(rpcErrorMessage(NULL_ID, new RpcError(-32700, 'x')))).toContain('"id":null');
   });
 });
 

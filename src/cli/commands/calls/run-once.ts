@@ -3,7 +3,7 @@ import { GatewayProcess, type GatewayProcessOptions } from '../../../app/gateway
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { createPlatform, type Platform } from '../../../app/platform.js';
 import { readConfig, refuseDisabled, requireView } from '../../../app/read-config.js';
-import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
+import { FINAL_LADDER, type RunToEndOptions, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { currentFolder } from '../../../config/file/find-config.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
@@ -163,11 +163,11 @@ export function composeOnce(
 
 /** Runs the work of a command to its end, or until a signal comes, and then stops the composition. */
 export async function runCommand(
-  composition: Run['composition'],
+  composition: RunToEndOptions['composition'],
   { logger }: Pick<OpenLog, 'logger'>,
-  work: Run['work'],
+  work: RunToEndOptions['work'],
 ): Promise<number> {
-  const onSignal: Run['onSignal'] = (signal) => 128 + constants.signals[signal];
+  const onSignal: RunToEndOptions['onSignal'] = (signal) => 128 + constants.signals[signal];
   return await runToEnd({ composition, logger, onSignal, isOutputAwaited: true, work });
 }
 

@@ -8,10 +8,10 @@ import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { FileRefusal } from '../../../host/files/edit/parse-text.js';
 import {
   type CarriedOut,
-  type Change,
   ChangeJournal,
   carryOut,
   changesToUndo,
+  type FileChange,
   type Plan,
   planConnect,
   planDisconnect,
@@ -20,7 +20,7 @@ import {
   undoChange,
 } from '../../../setup/clients/files/change-client-file.js';
 import { isInstalled, thisSystem } from '../../../setup/clients/files/client-locations.js';
-import { CLIENTS, type Client, clientNamed } from '../../../setup/clients/files/client-table.js';
+import { CLIENTS, clientNamed, type KnownClient } from '../../../setup/clients/files/client-table.js';
 import type { FoundServer } from '../../../setup/clients/files/found-server.js';
 import { type OwnCommand, ownCommand } from '../../../setup/clients/files/own-entry.js';
 import { withChangeLock } from '../../../state/change-lock.js';
@@ -110,11 +110,11 @@ async function twoFilesAfterUndo(settings: GlobalOptions): Promise<readonly stri
   }
 }
 
-function factsOf(change: Change): object {
+function factsOf(change: FileChange): object {
   return { client: change.client, title: titleOf(change), file: change.file };
 }
 
-function chosenClients(command: string, names: readonly string[], isAll: boolean): readonly Client[] {
+function chosenClients(command: string, names: readonly string[], isAll: boolean): readonly KnownClient[] {
   if (isAll && names.length > 0) throw new UsageError('`--all` means every client', 'leave out the names, or `--all`');
   if (isAll) return CLIENTS;
   if (names.length === 0) {
@@ -127,7 +127,7 @@ function chosenClients(command: string, names: readonly string[], isAll: boolean
 }
 
 /** The clients with these names. Throws a `UsageError` for a name that no client has. */
-export function clientsNamed(names: readonly string[]): readonly Client[] {
+export function clientsNamed(names: readonly string[]): readonly KnownClient[] {
   return [...new Set(names)].map((name) => {
     const client = clientNamed(name.toLowerCase());
     if (client !== undefined) return client;
@@ -157,7 +157,7 @@ function remarksOn({ warning }: OwnCommand, flag: string | undefined): string[] 
   return [...remarks, `note: clients will not use ${here}; if they should, add \`--config ${here}\``];
 }
 
-function undoneText(change: Change, undone: Undone): string {
+function undoneText(change: FileChange, undone: Undone): string {
   const title = titleOf(change);
   const file = shown(change.file);
   const restart = `\n  Restart ${title}.`;
@@ -173,16 +173,19 @@ function undoneText(change: Change, undone: Undone): string {
   }
 }
 
-function titleOf({ client }: Change): string {
+function titleOf({ client }: FileChange): string {
   return clientNamed(client)?.title ?? client;
 }
 
-function isInstalledHere(client: Client): boolean {
+function isInstalledHere(client: KnownClient): boolean {
   return isInstalled(client, thisSystem());
 }
 
 /** Plans the changes of each client. */
-async function planAll(clients: readonly Client[], plan: (client: Client) => Promise<Plan[]>): Promise<Plan[]> {
+async function planAll(
+  clients: readonly KnownClient[],
+  plan: (client: KnownClient) => Promise<Plan[]>,
+): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const client of clients) plans.push(...(await plan(client)));
   return plans;
@@ -193,7 +196,7 @@ async function planAll(clients: readonly Client[], plan: (client: Client) => Pro
  * an absolute path. Returns the exit code.
  */
 export async function registerAndTakeOut(
-  clients: readonly Client[],
+  clients: readonly KnownClient[],
   taken: readonly FoundServer[],
   config: string,
   { isJson, emit }: { readonly isJson: boolean; readonly emit: EmitJson },

@@ -10,7 +10,7 @@ import {
   takesRemoteServers,
 } from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/resolve/env-file.js';
-import { namesIn, type Variables } from '../../../config/resolve/references.js';
+import { type Variables, variableNamesIn } from '../../../config/resolve/references.js';
 import { errorMessage } from '../../../host/errors/error-text.js';
 import { systemFault } from '../../../host/errors/file-error.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
@@ -202,7 +202,8 @@ export function describeVariables(entry: NewEntry, inFile: Variables): string[] 
   const shown = (what: string, values: unknown) =>
     Object.entries(isRecord(values) ? values : {}).map(([name, value]) => {
       const text = String(value);
-      const isSecret = text.includes('${secret:') || namesIn([text]).some((used) => Object.hasOwn(inFile, used));
+      const isSecret =
+        text.includes('${secret:') || variableNamesIn([text]).some((used) => Object.hasOwn(inFile, used));
       return `it gets the ${what} ${printable(name)}${isSecret ? ', whose value is a secret' : `: ${printable(text)}`}`;
     });
   return [...shown('variable', entry.env), ...shown('header', entry.headers)];

@@ -5,7 +5,7 @@ import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { InstallFault } from '../../../servers/packages/package-installer.js';
 import { confinement } from '../../../servers/sandbox/find-bubblewrap.js';
 import { isInstalled, thisSystem } from '../../../setup/clients/files/client-locations.js';
-import { CLIENTS, type Client } from '../../../setup/clients/files/client-table.js';
+import { CLIENTS, type KnownClient } from '../../../setup/clients/files/client-table.js';
 import type { PlannedServer } from '../../../setup/clients/import/plan.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { isRecord } from '../../../wire/json/json-value.js';
@@ -242,7 +242,7 @@ async function confinedImport(
 async function chooseClients(
   names: readonly string[],
   questions: Questions | undefined,
-): Promise<readonly Client[] | undefined> {
+): Promise<readonly KnownClient[] | undefined> {
   if (names.length > 0) return clientsNamed(names);
   const system = thisSystem();
   const here = CLIENTS.filter((client) => isInstalled(client, system));
@@ -251,7 +251,7 @@ async function chooseClients(
   return await questions.choose('Register Trunkline with which clients? (space: choose, enter: go on)', choices);
 }
 
-function tellIntention({ added, retried }: Retrying, clients: readonly Client[]): void {
+function tellIntention({ added, retried }: Retrying, clients: readonly KnownClient[]): void {
   if (retried.length > 0)
     tell(`\nTrunkline tries again what did not start when it was imported: ${retried.join(', ')}.`);
   const names = clients.map(({ title }) => title).join(', ');
@@ -264,7 +264,11 @@ function tellIntention({ added, retried }: Retrying, clients: readonly Client[])
 }
 
 /** Whether to remove a server from its client. False if it does not work, and for extensions and files of projects. */
-function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
+function isTaken(
+  { found, key = '', verdict }: PlannedServer,
+  clients: readonly KnownClient[],
+  sound: readonly string[],
+) {
   const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
   const isChosen = clients.some(({ client }) => client === found.place.client);
   const isOfUser = found.place.scope === 'user' || found.place.scope === 'local';

@@ -14,7 +14,7 @@ import {
 import { EnvDraft } from '../../../config/edit/env-draft.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, userConfigFile } from '../../../config/file/find-config.js';
-import { namesIn } from '../../../config/resolve/references.js';
+import { variableNamesIn } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { LockFile, LockFileError } from '../../../servers/packages/lock-file.js';
 import { openStore } from '../../../servers/packages/package-store.js';
@@ -89,7 +89,7 @@ const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as co
 function unusedOf(configFile: string, names: readonly string[], edited: string) {
   const secrets = secretsBeside(configFile, edited);
   // Any setting may refer to a variable, including those of `defaults`.
-  const used = namesIn([edited]);
+  const used = variableNamesIn([edited]);
   const unused = names.filter((name) => !used.includes(name) && Object.hasOwn(secrets?.values ?? {}, name));
   return secrets === undefined || unused.length === 0 ? undefined : { file: secrets.file, names: unused };
 }
@@ -106,7 +106,7 @@ function secretsBeside(configFile: string, text: string): EnvDraft | undefined {
 
 function namesOf(entry: unknown): string[] {
   const run = runOf(entry);
-  return run === undefined ? [] : namesIn([...run.args, ...Object.values(run.env)]);
+  return run === undefined ? [] : variableNamesIn([...run.args, ...Object.values(run.env)]);
 }
 
 /** The configuration to edit, and its environment file. */

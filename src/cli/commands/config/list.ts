@@ -18,7 +18,7 @@ import { openGateway } from '../hub/hub-access.js';
 import { nameOf, type RunningGateway } from '../hub/running.js';
 
 /** A server of the configuration, as `--json` prints it. */
-export interface ListedServer {
+export interface ServerRow {
   readonly server: string;
   /**
    * The state in the running gateway, or else `disabled`, `misconfigured`, `unread` if the gateway has not read the entry yet,
@@ -46,14 +46,14 @@ export async function list({ settings, isJson }: Invocation): Promise<number> {
   const { file } = config;
   const { secret } = await readSealSecret(openQuietLog(settings).logger);
   const mark = configurationMark(file, secret);
-  const rows = serversIn(file).map((entry) => listed(entry, config, report, mark));
+  const rows = configuredServers(file).map((entry) => listed(entry, config, report, mark));
   if (isJson) {
     const { kind, pid = null, url = null } = gateway ?? {};
     await printJson({ configFile: file, gateway: kind === undefined ? null : { kind, pid, url }, servers: rows });
     return EXIT.ok;
   }
   if (rows.length === 0) await say(`${file} has no servers; \`trunkline add\` adds one.`);
-  else await say(listText(rows, lookOf(process.stdout)));
+  else await say(serverTable(rows, lookOf(process.stdout)));
   note(sourceText(file, gateway, rows));
   return EXIT.ok;
 }
@@ -81,7 +81,7 @@ function listed(
   whole: Config,
   report: StatusReport | undefined,
   mark: string,
-): ListedServer {
+): ServerRow {
   const own = report?.servers.find((each) => each.server === server);
   const config = whole.servers.find(({ key }) => key === server);
   const isOfUsers = config !== undefined && isPerUser(whole, config);
@@ -110,7 +110,7 @@ function stateWithout(report: StatusReport | undefined, config: ServerConfig | u
 }
 
 /** Table of the servers. */
-export function listText(rows: readonly ListedServer[], look: Look): string {
+export function serverTable(rows: readonly ServerRow[], look: Look): string {
   const cells = rows.map(({ server, state, version, tools, known, runs }): Cell[] => {
     const count = tools === null ? '-' : known === 'earlier' ? `${tools} earlier` : String(tools);
     return [server, stateCell(state, look), version ?? '-', count, runs];
@@ -118,7 +118,7 @@ export function listText(rows: readonly ListedServer[], look: Look): string {
   return table([['SERVER', 'STATE', 'VERSION', 'TOOLS', 'RUNS'], ...cells], look);
 }
 
-function sourceText(file: string, gateway: RunningGateway | undefined, rows: readonly ListedServer[]): string {
+function sourceText(file: string, gateway: RunningGateway | undefined, rows: readonly ServerRow[]): string {
   const earlier = rows.some(({ known }) => known === 'earlier') ? ' "earlier" marks the tools of an earlier run.' : '';
   const problems = rows.some(({ state }) => state === 'misconfigured') ? ' `trunkline check` says what is wrong.' : '';
   const next = '`trunkline check` starts each server once and reports its problems.';
@@ -127,7 +127,7 @@ function sourceText(file: string, gateway: RunningGateway | undefined, rows: rea
 }
 
 /** The servers of the configuration file; none if it cannot be read. Leaves out arguments, and all of a URL but its origin, because they can be secrets. */
-export function serversIn(file: string): ConfiguredServer[] {
+export function configuredServers(file: string): ConfiguredServer[] {
   try {
     return Object.entries(entriesIn(readConfigText(file))).map(([server, entry]) => {
       const { package: name, command, url, disabled } = isRecord(entry) ? entry : {};

@@ -52,7 +52,7 @@ export async function sandbox(invocation: Invocation<{ try: true }>): Promise<nu
       : `${key} runs unconfined. With \`sandbox: true\` in its entry, it would see this and nothing else.`,
   );
   await print(table([['OPEN', 'WHAT', 'WHY'], ...rowsOf(policy)], lookOf(process.stdout)).trimEnd());
-  for (const remark of remarksOn(server, policy)) tell(remark);
+  for (const remark of remarksOnOpenings(server, policy)) tell(remark);
   if (available.isAvailable) return EXIT.ok;
   const { reason, remedy, code } = available.fault;
   tell(`It cannot be confined here: ${reason}; ${remedy} (${code}).`);
@@ -72,7 +72,7 @@ function rowsOf({ openings, network, unixSockets, home, ownHome }: Policy): stri
 }
 
 /** The lines below the table: known needs of the server with a suggested entry, and openings that its entry lacks. */
-export function remarksOn(
+export function remarksOnOpenings(
   server: ServerConfig,
   { proposed, distrusted, network }: Pick<Policy, 'proposed' | 'distrusted' | 'network'>,
 ): string[] {

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
-import type { HubFacts } from '../../../setup/doctor/hub.js';
+import type { ExaminedHub } from '../../../setup/doctor/hub.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import type { ToolRow } from '../../../status/tool-report.js';
@@ -14,7 +14,7 @@ import { notedPid } from '../hub/running.js';
  * The hub of a configuration, whether it runs or not. Requests to it start and create nothing. Without a hub, another gateway of the
  * configuration reports servers and tools, because the servers must not run twice.
  */
-export interface DoctorHub extends HubFacts {
+export interface DoctorHub extends ExaminedHub {
   /** Absent if no hub has ever run, or if TRUNKLINE_HUB is `off`. */
   readonly logFile: string | undefined;
   /** Asks the running gateway for the reports of its servers. Resolves with `undefined` if none has started its servers. */

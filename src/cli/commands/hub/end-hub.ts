@@ -26,8 +26,8 @@ import {
 import {
   configurationText,
   findRunning,
+  gatewayTable,
   howToEnd,
-  listText,
   nameOf,
   notedPid,
   type RunningGateway,
@@ -58,7 +58,7 @@ export async function stop({ settings, options, isJson }: Invocation<{ all: true
   const code = await report(stopped, { isJson, left, ifNone: none });
   const others = choice.others.filter(({ kind }) => kind === 'hub');
   if (stopped.length + left.length > 0) return code;
-  if (others.length > 0) note(`Hubs of other configurations run. To stop one, add:\n${listText(others)}`);
+  if (others.length > 0) note(`Hubs of other configurations run. To stop one, add:\n${gatewayTable(others)}`);
   return fault === undefined ? code : EXIT.usage;
 }
 

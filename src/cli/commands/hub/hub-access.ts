@@ -22,14 +22,14 @@ import { type ClientConnection, LocalClient, type ToldProfile } from '../../loca
 import { note, tell } from '../../output.js';
 import { type Cell, type Look, PLAIN, stateCell, table } from '../../terminal.js';
 import {
-  type Choice,
   choiceText,
   chooseGateway,
   configurationOf,
   configurationText,
   findRunning,
+  type GatewayChoice,
+  gatewayTable,
   howToEnd,
-  listText,
   nameOf,
   type RunningGateway,
 } from './running.js';
@@ -128,11 +128,11 @@ export async function findGateway(settings: GlobalOptions) {
 
 /** Says that no gateway of the configuration runs, and which others run. */
 function absence(
-  { others }: Choice,
+  { others }: GatewayChoice,
   { file = '', fault }: { readonly file: string | undefined; readonly fault?: ConfigError },
 ): NoGateway {
   const none = fault?.report ?? noGatewayText(file, isHubOn(file));
-  const more = others.length > 0 && `Gateways of other configurations run. To name one, add:\n${listText(others)}`;
+  const more = others.length > 0 && `Gateways of other configurations run. To name one, add:\n${gatewayTable(others)}`;
   const because = [none, more].filter(Boolean).join('\n');
   return { kind: 'not running', because, code: fault === undefined ? EXIT.noHub : EXIT.usage };
 }
@@ -155,7 +155,7 @@ export function isHubOn(configFile: string): boolean {
 }
 
 /** Describes a gateway and, if it is a hub, the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
-export async function describeHubs({ gateway, control }: OpenGateway, withUsage: boolean): Promise<HubFacts> {
+export async function describeHubs({ gateway, control }: OpenGateway, withUsage: boolean): Promise<RunningHubs> {
   const { kind, folder, name } = gateway;
   const earlier = kind === 'hub' ? hubNumbers(folder).filter((number) => number !== name) : [];
   const [hub, ...draining] = await Promise.all([
@@ -186,14 +186,14 @@ export async function runningHub(settings: GlobalOptions): Promise<HubClientForC
   return undefined;
 }
 
-export interface HubFacts {
+export interface RunningHubs {
   readonly hub: HubDescription;
   /** Earlier hubs whose clients have not moved yet. */
   readonly draining: readonly HubDescription[];
 }
 
 /** Text of `trunkline hub status`. `version` is the version of this program. */
-export function hubText({ hub, draining }: HubFacts, version: string): string {
+export function hubText({ hub, draining }: RunningHubs, version: string): string {
   const lines = [
     `The hub of ${hub.configFile} runs.`,
     `  pid      ${hub.pid}, up ${duration(hub.uptimeSeconds)}`,
@@ -216,7 +216,7 @@ const NOT_STARTED = 'none yet, because the hub waits for its first client';
 const HEADS: Readonly<Record<GatewayKind, string>> = { hub: 'HUB', http: 'GATEWAY', stdio: 'GATEWAY' };
 
 /** Text of `trunkline ps`. */
-export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): string {
+export function processText({ hub, draining }: RunningHubs, look: Look = PLAIN): string {
   const hubs = [hub, ...draining];
   const { kind = 'hub', url } = hub;
   const hubRows = hubs.map((each) => {

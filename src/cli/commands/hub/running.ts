@@ -197,7 +197,7 @@ export function configurationOf(settings: GlobalOptions): {
 }
 
 /** The gateways that a command may be about, the one that it is about first. */
-export interface Choice {
+export interface GatewayChoice {
   readonly chosen: RunningGateway | undefined;
   /** The other gateways of the same configuration. */
   readonly alike: readonly RunningGateway[];
@@ -215,10 +215,10 @@ const ORDER: readonly GatewayKind[] = ['hub', 'http', 'stdio'];
 export function chooseGateway(
   running: readonly RunningGateway[],
   { named, file, folder }: Asked & { readonly named?: string | undefined },
-): Choice {
+): GatewayChoice {
   const all = running.filter((gateway) => !isEarlierHub(gateway));
   if (named !== undefined) {
-    const chosen = all.find((gateway) => isNamed(gateway, named));
+    const chosen = all.find((gateway) => isNamedGateway(gateway, named));
     if (chosen === undefined) throw unknownGateway(named, all);
     return { chosen, alike: [], others: [] };
   }
@@ -231,7 +231,7 @@ export function chooseGateway(
 }
 
 /** Whether the pid or the URL of a gateway is the value of `--gateway`. */
-export function isNamed(
+export function isNamedGateway(
   { pid, url }: { readonly pid?: number | undefined; readonly url?: string | undefined },
   named: string,
 ): boolean {
@@ -245,7 +245,7 @@ function isSameFile(one: string, other: string): boolean {
 function unknownGateway(named: string, all: readonly RunningGateway[]): UsageError {
   const message = `no gateway of yours has the pid or the URL ${named}`;
   if (all.length === 0) return new UsageError(message, 'none runs; the next client that connects starts a hub');
-  return new UsageError(message, `these run:\n${listText(all)}`);
+  return new UsageError(message, `these run:\n${gatewayTable(all)}`);
 }
 
 /** The gateway in a sentence, such as `the hub (pid 7)`. */
@@ -262,7 +262,7 @@ export function configurationText({ configFile }: Pick<RunningGateway, 'configFi
 }
 
 /** The gateways, one a line, each with the option that names it. */
-export function listText(gateways: readonly RunningGateway[]): string {
+export function gatewayTable(gateways: readonly RunningGateway[]): string {
   const options = gateways.map(({ pid, url }) => `--gateway ${pid ?? url ?? '?'}`);
   const width = Math.max(...options.map(({ length }) => length));
   return gateways
@@ -275,10 +275,10 @@ export function listText(gateways: readonly RunningGateway[]): string {
 }
 
 /** Says which gateway a command shows, and how to name another; `undefined` if the only one is a hub. */
-export function choiceText({ chosen, alike, others }: Choice): string | undefined {
+export function choiceText({ chosen, alike, others }: GatewayChoice): string | undefined {
   if (chosen === undefined || (chosen.kind === 'hub' && alike.length + others.length === 0)) return undefined;
   const shown = `This is ${nameOf(chosen)}, of ${configurationText(chosen)}.`;
-  if (alike.length > 0) return `${shown} To name another one of this configuration, add:\n${listText(alike)}`;
+  if (alike.length > 0) return `${shown} To name another one of this configuration, add:\n${gatewayTable(alike)}`;
   if (others.length === 0) return shown;
   return `${shown} \`trunkline ps --all\` lists ${plural(others.length, 'gateway')} of other configurations.`;
 }

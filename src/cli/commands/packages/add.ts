@@ -8,7 +8,7 @@ import { serverKeyFault, usableServerKey } from '../../../config/schema/server-k
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { yamlLines } from '../../../host/files/edit/edit-yaml.js';
 import { type KeptFile, keepFile } from '../../../setup/clients/import/kept-file.js';
-import { folderOf, type OpenedPath, openedPaths } from '../../../setup/clients/import/opened-paths.js';
+import { folderOfKeptFile, type OpenedPath, openedPaths } from '../../../setup/clients/import/opened-paths.js';
 import { NEEDS_SERVERS } from '../../../setup/clients/import/plan.js';
 import {
   fetchServer,
@@ -97,7 +97,7 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
 function openedFor(run: Run, kept: KeptFile | undefined): OpenedPath[] {
   const home = homedir();
   const named = openedPaths(run, { home, env: process.env });
-  return kept === undefined ? named : [folderOf(kept, home), ...named];
+  return kept === undefined ? named : [folderOfKeptFile(kept, home), ...named];
 }
 
 const HOW_REMOTE = 'write `trunkline add NAME URL --header "Name: value"`';

@@ -6,7 +6,7 @@ import type { Invocation } from '../../command.js';
 import { type EmitJson, forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
 import { chooseServers, StartProgress } from '../calls/run-once.js';
-import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
+import { listRemarks, lookUpNewest, remarksOnPackage } from './package-remarks.js';
 import { allSettled, type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 
 /**
@@ -104,7 +104,7 @@ async function installOne(server: PackagedServer, work: PackageWork): Promise<Re
   const { installer, paths, ending } = work;
   const { request, found } = server.package;
   if (found?.location === 'near') {
-    const remarks = remarksOn(request, installedTree(request, found, paths));
+    const remarks = remarksOnPackage(request, installedTree(request, found, paths));
     return { server, result: 'near', version: found.version, remarks };
   }
   try {
@@ -112,7 +112,7 @@ async function installOne(server: PackagedServer, work: PackageWork): Promise<Re
     const { version } = locked;
     const isNewestWanted = isNew && request.version === undefined;
     const onNewest = isNewestWanted ? await lookUpNewest(request, version, work) : [];
-    const remarks = [...onNewest, ...remarksOn(request, storedTree(request, locked, paths))];
+    const remarks = [...onNewest, ...remarksOnPackage(request, storedTree(request, locked, paths))];
     return { server, result: isNew ? 'installed' : 'present', version, remarks };
   } catch (error) {
     if (!(error instanceof InstallFault)) throw error;

@@ -10,7 +10,7 @@ import type { Invocation } from '../../command.js';
 import { forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, elapsed, lookOf, table } from '../../terminal.js';
 import { progressBar } from '../calls/run-once.js';
-import { listRemarks, remarksOn, remarksOnNewest } from './package-remarks.js';
+import { listRemarks, remarksOnNewest, remarksOnPackage } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
 
 /** Limit of lookups at once, because each is a process of npm. */
@@ -51,7 +51,7 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
           wanted: (versions && newestAccepted(request, versions)) ?? null,
           newest: versions?.tags.latest ?? null,
           where: found === undefined ? null : found.location === 'near' ? 'node_modules' : 'store',
-          remarks: [...onNewest, ...remarksOn(request, installedTree(request, found, paths))],
+          remarks: [...onNewest, ...remarksOnPackage(request, installedTree(request, found, paths))],
         };
       });
       if (isJson) await printJson({ servers: facts });

@@ -22,14 +22,14 @@ import type { PackageWork } from './package-work.js';
 const THIS_NODE = { version: process.versions.node, path: process.execPath };
 
 /** Returns the reasons why an installed package may not work, each as one line with a remedy. */
-export function remarksOn(request: PackageRequest, tree: InstalledTree | undefined, node = THIS_NODE): string[] {
+export function remarksOnPackage(request: PackageRequest, tree: InstalledTree | undefined, node = THIS_NODE): string[] {
   return tree === undefined ? [] : [...nodeRemarks(request, tree, node), ...scriptRemarks(request, tree)];
 }
 
 /** Returns the remarks on the package of a server. The list is empty if the server runs no package. */
 export function remarksOnServer({ package: used }: ServerConfig, configFile: string): string[] {
   if (used === undefined) return [];
-  return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
+  return remarksOnPackage(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
 /** Returns a remark if npm installs an older version, because the newest one needs another Node. */

@@ -18,7 +18,7 @@ import { waiting } from '../../terminal.js';
 import { composeOnce, examine, FirstStarts, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { reportInstallFault } from './install.js';
-import { describeCarried, lookUpNewest, remarksOn } from './package-remarks.js';
+import { describeCarried, lookUpNewest, remarksOnPackage } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 
 /**
@@ -112,7 +112,7 @@ async function updateOne(
   const store = openStore(paths);
   const folderOf = (locked: LockedPackage) => store.folderOf({ ...request, locked });
   const onNewest = await lookUpNewest(request, newest.locked.version, work);
-  const remarks = [...onNewest, ...remarksOn(request, storedTree(request, newest.locked, paths))];
+  const remarks = [...onNewest, ...remarksOnPackage(request, storedTree(request, newest.locked, paths))];
   const below = remarks.map((remark) => `  ${remark}`);
   const versions = { from: before?.version ?? null, to: newest.locked.version, remarks };
   if (before !== undefined && folderOf(before) === folderOf(newest.locked)) {
@@ -198,7 +198,7 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
 async function probeTools(
   server: ServerConfig,
   { config, log, ending, stoppers }: PackageWork,
-): Promise<{ tools: Tools } | { fault: Fault; output: readonly string[] }> {
+): Promise<{ tools: ToolDefinitions } | { fault: Fault; output: readonly string[] }> {
   const { key } = server;
   const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
   const starts = new FirstStarts([key]);
@@ -225,7 +225,7 @@ async function probeTools(
 const OWN_PREFIX = 'trunkline__';
 
 /** Parsed tool definitions by name. */
-export type Tools = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+export type ToolDefinitions = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 interface ToolChanges {
   readonly added: readonly string[];
@@ -235,7 +235,7 @@ interface ToolChanges {
 }
 
 /** Compares two sets of tools. The order of members and of tools does not matter. */
-export function compareTools(before: Tools, after: Tools): ToolChanges {
+export function compareTools(before: ToolDefinitions, after: ToolDefinitions): ToolChanges {
   const changed = [...after].flatMap(([name, definition]) => {
     const earlier = before.get(name);
     if (earlier === undefined) return [];

@@ -10,7 +10,7 @@ import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson } from '../../output.js';
 import { elapsed, waiting } from '../../terminal.js';
-import { configurationOf, isNamed } from '../hub/running.js';
+import { configurationOf, isNamedGateway } from '../hub/running.js';
 
 const POLL_MS = 100;
 
@@ -18,7 +18,9 @@ const POLL_MS = 100;
 export async function drain({ settings, words: [named], isJson }: Invocation): Promise<number> {
   const running = (await findGateways(gatewayFolders(userHubsFolder()))).filter(isHttp);
   const { file, fault } = named === undefined ? configurationOf(settings) : {};
-  const chosen = running.filter((each) => (named === undefined ? each.configFile === file : isNamed(each, named)));
+  const chosen = running.filter((each) =>
+    named === undefined ? each.configFile === file : isNamedGateway(each, named),
+  );
   if (chosen.length === 0) {
     note(fault?.report ?? `No gateway of yours serves ${named ?? `${file} over HTTP`}, so there is nothing to drain.`);
     for (const { url, pid, configFile } of running)

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { checkFile } from '../../../config/file/check-file.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
-import { expandHome, namesIn, textsOf, userVariable } from '../../../config/resolve/references.js';
+import { expandHome, textsOfEntry, userVariable, variableNamesIn } from '../../../config/resolve/references.js';
 import { machinesIn, readTokenFile, withoutTokens, withToken } from '../../../downstream/users/machine-tokens.js';
 import { folderOf, storedVariables } from '../../../downstream/users/user-variables.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
@@ -156,8 +156,8 @@ function placeOf(setting: 'tokens' | 'variables', settings: GlobalOptions) {
   const { gateway, servers } = checkFile(readConfigText(file), file);
   const near = (path: string) => resolve(dirname(file), expandHome(path, homedir()));
   const { [setting]: named, tokens } = gateway.http.auth ?? {};
-  const texts = servers.flatMap(textsOf);
-  const names = (areNeeded?: boolean) => namesIn(texts, areNeeded).flatMap((name) => userVariable(name) ?? []);
+  const texts = servers.flatMap(textsOfEntry);
+  const names = (areNeeded?: boolean) => variableNamesIn(texts, areNeeded).flatMap((name) => userVariable(name) ?? []);
   if (named !== undefined) return { path: near(named), tokens: tokens === undefined ? tokens : near(tokens), names };
   const path = setting === 'tokens' ? 'machines' : 'variables';
   throw new UsageError(

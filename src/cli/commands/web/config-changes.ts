@@ -14,7 +14,7 @@ import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
 import { parseYaml } from '../../../config/file/yaml-source.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
-import { SERVER_SETTINGS, type Setting, type Table } from '../../../config/schema/settings.js';
+import { SERVER_SETTINGS, type Setting, type SettingTable } from '../../../config/schema/settings.js';
 import { valueAt } from '../../../host/files/edit/edit-text.js';
 import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../host/observe/redact.js';
 import { withChangeLock } from '../../../state/change-lock.js';
@@ -28,7 +28,7 @@ import { difference } from '../../difference.js';
 const CONTEXT_LINES = 3;
 
 /** Changes of the configuration file from the page. The last one can be taken back, byte for byte. */
-export class ConfigChanges {
+export class PageChanges {
   readonly #settings: GlobalOptions;
   /** The text before the last change, and the hash of the text after it. */
   #last: { readonly file: string; readonly text: string; readonly undo: string } | undefined;
@@ -136,7 +136,7 @@ export async function settingsOfServer(settings: GlobalOptions, server: string):
     const { line } = source.positionOfKey(path);
     return [{ name: name.join('.'), value: shown(name[0], value, redact), from, line }];
   };
-  const rowsOf = (table: Table, above: readonly string[]): SettingRow[] =>
+  const rowsOf = (table: SettingTable, above: readonly string[]): SettingRow[] =>
     Object.entries(table).flatMap(([key, setting]: [string, Setting]) => {
       const name = [...above, key];
       if (setting.kind === 'section') return rowsOf(setting.table, name);

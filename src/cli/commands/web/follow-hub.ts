@@ -4,14 +4,14 @@ import { readConfig } from '../../../app/read-config.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { errorMessage } from '../../../host/errors/error-text.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
-import { stateOf } from '../../../host/files/whole-file.js';
+import { fileState } from '../../../host/files/whole-file.js';
 import { systemClock } from '../../../host/observe/system-clock.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { PageEvent } from '../../../hub/control.js';
 import { VERSION } from '../../../version.js';
 import type { ConfiguredServer, Frame, HubState } from '../../../web/server/contract.js';
 import { capitalized } from '../../../wire/json/printable.js';
-import { serversIn } from '../config/list.js';
+import { configuredServers } from '../config/list.js';
 import { connectTo, findGateway, howToStart, isHubOn } from '../hub/hub-access.js';
 import { configurationOf, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
 import { needsOf } from './page-needs.js';
@@ -172,8 +172,8 @@ export class HubFollower {
 
   /** Returns the content of the configuration file. Reads the file again when it has changed. */
   #configurationIn(file: string) {
-    const state = `${file} ${stateOf(file)}`;
-    if (this.#configured.state !== state) this.#configured = { state, servers: serversIn(file) };
+    const state = `${file} ${fileState(file)}`;
+    if (this.#configured.state !== state) this.#configured = { state, servers: configuredServers(file) };
     return this.#configured;
   }
 

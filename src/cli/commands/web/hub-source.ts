@@ -18,7 +18,7 @@ import { printable } from '../../../wire/json/printable.js';
 import { definitionLines } from '../../difference.js';
 import { readToolUseOf } from '../calls/tool-use.js';
 import { openGateway } from '../hub/hub-access.js';
-import { ConfigChanges, fileWith, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
+import { fileWith, PageChanges, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
 import { readPastCalls } from './past-calls.js';
@@ -27,7 +27,7 @@ import { readPastCalls } from './past-calls.js';
 export async function createPageSource(settings: GlobalOptions, isReadOnly: boolean): Promise<PageSource> {
   const recordings = new PageRecordings(settings);
   const logins = new PageLogins(settings);
-  const changes = new ConfigChanges(settings);
+  const changes = new PageChanges(settings);
   const answers: PageSource['answers'] = {
     'GET /call': async ({ id }) => (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null,
     'GET /past': async () => await readPast(settings),

@@ -6,7 +6,7 @@ import { removeFromYaml, setInYaml } from './edit-yaml.js';
 import { BYTE_ORDER_MARK, FileRefusal, type Format, parseText } from './parse-text.js';
 
 /** The names of the members that lead to a value. In a list, the name is the `name` of an item. */
-export type Path = readonly string[];
+export type MemberPath = readonly string[];
 
 export interface EditOptions {
   /** Whether the last object on the path is a list whose items have a `name`. */
@@ -22,7 +22,13 @@ export interface EditOptions {
  * Compares the whole content before and after, so that an edit cannot change other values. Throws a `FileRefusal` if the text
  * does not parse, or if its notation cannot be edited.
  */
-export function withValue(format: Format, text: string, path: Path, value: unknown, options: EditOptions = {}): string {
+export function withValue(
+  format: Format,
+  text: string,
+  path: MemberPath,
+  value: unknown,
+  options: EditOptions = {},
+): string {
   return edited(format, text, path, (content, data) => {
     const expected = changed(data, path, value, options);
     switch (format) {
@@ -37,7 +43,7 @@ export function withValue(format: Format, text: string, path: Path, value: unkno
 }
 
 /** Removes a value. A missing value leaves the text as it is. An emptied object stays. Throws as `withValue` does. */
-export function withoutValue(format: Format, text: string, path: Path): string {
+export function withoutValue(format: Format, text: string, path: MemberPath): string {
   return edited(format, text, path, (content, data) => {
     if (valueAt(data, path) === undefined) return { content, expected: data };
     const expected = changed(data, path, undefined, {});
@@ -53,7 +59,7 @@ export function withoutValue(format: Format, text: string, path: Path): string {
 }
 
 /** The value at a path of parsed data; `undefined` if it is missing. */
-export function valueAt(data: unknown, path: Path): unknown {
+export function valueAt(data: unknown, path: MemberPath): unknown {
   return path.reduce<unknown>((value, name) => {
     if (Array.isArray(value)) return value.find((item: unknown) => isRecord(item) && item.name === name);
     return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
@@ -62,7 +68,7 @@ export function valueAt(data: unknown, path: Path): unknown {
 
 type Edit = (content: string, data: unknown) => { content: string; expected: unknown };
 
-function edited(format: Format, text: string, path: Path, edit: Edit): string {
+function edited(format: Format, text: string, path: MemberPath, edit: Edit): string {
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : '';
   const { content, expected } = edit(text.slice(mark.length), parseText(format, text));
   if (!isDeepStrictEqual(comparable(parsedOr(format, content), path), comparable(expected, path))) {
@@ -80,7 +86,7 @@ function parsedOr(format: Format, content: string): unknown {
 }
 
 /** The data without an empty object above the path, because in TOML the table of servers exists only while it has a server. */
-function comparable(data: unknown, path: Path): unknown {
+function comparable(data: unknown, path: MemberPath): unknown {
   const value = plain(data);
   const above = path.slice(0, -1);
   const parent = above.length > 0 ? valueAt(value, above) : undefined;
@@ -98,7 +104,7 @@ function plain(value: unknown): unknown {
 }
 
 /** The data with another value at the path, or without the value. Creates an object that is missing or `null`. */
-function changed(data: unknown, [name = '', ...rest]: Path, value: unknown, options: EditOptions): unknown {
+function changed(data: unknown, [name = '', ...rest]: MemberPath, value: unknown, options: EditOptions): unknown {
   const isLast = rest.length === 0;
   const isList = options.isList ?? (value === undefined && Array.isArray(data));
   if (isLast && isList) return changedList(data ?? [], name, value);

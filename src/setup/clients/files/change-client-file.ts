@@ -20,12 +20,12 @@ import {
   MAX_FILE_BYTES,
   readClientFile,
   removeClientFile,
-  textOf,
+  textOfFile,
   writeClientFile,
 } from './client-file.js';
-import { isInstalled, locationIn, programOf, targetFile, targetLocation, userFiles } from './client-locations.js';
-import { type Client, clientNamed } from './client-table.js';
-import type { ClientLocation, ClientSystem, Entry, FoundServer } from './found-server.js';
+import { isInstalled, locationIn, programOfClient, targetFile, targetLocation, userFiles } from './client-locations.js';
+import { clientNamed, type KnownClient } from './client-table.js';
+import type { ClientEntry, ClientLocation, ClientSystem, FoundServer } from './found-server.js';
 import { configIn, isOurselves, OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
 import { entryIn, readEntry, withEntry, withoutEntry } from './read-servers.js';
 
@@ -34,7 +34,7 @@ export type Plan = PlannedChange | NoChange;
 
 interface PlannedChange {
   readonly kind: 'add' | 'replace' | 'remove';
-  readonly client: Client;
+  readonly client: KnownClient;
   readonly place: ClientLocation;
   /** The file as it was read for the plan. It is written only if it still has this content. */
   readonly known: ClientFile;
@@ -42,13 +42,13 @@ interface PlannedChange {
   readonly content: string;
   readonly entries: readonly TouchedEntry[];
   /** The entry of Trunkline that is added. */
-  readonly entry?: Entry;
+  readonly entry?: ClientEntry;
 }
 
 interface NoChange {
   /** The file needs no change, or cannot be changed. */
   readonly kind: 'unchanged' | 'refused';
-  readonly client: Client;
+  readonly client: KnownClient;
   readonly file?: string;
   /** A part of a sentence that shows nothing of the file. */
   readonly because: string;
@@ -69,7 +69,7 @@ interface ConnectOptions extends PlanOptions {
 
 /** Plans to register Trunkline with a client. */
 export async function planConnect(
-  client: Client,
+  client: KnownClient,
   own: Pick<OwnCommand, 'command' | 'args'>,
   { system, cliPath, isNamed, keepsConfig }: ConnectOptions,
 ): Promise<Plan[]> {
@@ -103,7 +103,7 @@ export async function planConnect(
 }
 
 /** Plans to remove Trunkline from all files of the user that a client has. */
-export async function planDisconnect(client: Client, { system, cliPath }: PlanOptions): Promise<Plan[]> {
+export async function planDisconnect(client: KnownClient, { system, cliPath }: PlanOptions): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const file of userFiles(client, system, 'written')) {
     const plan = await planFile(client, file, system, (text) => {
@@ -143,14 +143,14 @@ const NOTHING = 'there is nothing to change';
 
 /** Reads a file and plans its change, or gives the reason for none. A `FileRefusal` becomes a refused plan. */
 async function planFile(
-  client: Client,
+  client: KnownClient,
   file: string,
   { home }: Pick<ClientSystem, 'home'>,
   decide: (text: string, isThere: boolean) => Omit<PlannedChange, 'client' | 'known'> | string,
 ): Promise<Plan> {
   try {
     const known = await readClientFile(file, home);
-    const decision = decide(textOf(known), known.bytes !== undefined);
+    const decision = decide(textOfFile(known), known.bytes !== undefined);
     if (typeof decision === 'string') return { kind: 'unchanged', client, file, because: decision };
     return { ...decision, client, known };
   } catch (error) {
@@ -158,38 +158,38 @@ async function planFile(
   }
 }
 
-function refused(client: Client, error: unknown): NoChange {
+function refused(client: KnownClient, error: unknown): NoChange {
   if (error instanceof FileRefusal) return { kind: 'refused', client, because: error.message };
   throw error;
 }
 
 /** Trunkline's entry; `undefined` if there is none. Throws a `FileRefusal` if the entry of this name is another server. */
-function ownIn(text: string, place: ClientLocation, cliPath: string): Entry | undefined {
+function ownIn(text: string, place: ClientLocation, cliPath: string): ClientEntry | undefined {
   const entry = entryIn(text, place, OWN_NAME);
   if (entry === undefined || isOwn(entry, place, cliPath)) return entry;
   throw new FileRefusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
 }
 
-function isOwn(entry: Entry, place: ClientLocation, cliPath: string): boolean {
+function isOwn(entry: ClientEntry, place: ClientLocation, cliPath: string): boolean {
   const found = readEntry(place, OWN_NAME, entry);
   return found !== undefined && isOurselves(found.run, cliPath);
 }
 
 /** Whether an entry starts the same program with the same arguments. The user may have added other members. */
-function isSame(existing: Entry, place: ClientLocation, fresh: Entry): boolean {
+function isSame(existing: ClientEntry, place: ClientLocation, fresh: ClientEntry): boolean {
   const [one, other] = [existing, fresh].map((entry) => readEntry(place, OWN_NAME, entry));
   if (one?.run.kind !== 'command' || other?.run.kind !== 'command' || one.isDisabled) return false;
   return one.run.command === other.run.command && isDeepStrictEqual(one.run.args, other.run.args);
 }
 
 /** The existing configuration file that an entry names with an absolute path. */
-function configOf(entry: Entry, place: ClientLocation): string | undefined {
+function configOf(entry: ClientEntry, place: ClientLocation): string | undefined {
   const found = readEntry(place, OWN_NAME, entry);
   const config = found?.run.kind === 'command' ? configIn(found.run) : undefined;
   return config !== undefined && isAbsolute(config) && existsSync(config) ? config : undefined;
 }
 
-function enabled(entry: Entry): Entry {
+function enabled(entry: ClientEntry): ClientEntry {
   const { disabled, enabled: isEnabled } = entry;
   return { ...entry, ...(disabled === true && { disabled: false }), ...(isEnabled === false && { enabled: true }) };
 }
@@ -236,7 +236,7 @@ async function makeChange(
   if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   const backup = backUp(known, now);
   try {
-    const program = canUseProgram(change) ? programOf(change.client, system) : undefined;
+    const program = canUseProgram(change) ? programOfClient(change.client, system) : undefined;
     if (program !== undefined) {
       const made = await throughProgram(change, program, { system, runProgram });
       if (made !== undefined) return { backup, ...made };
@@ -277,7 +277,7 @@ async function throughProgram(
   }
   if (await isAsRead(known)) return undefined;
   const file = await readClientFile(place.file, system.home);
-  const text = textOf(file);
+  const text = textOfFile(file);
   // The content of the file decides, not the output of the program.
   const found = entryIn(text, place, OWN_NAME);
   const run = found && readEntry(place, OWN_NAME, found)?.run;
@@ -305,7 +305,10 @@ export type Undone =
   | 'nothing';
 
 /** The changes to take back, the newest first: of the last command, or of the last command for each of these clients. */
-export async function changesToUndo(journal: ChangeJournal, clients: readonly string[] | undefined): Promise<Change[]> {
+export async function changesToUndo(
+  journal: ChangeJournal,
+  clients: readonly string[] | undefined,
+): Promise<FileChange[]> {
   const newestFirst = [...(await journal.read())].reverse();
   if (clients === undefined) return newestFirst.filter(({ run }) => run === newestFirst[0]?.run);
   return clients.flatMap((client) => {
@@ -315,7 +318,7 @@ export async function changesToUndo(journal: ChangeJournal, clients: readonly st
 }
 
 /** Takes one change back. Throws a `FileRefusal` if that is impossible. */
-export async function undoChange(change: Change, options: UndoOptions): Promise<Undone> {
+export async function undoChange(change: FileChange, options: UndoOptions): Promise<Undone> {
   const { backup, file, written } = change;
   const client = clientNamed(change.client);
   if (client === undefined) throw new FileRefusal(`this version of Trunkline does not know ${change.client}`);
@@ -345,14 +348,14 @@ async function restore(known: ClientFile, backup: string | undefined, before: Bu
 
 /** Restores each entry from the backup, except for entries that were changed since. */
 async function putEntriesBack(
-  client: Client,
-  { file, backup, entries }: Change,
+  client: KnownClient,
+  { file, backup, entries }: FileChange,
   known: ClientFile,
   bytesBefore: Buffer | undefined,
   options: UndoOptions,
 ): Promise<Undone> {
   const before = bytesBefore?.toString();
-  const text = textOf(known);
+  const text = textOfFile(known);
   const at = (path: readonly string[]): ClientLocation => ({ ...locationIn(client, 'user', file), path });
   const wasIn = ({ path, name }: TouchedEntry) => (before === undefined ? undefined : entryIn(before, at(path), name));
   const content = entries.reduce((edited, touched) => {
@@ -374,7 +377,7 @@ async function putEntriesBack(
 }
 
 /** One change of one file, with everything that `undo` needs. It contains no values. */
-export interface Change {
+export interface FileChange {
   /** The same for all changes of one command. */
   readonly run: string;
   readonly client: string;
@@ -407,30 +410,30 @@ export class ChangeJournal {
   }
 
   /** Reads the changes. A journal that is missing or damaged has none. */
-  async read(): Promise<readonly Change[]> {
+  async read(): Promise<readonly FileChange[]> {
     const found = await readRegularFile(this.#file, privateFile(MAX_BYTES));
     const value = found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
     return isRecord(value) && Array.isArray(value.changes) ? value.changes.filter(isChange) : [];
   }
 
   /** Records a change. Returns the reason if it cannot be recorded. */
-  async add(change: Change): Promise<string | undefined> {
+  async add(change: FileChange): Promise<string | undefined> {
     return await this.#write([...(await this.read()), change]);
   }
 
-  async remove({ run, file, written }: Change): Promise<void> {
+  async remove({ run, file, written }: FileChange): Promise<void> {
     const changes = await this.read();
-    const isIt = (change: Change) => change.run === run && change.file === file && change.written === written;
+    const isIt = (change: FileChange) => change.run === run && change.file === file && change.written === written;
     await this.#write(changes.filter((change) => !isIt(change)));
   }
 
-  async #write(changes: readonly Change[]): Promise<string | undefined> {
+  async #write(changes: readonly FileChange[]): Promise<string | undefined> {
     const text = `${JSON.stringify({ changes: changes.slice(-MAX_CHANGES) }, null, 2)}\n`;
     return await replaceFile(this.#file, text).then(() => undefined, explain);
   }
 }
 
-function isChange(value: unknown): value is Change {
+function isChange(value: unknown): value is FileChange {
   if (!isRecord(value) || !Array.isArray(value.entries)) return false;
   const areTexts = [value.run, value.client, value.file, value.written].every((each) => typeof each === 'string');
   const isBackup = value.backup === undefined || typeof value.backup === 'string';

@@ -37,7 +37,7 @@ export async function readClientFile(path: string, home: string): Promise<Client
 }
 
 /** The text of a file; empty if there is none. Throws a `FileRefusal` if it is not UTF-8, since it could not be written back. */
-export function textOf({ bytes }: ClientFile): string {
+export function textOfFile({ bytes }: ClientFile): string {
   if (bytes === undefined) return '';
   const text = bytes.toString();
   if (!Buffer.from(text).equals(bytes)) throw new FileRefusal('it is not UTF-8');

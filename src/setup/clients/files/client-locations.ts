@@ -4,9 +4,9 @@ import { dirname, isAbsolute, join, sep } from 'node:path';
 import { currentFolder } from '../../../config/file/find-config.js';
 import { valueAt } from '../../../host/files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../../host/files/edit/parse-text.js';
-import { namesIn } from '../../../host/files/whole-file.js';
+import { fileNamesIn } from '../../../host/files/whole-file.js';
 import { isRecord } from '../../../wire/json/json-value.js';
-import { CLIENTS, type Client } from './client-table.js';
+import { CLIENTS, type KnownClient } from './client-table.js';
 import type { ClientLocation, ClientSystem } from './found-server.js';
 
 /** The system of this process. Any system but macOS and Windows keeps its files where Linux does. */
@@ -35,7 +35,7 @@ export function clientLocations(system: ClientSystem): ClientLocation[] {
 }
 
 /** The files of the user: those to which entries are written, or all that the client may read. A file with two names comes once. */
-export function userFiles(client: Client, system: ClientSystem, which: 'written' | 'all'): string[] {
+export function userFiles(client: KnownClient, system: ClientSystem, which: 'written' | 'all'): string[] {
   const { user, alsoRead = [] } = client;
   const lists = which === 'all' ? [user, alsoRead] : [user];
   const files = lists.flatMap((list) => {
@@ -52,7 +52,7 @@ function isSameFile(one: string, other: string): boolean {
   return one === other || identify(one) === identify(other);
 }
 
-export function locationIn(client: Client, scope: ClientLocation['scope'], file: string): ClientLocation {
+export function locationIn(client: KnownClient, scope: ClientLocation['scope'], file: string): ClientLocation {
   const { title, format, path, isList } = client;
   return { client: client.client, title, scope, file, format, path, ...(isList && { isList }) };
 }
@@ -67,13 +67,13 @@ function resolvePath(path: string, system: ClientSystem): string[] {
   return found;
 }
 
-function locationsIn(client: Client, scope: ClientLocation['scope'], file: string): ClientLocation[] {
+function locationsIn(client: KnownClient, scope: ClientLocation['scope'], file: string): ClientLocation[] {
   const place = locationIn(client, scope, file);
   return client.otherPath === undefined ? [place] : [place, { ...place, path: client.otherPath }];
 }
 
 /** The nearest file of a project, from the current folder upwards. The home folder and its parents are no project. */
-function projectFile({ project = [] }: Client, { cwd, home }: ClientSystem): string | undefined {
+function projectFile({ project = [] }: KnownClient, { cwd, home }: ClientSystem): string | undefined {
   for (let folder = cwd; folder !== home; folder = dirname(folder)) {
     const found = project.map((path) => join(folder, path)).find((file) => existsSync(file));
     if (found !== undefined) return found;
@@ -122,20 +122,22 @@ const OWN_FOLDERS: ReadonlyMap<string, readonly [variable: string, usual: string
 /** Entries of a folder whose names match, sorted. None if the folder cannot be read. */
 function matching(folder: string, part: string): string[] {
   const [before = '', after = ''] = part.split('*');
-  const names = namesIn(folder).filter((name) => name.startsWith(before) && name.endsWith(after));
+  const names = fileNamesIn(folder).filter((name) => name.startsWith(before) && name.endsWith(after));
   return names.sort().map((name) => join(folder, name));
 }
 
 /** Whether a client has left signs on this machine: its file, the folder of the file, or its program. */
-export function isInstalled(client: Client, system: ClientSystem): boolean {
+export function isInstalled(client: KnownClient, system: ClientSystem): boolean {
   const files = userFiles(client, system, 'written');
   const folders = files.map((file) => dirname(file)).filter((folder) => folder !== system.home);
   const signs = (client.signs ?? []).flatMap((path) => resolvePath(path, system));
-  return [...files, ...folders, ...signs].some((path) => existsSync(path)) || programOf(client, system) !== undefined;
+  return (
+    [...files, ...folders, ...signs].some((path) => existsSync(path)) || programOfClient(client, system) !== undefined
+  );
 }
 
 /** The file that takes an entry for the user. Throws a `FileRefusal` if several files are possible. */
-export function targetFile(client: Client, system: ClientSystem): string {
+export function targetFile(client: KnownClient, system: ClientSystem): string {
   const all = userFiles(client, system, 'written');
   // Claude Desktop from an MSIX package reads a copy of its folder below `LocalCache`, and ignores the usual file.
   const packaged = all.filter((file) => file.includes(`${sep}LocalCache${sep}`) && existsSync(dirname(dirname(file))));
@@ -154,7 +156,7 @@ export function targetFile(client: Client, system: ClientSystem): string {
 }
 
 /** The location in a file to which an entry is written. */
-export function targetLocation(client: Client, file: string, text: string): ClientLocation {
+export function targetLocation(client: KnownClient, file: string, text: string): ClientLocation {
   const place = locationIn(client, 'user', file);
   if (client.otherPath === undefined) return place;
   const other = valueAt(parseText(client.format, text), client.otherPath);
@@ -164,7 +166,7 @@ export function targetLocation(client: Client, file: string, text: string): Clie
 }
 
 /** The client's own program for changes of its file, if it is installed. */
-export function programOf({ program }: Client, { platform, home, env }: ClientSystem): string | undefined {
+export function programOfClient({ program }: KnownClient, { platform, home, env }: ClientSystem): string | undefined {
   if (program === undefined) return undefined;
   const path = env.PATH ?? env.Path ?? '';
   const folders = path.split(platform === 'win32' ? ';' : ':').filter(Boolean);

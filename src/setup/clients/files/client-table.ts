@@ -10,7 +10,7 @@ import type { ClientLocation, ClientSystem, FoundServer } from './found-server.j
  * The facts about one client. Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may
  * contain `*`.
  */
-export interface Client {
+export interface KnownClient {
   /** The stable name on command lines. */
   readonly client: string;
   /** The name for people. */
@@ -52,10 +52,10 @@ const CLINE_FILE = 'saoudrizwan.claude-dev/settings/cline_mcp_settings.json';
 
 const OPENCODE_FILES = ['{xdg}/opencode/opencode.jsonc', '{xdg}/opencode/opencode.json'];
 
-type Facts = Partial<Omit<Client, 'client' | 'title' | 'user'>>;
+type Facts = Partial<Omit<KnownClient, 'client' | 'title' | 'user'>>;
 
 /** A client with the usual file of JSON, apart from these facts. */
-function client(name: string, title: string, user: OnSystems, facts: Facts = {}): Client {
+function client(name: string, title: string, user: OnSystems, facts: Facts = {}): KnownClient {
   return { client: name, title, user, format: 'json', path: SERVERS, shape: 'plain', variables: 'none', ...facts };
 }
 
@@ -63,14 +63,14 @@ function onUnix(paths: readonly string[], win32: readonly string[]): OnSystems {
   return { darwin: paths, linux: paths, win32 };
 }
 
-function vsCode(name: string, title: string, folder: string, facts: Facts = {}): Client {
+function vsCode(name: string, title: string, folder: string, facts: Facts = {}): KnownClient {
   const alsoRead = [`${folder}/profiles/*/mcp.json`];
   const shape = { format: 'jsonc', path: ['servers'], shape: 'vscode', variables: 'vscode' } as const;
   return client(name, title, [`${folder}/mcp.json`], { ...shape, alsoRead, ...facts });
 }
 
 /** All clients that Trunkline knows. `docs/clients.md` lists the same. */
-export const CLIENTS: readonly Client[] = [
+export const CLIENTS: readonly KnownClient[] = [
   client(
     'claude-desktop',
     'Claude Desktop',
@@ -179,6 +179,6 @@ export const CLIENTS: readonly Client[] = [
   client('grok', 'Grok Build', ['{grok}/config.toml'], { format: 'toml', path: ['mcp_servers'], shape: 'codex' }),
 ];
 
-export function clientNamed(name: string): Client | undefined {
+export function clientNamed(name: string): KnownClient | undefined {
   return CLIENTS.find(({ client }) => client === name);
 }

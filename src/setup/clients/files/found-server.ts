@@ -19,7 +19,7 @@ export interface ClientLocation {
 }
 
 /** An entry in the shape of its client. In a list, its name is one of its members. */
-export type Entry = Readonly<Record<string, unknown>>;
+export type ClientEntry = Readonly<Record<string, unknown>>;
 
 /** An entry of a client's file in one form for all clients. Values of variables and headers are secrets. */
 export interface FoundServer {

@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path';
 import { configOption, isOwnProgram, launchedBy, programName } from '../../../config/resolve/command-words.js';
 import { realPath } from '../../../host/files/whole-file.js';
 import type { Shape } from './client-table.js';
-import type { Entry, FoundCommand, FoundServer } from './found-server.js';
+import type { ClientEntry, FoundCommand, FoundServer } from './found-server.js';
 
 /** The name under which Trunkline is registered. */
 export const OWN_NAME = 'trunkline';
@@ -36,7 +36,7 @@ export function configIn(run: FoundCommand): string | undefined {
 }
 
 /** The entry that a client of this shape expects. */
-export function ownEntry(shape: Shape, { command, args }: Pick<OwnCommand, 'command' | 'args'>): Entry {
+export function ownEntry(shape: Shape, { command, args }: Pick<OwnCommand, 'command' | 'args'>): ClientEntry {
   switch (shape) {
     case 'plain':
     case 'codex':

@@ -3,7 +3,7 @@ import { valueAt, withoutValue, withValue } from '../../../host/files/edit/edit-
 import { FileRefusal, type Format, parseText } from '../../../host/files/edit/parse-text.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import { clientNamed, type Shape } from './client-table.js';
-import type { ClientLocation, Entry, FoundCommand, FoundRemote, FoundServer } from './found-server.js';
+import type { ClientEntry, ClientLocation, FoundCommand, FoundRemote, FoundServer } from './found-server.js';
 
 /**
  * The servers in the text of a client's file. For a client that Trunkline does not know, the format and the members that
@@ -37,13 +37,18 @@ function isLeftOut({ client }: ClientLocation, name: string, data: unknown): boo
 }
 
 /** The entry of this name as the file has it; empty if it is no object, and `undefined` if there is none. */
-export function entryIn(text: string, place: ClientLocation, name: string): Entry | undefined {
+export function entryIn(text: string, place: ClientLocation, name: string): ClientEntry | undefined {
   const entry = valueAt(parseText(place.format, text), [...place.path, name]);
   return entry === undefined || isRecord(entry) ? entry : {};
 }
 
 /** Adds an entry to the text of a client's file, or replaces the entry of this name. Throws a `FileRefusal`. */
-export function withEntry(text: string, { format, path, isList }: ClientLocation, name: string, entry: Entry): string {
+export function withEntry(
+  text: string,
+  { format, path, isList }: ClientLocation,
+  name: string,
+  entry: ClientEntry,
+): string {
   return withValue(format, text, [...path, name], entry, { isList });
 }
 
@@ -107,7 +112,7 @@ export function readEntry(place: ClientLocation, name: string, entry: unknown): 
   return { place, name, run, isDisabled, variables, ...tools };
 }
 
-function commandOf(entry: Entry, shape: Shape): FoundCommand | undefined {
+function commandOf(entry: ClientEntry, shape: Shape): FoundCommand | undefined {
   const nested = isRecord(entry.command) ? entry.command : undefined;
   const whole = nested?.path ?? entry.command ?? entry.cmd;
   const [command, ...first] = typeof whole === 'string' ? [whole] : strings(whole);
@@ -131,7 +136,7 @@ function commandOf(entry: Entry, shape: Shape): FoundCommand | undefined {
   };
 }
 
-function remoteOf(entry: Entry, shape: Shape): FoundRemote | undefined {
+function remoteOf(entry: ClientEntry, shape: Shape): FoundRemote | undefined {
   const url = [entry.httpUrl, entry.url, entry.serverUrl, entry.uri].find((each) => typeof each === 'string');
   if (typeof url !== 'string' || url === '') return undefined;
   const headers: Record<string, string> = {
@@ -144,7 +149,7 @@ function remoteOf(entry: Entry, shape: Shape): FoundRemote | undefined {
   return { kind: 'remote', url: translated(url, shape), transport: transportOf(entry, url, shape), headers };
 }
 
-function transportOf(entry: Entry, url: string, shape: Shape): FoundRemote['transport'] {
+function transportOf(entry: ClientEntry, url: string, shape: Shape): FoundRemote['transport'] {
   const type = entry.type ?? entry.transport;
   if (typeof type === 'string') return type.toLowerCase() === 'sse' ? 'sse' : 'http';
   // Gemini CLI has two names for the two transports.
@@ -152,7 +157,7 @@ function transportOf(entry: Entry, url: string, shape: Shape): FoundRemote['tran
   return /\/sse\/?(?:[?#]|$)/.test(url) ? 'sse' : 'http';
 }
 
-function timeoutOf(entry: Entry, shape: Shape): number | undefined {
+function timeoutOf(entry: ClientEntry, shape: Shape): number | undefined {
   const isInSeconds = shape === 'cline' || shape === 'goose';
   const [value, unit] =
     typeof entry.tool_timeout_sec === 'number'
@@ -165,7 +170,7 @@ function timeoutOf(entry: Entry, shape: Shape): number | undefined {
 }
 
 /** Returns the headers of a remote server in a file of Continue. */
-function requestHeaders({ requestOptions }: Entry): unknown {
+function requestHeaders({ requestOptions }: ClientEntry): unknown {
   return isRecord(requestOptions) ? requestOptions.headers : undefined;
 }
 

@@ -1,9 +1,9 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from 'node:path';
 import { expand, expandHome, type Variables } from '../../../config/resolve/references.js';
-import { copyWhole, namesIn, readTextFile } from '../../../host/files/whole-file.js';
+import { copyWhole, fileNamesIn, readTextFile } from '../../../host/files/whole-file.js';
 import { needsOf, type OwnFile } from '../../../servers/sandbox/needs.js';
-import { literal, type Run } from './run.js';
+import { escapeReferences, type Run } from './run.js';
 
 /**
  * A file in the data folder, for a server that writes its file beside its program if no variable or option names another. Each
@@ -114,7 +114,7 @@ export function literalValue(text: string | undefined, env: Variables): string |
 /** The folders of a package that npm, npx and Trunkline have installed. */
 function packageFolders(name: string, cwd: string | undefined, places: KeepingPlaces): readonly string[] {
   const { home, storeFolder } = places;
-  const stored = namesIn(storeFolder).filter((folder) => folder.startsWith(`${name.replace('/', '+')}@`));
+  const stored = fileNamesIn(storeFolder).filter((folder) => folder.startsWith(`${name.replace('/', '+')}@`));
   const near = cwd === undefined ? [] : [join(resolve(home, expandHome(cwd, home)), 'node_modules')];
   const parents = [
     ...npxFolders(places).map((folder) => join(folder, 'node_modules')),
@@ -133,7 +133,7 @@ export function npxFolders(places: Pick<KeepingPlaces, 'platform' | 'home' | 'en
   const caches = new Set([npmSetting('cache', places), usual].flatMap((cache) => cache ?? []));
   return [...caches].flatMap((cache) => {
     const folder = join(cache, '_npx');
-    return namesIn(folder).map((hash) => join(folder, hash));
+    return fileNamesIn(folder).map((hash) => join(folder, hash));
   });
 }
 
@@ -148,7 +148,7 @@ function globalModules({ platform, home, env, nodePath }: KeepingPlaces): string
   const prefixes = [
     ...(named === undefined ? [] : [named]),
     ...[dirname(dirname(nodePath)), '/usr/local', '/opt/homebrew', join(home, '.npm-global')],
-    ...namesIn(versions).map((version) => join(versions, version)),
+    ...fileNamesIn(versions).map((version) => join(versions, version)),
   ];
   return prefixes.map((prefix) => join(prefix, 'lib', 'node_modules'));
 }
@@ -188,5 +188,5 @@ function freeFolder(folder: string): string {
 /** A path in the notation of the configuration, with `${HOME}` for the home folder, so that it fits other machines of the user. */
 function inNotation(path: string, { HOME }: Variables): string {
   const isBelow = HOME !== undefined && HOME !== '' && path.startsWith(HOME + sep);
-  return isBelow ? `\${HOME}${literal(path.slice(HOME.length))}` : literal(path);
+  return isBelow ? `\${HOME}${escapeReferences(path.slice(HOME.length))}` : escapeReferences(path);
 }

@@ -42,7 +42,7 @@ export function openedPaths(run: Run, { home, env }: { readonly home: string; re
 }
 
 /** The folder of the server's file in the data folder, because the server may need other files there. */
-export function folderOf({ file, variable }: KeptFile, home: string): OpenedPath {
+export function folderOfKeptFile({ file, variable }: KeptFile, home: string): OpenedPath {
   return { path: shortened(dirname(file), home), access: 'write', because: variable };
 }
 

@@ -4,9 +4,9 @@ import { SERVER_KEY_MAX_LENGTH, serverKeyFault, usableServerKey } from '../../..
 import type { FoundServer } from '../files/found-server.js';
 import { gatewayOf } from './gateways.js';
 import { type KeepingPlaces, type KeptFile, keepFile, withoutKeptFile } from './kept-file.js';
-import { folderOf, type OpenedPath, openedPaths } from './opened-paths.js';
+import { folderOfKeptFile, type OpenedPath, openedPaths } from './opened-paths.js';
 import { CannotImport, identityOfRun, loginRemark, type Run, runOf, type ToRunOptions, toRun } from './run.js';
-import { type SecretFile, toEntry } from './to-entry.js';
+import { type ImportEnvFile, toEntry } from './to-entry.js';
 
 /** The decision about one server. `same` has a key already, `skipped` is a gateway, `cannot` is an entry that Trunkline cannot run. */
 export type Verdict = 'new' | 'renamed' | 'same' | 'skipped' | 'cannot';
@@ -38,7 +38,7 @@ export interface PlanOptions extends ToRunOptions {
   readonly present: Readonly<Record<string, unknown>>;
   /** Whether the configuration may have servers behind a URL: one with `mcpServers` may not. */
   readonly takesRemote: boolean;
-  readonly secrets: SecretFile;
+  readonly secrets: ImportEnvFile;
   readonly env: Variables;
   readonly isOurselves: (run: FoundServer['run']) => boolean;
   /** Whether the programs of the servers are confined. */
@@ -73,7 +73,7 @@ export function planImport(options: PlanOptions): PlannedServer[] {
     if (run !== undefined) keys.set(identityOf(run), key);
   }
   const pathsFor = (run: Run, kept: KeptFile | undefined, isAllowed: boolean): OpenedPath[] => [
-    ...(kept === undefined ? [] : [folderOf(kept, places.home)]),
+    ...(kept === undefined ? [] : [folderOfKeptFile(kept, places.home)]),
     ...(isAllowed ? openedPaths(run, { home: places.home, env: { ...env, ...secrets.values } }) : []),
   ];
   const wanted = found.filter(({ name }) => names.length === 0 || names.includes(name));

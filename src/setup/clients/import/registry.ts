@@ -2,7 +2,7 @@ import { usableServerKey } from '../../../config/schema/server-key.js';
 import { errorCode, errorMessage } from '../../../host/errors/error-text.js';
 import { HintedError } from '../../../host/errors/usage-error.js';
 import { isRecord } from '../../../wire/json/json-value.js';
-import { CannotImport, literal, NO_ARGUMENTS, type Run, remoteRun, variableName } from './run.js';
+import { CannotImport, escapeReferences, NO_ARGUMENTS, type Run, remoteRun, variableName } from './run.js';
 
 /** The official registry of MCP servers. */
 const PUBLIC_REGISTRY = 'https://registry.modelcontextprotocol.io';
@@ -181,7 +181,7 @@ class Inputs {
     if (fixed !== undefined) return this.#filled(fixed, input.variables);
     if (input.isRequired !== true) return undefined;
     const fallback = textOf(input.default);
-    if (fallback !== undefined) return literal(fallback);
+    if (fallback !== undefined) return escapeReferences(fallback);
     this.#missing.push(variable === undefined ? `\`-- ${hint?.toUpperCase()}\`` : `\`--env ${variable}=VALUE\``);
     return undefined;
   }
@@ -189,7 +189,7 @@ class Inputs {
   /** A text with its `{name}` replaced. */
   #filled(text: string, variables: unknown): string {
     const known = isRecord(variables) ? variables : {};
-    return literal(text).replace(/\{(\w+)\}/g, (all, name: string) => {
+    return escapeReferences(text).replace(/\{(\w+)\}/g, (all, name: string) => {
       const variable = known[name];
       if (!isRecord(variable)) return all;
       const wanted = variableName(name);

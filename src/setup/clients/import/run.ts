@@ -2,9 +2,9 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { ServerFault } from '../../../config/file/config-error.js';
 import { launchedBy, programName, withoutVersion } from '../../../config/resolve/command-words.js';
 import { EXACT_VERSION, packageParts } from '../../../config/resolve/package-bin.js';
-import { expand, expandHome, namesIn, type Variables } from '../../../config/resolve/references.js';
+import { expand, expandHome, type Variables, variableNamesIn } from '../../../config/resolve/references.js';
 import { remoteUrl } from '../../../config/resolve/resolve-config.js';
-import { HEADER_NAME, OWN_HEADERS } from '../../../config/schema/schema.js';
+import { HEADER_NAME, TRANSPORT_HEADERS } from '../../../config/schema/schema.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
 import { withoutShell } from '../files/own-entry.js';
@@ -78,7 +78,7 @@ function variablesOf(
   const file = project === undefined ? path : resolve(project, path);
   const variables = isAbsolute(file) ? readEnvFile(file) : undefined;
   if (variables === undefined) throw new CannotImport('its environment file cannot be read');
-  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, literal(value ?? '')]));
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, escapeReferences(value ?? '')]));
 }
 
 /** A server behind a URL. Throws `CannotImport` if Trunkline would not connect to the URL. */
@@ -89,7 +89,7 @@ export function remoteRun({ url, transport, headers }: FoundRemote, our: (text: 
   const invalid = Object.keys(headers).find((name) => !HEADER_NAME.test(name));
   if (invalid !== undefined) throw new CannotImport('the name of one of its headers is not valid');
   // Some clients need headers in their files that Trunkline sets itself, such as `Accept`.
-  const kept = Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()));
+  const kept = Object.entries(headers).filter(([name]) => !TRANSPORT_HEADERS.has(name.toLowerCase()));
   const ours = Object.fromEntries(kept.map(([name, value]) => [name, our(value)]));
   return { program: { url: shown, transport, headers: ours }, args: [], env: {} };
 }
@@ -198,7 +198,7 @@ type Surroundings = ToRunOptions['system'] & { readonly project: string | undefi
 export function translate(text: string, notation: FoundServer['variables'], surroundings: Surroundings): string {
   switch (notation) {
     case 'none':
-      return literal(text);
+      return escapeReferences(text);
     case 'claude-code':
       return text.replace(BRACES_WITH_DEFAULT, shellReference);
     case 'gemini':
@@ -206,7 +206,7 @@ export function translate(text: string, notation: FoundServer['variables'], surr
     case 'vscode':
     case 'cursor':
       return text.replace(EDITOR_REFERENCE, (all, body?: string) => {
-        return body === undefined ? literal(all) : editorReference(body, surroundings);
+        return body === undefined ? escapeReferences(all) : editorReference(body, surroundings);
       });
   }
 }
@@ -217,7 +217,7 @@ const GEMINI_REFERENCE = /\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?\})?|\$([A-Za-z_]\w
 const WINDOWS_REFERENCE = /%([A-Za-z_]\w*)%/g;
 
 function shellReference(all: string, name?: string, fallback?: string): string {
-  if (name === undefined) return literal(all);
+  if (name === undefined) return escapeReferences(all);
   if (fallback?.includes('{')) throw new CannotImport(`the default of \${${name}} contains a brace`);
   return fallback === undefined ? `\${${name}}` : `\${${name}:-${fallback}}`;
 }
@@ -236,14 +236,14 @@ function editorReference(body: string, { platform, home, project }: Surroundings
   if (kind === 'input' && name !== '') return `\${${variableName(name)}}`;
   switch (body) {
     case 'userHome':
-      return literal(home);
+      return escapeReferences(home);
     case 'pathSeparator':
     case '/':
       return platform === 'win32' ? '\\' : '/';
     case 'workspaceFolder':
     case 'workspaceFolderBasename':
       if (project === undefined) throw new CannotImport('it refers to the folder that is open in the editor');
-      return literal(body === 'workspaceFolder' ? project : (project.split(/[\\/]/).at(-1) ?? ''));
+      return escapeReferences(body === 'workspaceFolder' ? project : (project.split(/[\\/]/).at(-1) ?? ''));
   }
   const isShown = /^[\w:.-]{1,40}$/.test(body);
   const what = isShown ? `\${${body}}, which only its client` : 'a variable that only its client';
@@ -260,13 +260,13 @@ export function variableName(text: string): string {
 }
 
 /** Escapes a text, so that it stands for itself in the notation of the configuration. */
-export function literal(text: string): string {
+export function escapeReferences(text: string): string {
   return text.replaceAll('${', () => '$${');
 }
 
 /** The literal value of a text; `undefined` if it refers to a variable. */
 export function literalIn(text: string): string | undefined {
-  return namesIn([text]).length > 0 ? undefined : text.replaceAll('$${', () => '${');
+  return variableNamesIn([text]).length > 0 ? undefined : text.replaceAll('$${', () => '${');
 }
 
 /**

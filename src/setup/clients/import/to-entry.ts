@@ -1,16 +1,16 @@
 import type { NewEntry } from '../../../config/edit/edit-config.js';
 import { canBeInEnv } from '../../../config/edit/env-draft.js';
-import { namesIn, type Variables } from '../../../config/resolve/references.js';
+import { type Variables, variableNamesIn } from '../../../config/resolve/references.js';
 import { NOTATIONS } from '../../../config/schema/settings.js';
 import { findSecretShapes, secretValuesIn } from '../../../host/observe/redact.js';
 import { suggestedEntry } from '../../../servers/sandbox/needs.js';
 import type { FoundServer } from '../files/found-server.js';
 import type { KeptFile } from './kept-file.js';
 import type { OpenedPath } from './opened-paths.js';
-import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
+import { CannotImport, escapeReferences, literalIn, type Run, variableName } from './run.js';
 
 /** The environment file of the configuration, as far as an entry has to know it. */
-export interface SecretFile {
+export interface ImportEnvFile {
   /** Takes a secret in, and returns the name of the variable that has it from now on. */
   put(name: string, value: string): string;
   /** The `envFile` of an entry that needs these variables; undefined if `defaults` has it already. */
@@ -20,7 +20,7 @@ export interface SecretFile {
 
 /** The parts of an entry besides its run. */
 interface EntrySettings {
-  readonly secrets: SecretFile;
+  readonly secrets: ImportEnvFile;
   readonly env: Variables;
   readonly isDisabled?: boolean;
   readonly allowedTools?: readonly string[] | undefined;
@@ -44,12 +44,12 @@ export function toEntry(
   key: string,
   { secrets, env, ...settings }: EntrySettings,
 ): { entry: NewEntry; unset: string[] } {
-  const clean = withoutSecrets(run, key, secrets, settings.secretVariables);
+  const clean = moveSecrets(run, key, secrets, settings.secretVariables);
   const { program, args, cwd } = clean;
   const ofProgram = 'url' in program ? [program.url, ...Object.values(program.headers)] : [];
   if ('command' in program) ofProgram.push(program.command);
   const texts = [...args, ...Object.values(clean.env), cwd ?? '', ...ofProgram];
-  const names = namesIn(texts);
+  const names = variableNamesIn(texts);
   const inFile = (name: string) => Object.hasOwn(secrets.values, name);
   const { allowedTools, deniedTools, kept } = settings;
   const variables = { ...clean.env, ...(kept && { [kept.variable]: kept.value }) };
@@ -124,10 +124,10 @@ function looksRandom(part: string): boolean {
  * The same run with each secret replaced by a reference. `key` begins the names of the variables that take the secrets, and `secret` names
  * variables and headers of the server that are secrets whatever they look like.
  */
-export function withoutSecrets(
+export function moveSecrets(
   run: Run,
   key: string,
-  store: Pick<SecretFile, 'put'>,
+  store: Pick<ImportEnvFile, 'put'>,
   secret: readonly string[] = [],
 ): Run {
   const owner = variableName(key);
@@ -162,7 +162,7 @@ const STORED_SECRET = /(?<!\$)\$\{secret:[^}]*\}/g;
 
 function hasSecretBesideReferences(text: string): boolean {
   const others = text.replace(STORED_SECRET, ' ');
-  const rest = namesIn([others]).reduce((left, name) => left.replaceAll(`\${${name}}`, ' '), others);
+  const rest = variableNamesIn([others]).reduce((left, name) => left.replaceAll(`\${${name}}`, ' '), others);
   return findSecretShapes(rest).length > 0 || rest.split(/[\s,;:/]+/).some(looksRandom);
 }
 
@@ -178,7 +178,9 @@ function withoutSecretArgs(args: readonly string[], put: (name: string, value: s
     const previous = values[at - 1] ?? '';
     const name = flag ?? (/^--?[A-Za-z]/.test(previous) ? previous : 'secret');
     if (/:\/\//.test(value) && isAddressWithSecret(assigned ?? value)) {
-      return assigned === undefined ? put('url', value) : `${literal(`${flag}=`)}${put(`${name}_url`, assigned)}`;
+      return assigned === undefined
+        ? put('url', value)
+        : `${escapeReferences(`${flag}=`)}${put(`${name}_url`, assigned)}`;
     }
     const found = known.filter((secret) => value.includes(secret)).sort((a, b) => b.length - a.length)[0];
     if (found !== undefined) return replaced(value, value.indexOf(found), found.length, (text) => put(name, text));
@@ -196,7 +198,9 @@ function isAddressWithSecret(text: string): boolean {
 
 function replaced(value: string, start: number, length: number, put: (text: string) => string): string {
   return (
-    literal(value.slice(0, start)) + put(value.slice(start, start + length)) + literal(value.slice(start + length))
+    escapeReferences(value.slice(0, start)) +
+    put(value.slice(start, start + length)) +
+    escapeReferences(value.slice(start + length))
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
-import { type MessageSink, whole } from '../../jsonrpc/message.js';
+import { type MessageSink, unedited } from '../../jsonrpc/message.js';
 import type { ClientBackpressure } from './backpressure.js';
 import { inMicrotask, LARGE_BYTES, LineWriter } from './line-writer.js';
 
@@ -129,7 +129,7 @@ export class FairWriter implements MessageSink {
       return;
     }
     // A small message is copied, because it may be a view of much more memory than its length.
-    this.#waiting.add(isLarge ? message : whole(splice(message)), splicedLength(message) + 1, source);
+    this.#waiting.add(isLarge ? message : unedited(splice(message)), splicedLength(message) + 1, source);
     if (source !== undefined) this.#pauseIfMuchWaits(source);
     if (this.#isBusy) return;
     this.#isBusy = true;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { remarksOn } from '../../../../src/cli/commands/config/sandbox.js';
+import { remarksOnOpenings } from '../../../../src/cli/commands/config/sandbox.js';
 import type { ServerConfig } from '../../../../src/config/resolve/config.js';
 
 const FILES = '@modelcontextprotocol/server-filesystem';
@@ -16,7 +16,11 @@ it.each([
       package: { request: { name: FILES }, found },
       spec: { kind: 'program', args, env: {} },
     };
-    const [suggested] = remarksOn(server as unknown as ServerConfig, { proposed: [], distrusted: [], network: [] });
+    const [suggested] = remarksOnOpenings(server as unknown as ServerConfig, {
+      proposed: [],
+      distrusted: [],
+      network: [],
+    });
     expect(suggested).toMatch(/Suggested: `sandbox: .*`\.$/);
     expect(suggested).toContain(`write: ${write}`);
   },

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { listRemarks, remarksOn, remarksOnNewest } from '../../../../src/cli/commands/packages/package-remarks.js';
+import {
+  listRemarks,
+  remarksOnNewest,
+  remarksOnPackage,
+} from '../../../../src/cli/commands/packages/package-remarks.js';
 import type { InstalledTree } from '../../../../src/servers/packages/package-needs.js';
 import type { PackageRequest } from '../../../../src/spec/server-spec.js';
 
@@ -23,29 +27,29 @@ function treeOf(tree: InstalledTree['tree']): InstalledTree {
 describe('the remarks on an installed package', () => {
   it('name the Node that it needs, the Node that runs, and the cure', () => {
     const tree = treeOf({ 'node_modules/server': { version: '2.0.1', engines: { node: '>=22' } } });
-    expect(remarksOn(REQUEST, tree, NODE)).toEqual([
+    expect(remarksOnPackage(REQUEST, tree, NODE)).toEqual([
       'server 2.0.1 needs Node >=22; this is 20.20.2 at /usr/bin/node: start Trunkline with a Node that fits, or name an older version in `package`',
     ]);
-    expect(remarksOn(REQUEST, tree, { ...NODE, version: '22.0.0' })).toEqual([]);
-    expect(remarksOn(REQUEST, undefined, NODE)).toEqual([]);
+    expect(remarksOnPackage(REQUEST, tree, { ...NODE, version: '22.0.0' })).toEqual([]);
+    expect(remarksOnPackage(REQUEST, undefined, NODE)).toEqual([]);
   });
 
   it('name five of the dependencies that need another Node, and count the others', () => {
     const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
     const entry = { version: '1.0.0', engines: { node: '>=22' } };
     const tree = treeOf(Object.fromEntries(names.map((name) => [`node_modules/${name}`, entry])));
-    expect(remarksOn(REQUEST, tree, NODE)[0]).toContain(
+    expect(remarksOnPackage(REQUEST, tree, NODE)[0]).toContain(
       'dependencies of server need another Node: a 1.0.0 (Node >=22), b 1.0.0 (Node >=22), c 1.0.0 (Node >=22), d 1.0.0 (Node >=22), e 1.0.0 (Node >=22) and 2 more; this is 20.20.2',
     );
   });
 
   it('name install scripts that were not run, and nothing if the entry allows them', () => {
     const tree = treeOf({ 'node_modules/server': { version: '1.0.0', hasInstallScript: true } });
-    expect(remarksOn(REQUEST, tree, NODE)).toEqual([
+    expect(remarksOnPackage(REQUEST, tree, NODE)).toEqual([
       expect.stringContaining('the install scripts of server were not run'),
     ]);
-    expect(remarksOn(REQUEST, tree, NODE)[0]).toContain('set `installScripts: true` in its entry');
-    expect(remarksOn({ ...REQUEST, installScripts: true }, tree, NODE)).toEqual([]);
+    expect(remarksOnPackage(REQUEST, tree, NODE)[0]).toContain('set `installScripts: true` in its entry');
+    expect(remarksOnPackage({ ...REQUEST, installScripts: true }, tree, NODE)).toEqual([]);
   });
 
   it('never contain a name that the configuration writes as a variable', () => {
@@ -53,7 +57,7 @@ describe('the remarks on an installed package', () => {
     const hidden = { ...REQUEST, shown: '${SERVER}' };
     const entry = { version: '1.0.0', engines: { node: '>=22' }, hasInstallScript: true };
     const remarks = [
-      ...remarksOn(hidden, treeOf({ 'node_modules/server': entry }), NODE),
+      ...remarksOnPackage(hidden, treeOf({ 'node_modules/server': entry }), NODE),
       ...remarksOnNewest(hidden, entry, undefined, NODE),
     ];
     expect(remarks).toHaveLength(3);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { compareTools, type Tools } from '../../../../src/cli/commands/packages/update.js';
+import { compareTools, type ToolDefinitions } from '../../../../src/cli/commands/packages/update.js';
 
-function tools(...definitions: readonly Record<string, unknown>[]): Tools {
+function tools(...definitions: readonly Record<string, unknown>[]): ToolDefinitions {
   return new Map(definitions.map((definition) => [String(definition.name), definition]));
 }
 

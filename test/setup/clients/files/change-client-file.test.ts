@@ -25,7 +25,7 @@ import {
   type Undone,
   undoChange,
 } from '../../../../src/setup/clients/files/change-client-file.js';
-import { type Client, clientNamed } from '../../../../src/setup/clients/files/client-table.js';
+import { clientNamed, type KnownClient } from '../../../../src/setup/clients/files/client-table.js';
 import { findServers } from '../../../../src/setup/clients/files/find-servers.js';
 import type { ClientSystem } from '../../../../src/setup/clients/files/found-server.js';
 import { IS_WINDOWS, shownMode } from '../../../support/platform.js';
@@ -71,7 +71,7 @@ function plansFor(name: string, system = home.system(), isNamed = true): Promise
 
 const ownArgs = (config = '/home/ada/trunkline.yaml') => [cliPath, '--config', config];
 
-function named(name: string): Client {
+function named(name: string): KnownClient {
   const client = clientNamed(name);
   if (client === undefined) throw new Error(`no client ${name}`);
   return client;

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { isPlainSetting, withoutSecrets } from '../../../../src/setup/clients/import/to-entry.js';
+import { isPlainSetting, moveSecrets } from '../../../../src/setup/clients/import/to-entry.js';
 
 class Store {
   readonly values: Record<string, string> = {};
@@ -47,7 +47,7 @@ describe('a plain setting, which may stand in the configuration,', () => {
 describe('the secrets of a server', () => {
   const moved = (args: string[], env: Record<string, string> = {}) => {
     const store = new Store();
-    const { args: left, env: rest } = withoutSecrets({ program: { command: 'x' }, args, env }, 'git-hub', store);
+    const { args: left, env: rest } = moveSecrets({ program: { command: 'x' }, args, env }, 'git-hub', store);
     return { args: left, env: rest, values: store.values };
   };
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Backpressure } from '../../../../src/wire/io/streams/backpressure.js';
 import { FairWriter } from '../../../../src/wire/io/streams/fair-writer.js';
-import { whole } from '../../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../../src/wire/jsonrpc/message.js';
 import { bytesOf, flush, writableTo } from '../../../support/wire.js';
 
 const MIB = 1024 * 1024;
@@ -37,7 +37,7 @@ function listening() {
     input,
     backpressure,
     writer,
-    send: (text: string, source?: string) => writer.send(whole(bytesOf(text)), source),
+    send: (text: string, source?: string) => writer.send(unedited(bytesOf(text)), source),
     /** Takes what was written; returns whether there was anything. */
     take: async () => {
       await flush();
@@ -175,7 +175,7 @@ describe('FairWriter', () => {
     const { stream, writer, take } = listening();
     const written: string[] = [];
     const send = (name: string) => {
-      writer.send({ ...whole(bytesOf(name.repeat(MIB))), lease: { release: () => void written.push(name) } }, 'a');
+      writer.send({ ...unedited(bytesOf(name.repeat(MIB))), lease: { release: () => void written.push(name) } }, 'a');
     };
     for (const name of ['1', '2', '3']) send(name);
     await flush();
@@ -215,7 +215,7 @@ describe('FairWriter', () => {
     const far = stdout(backpressure, 'far');
     let released = 0;
     const sendLeased = (letter: string) =>
-      writer.send({ ...whole(bytesOf(large(letter))), lease: { release: () => (released += 1) } }, 'far');
+      writer.send({ ...unedited(bytesOf(large(letter))), lease: { release: () => (released += 1) } }, 'far');
     sendLeased('A');
     await flush();
     for (const letter of 'BCDE') sendLeased(letter);

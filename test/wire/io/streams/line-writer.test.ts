@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineWriter } from '../../../../src/wire/io/streams/line-writer.js';
-import { whole } from '../../../../src/wire/jsonrpc/message.js';
+import { unedited } from '../../../../src/wire/jsonrpc/message.js';
 import { bytesOf, flush, writableTo } from '../../../support/wire.js';
 
 /** A stream that keeps what is written, each write apart; slow ones take nothing until they are let. */
@@ -24,7 +24,7 @@ function writing({ isSlow = false, defer = queueMicrotask }: { isSlow?: boolean;
     writes,
     text: () => Buffer.concat(writes).toString(),
     send: (...texts: string[]) => {
-      for (const text of texts) writer.send(whole(bytesOf(text)));
+      for (const text of texts) writer.send(unedited(bytesOf(text)));
     },
     letGo: async () => {
       isHeld = false;
@@ -99,7 +99,7 @@ describe('LineWriter', () => {
     const { writer, send, letGo } = writing({ isSlow: true });
     const written: string[] = [];
     const sendNamed = (name: string, length: number) =>
-      writer.send({ ...whole(bytesOf(name.repeat(length))), lease: { release: () => void written.push(name) } });
+      writer.send({ ...unedited(bytesOf(name.repeat(length))), lease: { release: () => void written.push(name) } });
     sendNamed('a', 100);
     expect(written).toEqual(['a']);
     sendNamed('b', 20_000);
@@ -115,7 +115,7 @@ describe('LineWriter', () => {
     const { stream, writer } = writing();
     let released = 0;
     stream.end();
-    writer.send({ ...whole(bytesOf('x'.repeat(20_000))), lease: { release: () => (released += 1) } });
+    writer.send({ ...unedited(bytesOf('x'.repeat(20_000))), lease: { release: () => (released += 1) } });
     await flush();
     expect(released).toBe(1);
   });
@@ -123,7 +123,7 @@ describe('LineWriter', () => {
   it('keeps a message that it has copied, whatever becomes of the original', async () => {
     const { writer, text } = writing();
     const bytes = bytesOf('before');
-    writer.send(whole(bytes));
+    writer.send(unedited(bytes));
     bytes.fill(0x78);
     await flush();
     expect(text()).toBe('before\n');
@@ -150,7 +150,7 @@ describe('LineWriter', () => {
       await flush();
       let released = 0;
       send('23', 'x'.repeat(20_000));
-      writer.send({ ...whole(bytesOf('y'.repeat(20_000))), lease: { release: () => (released += 1) } });
+      writer.send({ ...unedited(bytesOf('y'.repeat(20_000))), lease: { release: () => (released += 1) } });
       expect(writer.sentBytes).toBe(2 + 3 + 2 * 20_001);
       expect(writer.close()).toBe(2);
       await flush();
@@ -195,7 +195,7 @@ describe('LineWriter', () => {
       stream.on('error', () => {});
       const writer = new LineWriter(stream);
       for (const text of ['1', '22', '333']) {
-        writer.send(whole(bytesOf(text)));
+        writer.send(unedited(bytesOf(text)));
         await flush();
       }
       fail();
