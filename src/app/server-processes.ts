@@ -37,7 +37,7 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   /** Opens the vault with the logins at remote servers. Called before the first connection to one. */
   readonly openVault: () => Promise<Vault>;
   /** Called when a login at a server has begun or ended, with the principal if the login is of a user. */
-  readonly onLoginChange: LoginsOptions['onChange'];
+  readonly onLoginChange: SharedLoginsOptions['onChange'];
   /** Opens an access that a feature gives for a server. Absent, or `undefined`, if the entry or a login gives it. */
   readonly openAccess?: ((spec: RemoteSpec) => OpenedAccess | undefined) | undefined;
   /** Launch targets by the keys of their specs. */
