@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 88_900,
+  sourceLines: 89_100,
   sourceFiles: 485,
   tinyFiles: 10,
-  testLines: 92_200,
+  testLines: 92_600,
   rooms: 16,
   floors: 11,
   upwardImports: 0,

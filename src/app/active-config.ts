@@ -140,12 +140,15 @@ export class ActiveConfig {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, spec } = server;
+    const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, spec, passHeaders } = server;
     const limits = this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server;
     const approvals = approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file);
     const isRemote = spec?.kind === 'remote';
     return toBackendRules(
-      { prefix, limits, tools, methods, shapes, isTrusted: trusted, isRemote, idleStopMs, results, approvals },
+      {
+        ...{ prefix, limits, tools, methods, shapes, isTrusted: trusted, isRemote, idleStopMs, results, approvals },
+        passHeaders,
+      },
       (warnings) => this.#warn(key, warnings),
     );
   }

@@ -74,6 +74,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
         chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
         hasView: (name) => composition.config.gateway.views.some((view) => view.name === name),
+        passedHeaders: () => composition.config.passHeaders,
         isReady: () => gateway.isReady,
         endSubscriptions: () => gateway.endSubscriptions(),
         principals: () => gateway.pool.principals,

@@ -272,8 +272,8 @@ export interface CallTrail {
 export interface HttpFacts {
   readonly address: string;
   readonly port: number;
-  /** The header of W3C Trace Context, unchecked. */
-  readonly traceparent: string | undefined;
+  /** Returns a header by its name in lower case, unchecked. */
+  header(name: string): string | undefined;
 }
 
 /** Facts about the connection of an attempt. */

@@ -222,6 +222,11 @@ export interface RequestHandler {
   requireInput?(input: InputRequest): WithdrawInput;
   /** Sends the sender a further message that its request caused. Not called after `settle`. */
   send?(message: SplicedMessage): void;
+  /**
+   * Headers of the HTTP request that carried the sender's request, by lower-case names: those that the configuration passes to this
+   * server. Only a server behind a URL gets them.
+   */
+  readonly passedHeaders?: Readonly<Record<string, string>> | undefined;
   /** Whether an error without an id answers this request. A server may omit the id if it cannot read the request. */
   readonly takesErrorWithoutId?: boolean;
 }

@@ -26,6 +26,8 @@ export interface Config {
   readonly warnings: readonly string[];
   /** The environment files that servers use; absolute. */
   readonly envFiles: readonly string[];
+  /** The `passHeaders` of all servers, also of those that cannot run. */
+  readonly passHeaders: readonly string[];
   /** Resolves one server for another origin; `undefined` if there is no such server. Checks nothing again. */
   readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
 }
@@ -54,6 +56,8 @@ export interface ServerConfig extends ServerSettings {
   readonly shapes?: ToolShapes;
   /** Globs over methods outside of MCP that this server answers. */
   readonly methods: readonly string[];
+  /** Names in lower case of the headers of a client's request that are sent with its calls. */
+  readonly passHeaders: readonly string[];
   /** The names of the variables `${NAME}` in the entry, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
   /** The values of all variables in the entry, including those of its `envFile`. Secrets among them are removed from logs. */

@@ -93,11 +93,16 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
     },
     warnings: [...checked.warnings.map((warning) => formatProblem(path, warning)), ...envFiles.warnings],
     envFiles: envFiles.paths,
+    passHeaders: [...new Set(checked.servers.flatMap(passedHeaders))],
     serverFor: (key, other) => {
       const found = checked.servers.find((server) => server.key === key);
       return found && resolveFor(other, found);
     },
   };
+}
+
+function passedHeaders({ passHeaders = [] }: WrittenServer): readonly string[] {
+  return passHeaders.map((name) => name.toLowerCase());
 }
 
 /** Replaces each text that is set by the result of `map`, and leaves out the others. */
@@ -187,7 +192,15 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
   };
   return {
     ...settings,
-    ...{ key, prefix, methods, tools: { ...(allow && { allow }), deny }, variables, references },
+    ...{
+      key,
+      prefix,
+      methods,
+      passHeaders: passedHeaders(written),
+      tools: { ...(allow && { allow }), deny },
+      variables,
+      references,
+    },
     ...withProblem(written, run),
     ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder: origin.folder }),
@@ -474,6 +487,7 @@ export function emptyConfig(file: string | undefined): Config {
     },
     warnings: [],
     envFiles: [],
+    passHeaders: [],
     serverFor: () => undefined,
   };
 }

@@ -65,6 +65,29 @@ export const TRANSPORT_HEADERS: ReadonlySet<string> = new Set([
   ...['mcp-name', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'],
 ]);
 
+/**
+ * Headers of a client that no server gets: credentials, those of one connection, those with which the transport or a proxy says what
+ * a request is and where it comes from, and those that change its meaning.
+ */
+const NEVER_PASSED = new RegExp(
+  `^(?:${[
+    ...['authorization', 'cookie2?', 'set-cookie', 'dpop', 'host', 'connection', 'keep-alive', 'te', 'trailer'],
+    ...['transfer-encoding', 'upgrade', 'expect', 'origin', 'referer', 'accept', 'accept-encoding', 'accept-charset'],
+    ...['last-event-id', 'range', 'if-.*', 'forwarded', 'via', 'x-forwarded-.*', 'x-real-ip', 'x-http-method.*'],
+    ...['x-method-override', 'x-original-.*', 'x-rewrite-url', 'content-.*', 'mcp-.*', 'proxy-.*', 'sec-.*'],
+    ...['access-control-.*', 'www-authenticate', 'trunkline-.*'],
+  ].join('|')})$`,
+  'i',
+);
+
+const passedHeader = text('The name of a header.', 'the name of a header').check(
+  z.regex(HEADER_NAME, { error: 'this is not a valid name of an HTTP header' }),
+  z.refine((name) => !NEVER_PASSED.test(name), {
+    error:
+      'this header of a client reaches no server, because it is a credential or belongs to the connection; remove it',
+  }),
+);
+
 const newName = z.string(expects('the new name of the tool')).check(
   z.regex(TOOL_NAME, {
     error: 'this name cannot be used; expected up to 64 letters, digits, `_` and `-`',
@@ -234,6 +257,10 @@ const server = mapWith(
       headers,
       `Headers of every request to the \`url\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
     ),
+    passHeaders: list(
+      passedHeader,
+      'Names of headers that are taken from the HTTP request of a client and sent to the `url` with its call. A client can write anything into them.',
+    ),
     headersCommand: text(
       'A command that prints further headers as a JSON object. It runs in a shell before the first request, and again when the server answers 401. Values reach it as variables of `env`.',
       'a command',
@@ -305,6 +332,10 @@ const server = mapWith(
     const { grant } = (entry.oauth ?? {}) as { readonly grant?: string };
     if (entry.login !== undefined && grant === 'client_credentials')
       report('found `login: user` with `grant: client_credentials`, with which nobody logs in; remove one', 'login');
+    const fixed = new Set(Object.keys(entry.headers ?? {}).map((name) => name.toLowerCase()));
+    for (const name of (entry.passHeaders ?? []) as readonly string[])
+      if (fixed.has(name.toLowerCase()))
+        report(`found \`${name}\` in both \`headers\` and \`passHeaders\`; remove it from one of them`, 'passHeaders');
     if (first === 'url' && entry.type === 'stdio') report('found `type: stdio` with `url`; remove `type`', 'type');
     if (first !== 'url' && entry.type !== undefined && entry.type !== 'stdio')
       report('found the type of a remote server without `url`; add `url` or remove `type`', 'type');
@@ -342,6 +373,7 @@ const REMOTE_KEYS = [
   'transport',
   'insecure',
   'headers',
+  'passHeaders',
   'headersCommand',
   'oauth',
   'login',

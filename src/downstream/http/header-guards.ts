@@ -56,6 +56,28 @@ export function refuseTransferEncoding(encoding: Header, httpVersion: string): H
   return { status: 501, code: RPC_CODES.invalidRequest, message, headers: CLOSE };
 }
 
+/** Longest value of a header that servers get from a client, in bytes. */
+const MAX_PASSED_BYTES = 4 * 1024;
+
+/**
+ * Refuses a request whose headers for servers are repeated or too long. A proxy may have checked another one of two values, and a
+ * server that misses a header may take the client for another one. Node has refused control characters.
+ */
+export function refusePassedHeaders(
+  headersDistinct: Readonly<Record<string, readonly string[] | undefined>>,
+  passed: readonly string[],
+): HttpRefusal | undefined {
+  for (const name of passed) {
+    const [value, ...others] = headersDistinct[name] ?? [];
+    if (value === undefined) continue;
+    if (others.length > 0) return { status: 400, message: `The header ${name} is repeated; it must be sent once` };
+    // Node reads each byte as one character.
+    if (value.length > MAX_PASSED_BYTES)
+      return { status: 400, message: `The header ${name} is longer than ${MAX_PASSED_BYTES} bytes` };
+  }
+  return undefined;
+}
+
 const CLOSE = { connection: 'close' };
 
 /**

@@ -35,6 +35,8 @@ interface HttpGateway {
   readonly endpointFor?:
     | ((endpoint: string | undefined, user: User) => { readonly endpoint: string | undefined } | undefined)
     | undefined;
+  /** Names in lower case of the headers of clients that servers get. */
+  readonly passedHeaders?: (() => readonly string[]) | undefined;
   /** Whether the first start of every server has ended. */
   isReady(): boolean;
   /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */

@@ -145,7 +145,7 @@ export class Endpoint implements HttpEndpoint {
     return this.refuseRate(request) ?? this.refuseHeaders(request);
   }
 
-  refuseHeaders({ closed, method, raw: { headers } }: McpRequest): HttpRefusal | undefined {
+  refuseHeaders({ closed, method, raw: { headers, headersDistinct } }: McpRequest): HttpRefusal | undefined {
     if (closed !== undefined) return closed;
     if (method === 'GET') return guards.refuseAccept(headers.accept, [EVENTS_TYPE]);
     if (method !== 'POST') return undefined;
@@ -153,7 +153,8 @@ export class Endpoint implements HttpEndpoint {
       guards.refuseContentEncoding(headers['content-encoding']) ??
       guards.refuseContentType(headers['content-type']) ??
       guards.refuseAccept(headers.accept, [JSON_TYPE, EVENTS_TYPE]) ??
-      guards.refuseLength(headers['content-length'], this.#options.limits.maxBodyBytes)
+      guards.refuseLength(headers['content-length'], this.#options.limits.maxBodyBytes) ??
+      guards.refusePassedHeaders(headersDistinct, this.core.passedHeaders?.() ?? [])
     );
   }
 

@@ -76,7 +76,7 @@ export class PostStream implements ReplyChannel, Timed {
 
   get http(): HttpFacts {
     const { req: request } = this.#options.response;
-    return { ...clientOf(request), traceparent: request.headers.traceparent?.toString() };
+    return { ...clientOf(request), header: (name) => request.headers[name]?.toString() };
   }
 
   send(message: SplicedMessage): void {

@@ -27,6 +27,8 @@ export interface ClusterOptions {
   readonly version: string;
   /** Returns a digest of the servers that this gateway offers. */
   readonly servers: () => string;
+  /** Names in lower case of the headers of clients that servers get. */
+  readonly passedHeaders: () => readonly string[];
   readonly limits: HttpLimits;
   readonly clock: Clock;
   readonly events: EventSink;
@@ -85,7 +87,7 @@ export class ClusterMember {
     const { store, instance: self, keys, clock, events, limits, advertise: address, version, servers } = options;
     this.#signer = new RequestSigner(keys, self);
     const facts = () => ({ address, version, servers: servers(), state: this.#state, load: this.#homes.size });
-    this.#hops = new Hops({ clock, signer: this.#signer });
+    this.#hops = new Hops({ clock, signer: this.#signer, passedHeaders: options.passedHeaders });
     this.#members = new Members({
       ...{ store, keys, self, facts, clock, events },
       ping: (name, at) => this.#hops.ping({ name, address: at }),

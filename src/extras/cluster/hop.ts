@@ -46,6 +46,8 @@ export type Hopped =
 interface HopsOptions {
   readonly clock: Clock;
   readonly signer: RequestSigner;
+  /** Names in lower case of the headers of clients that servers get. */
+  readonly passedHeaders: () => readonly string[];
 }
 
 /** A gateway to which requests are passed. */
@@ -149,7 +151,7 @@ export class Hops {
     const method = request.method ?? '';
     const headers = signer.sign({
       ...{ to: name, method, path, body, facts },
-      headers: { ...passedHeaders(request), host: address },
+      headers: { ...passedHeaders(request, this.#options.passedHeaders()), host: address },
     });
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
     const outgoing = send({
@@ -266,8 +268,9 @@ export async function readSigned({ signer, to, address, path, timeoutMs }: Signe
   });
 }
 
-function passedHeaders({ headers }: IncomingMessage): Record<string, string> {
-  const passed = Object.entries(headers).filter(([name]) => PASSED_ON.has(name) || name.startsWith('mcp-'));
+function passedHeaders({ headers }: IncomingMessage, forServers: readonly string[]): Record<string, string> {
+  const isPassed = (name: string) => PASSED_ON.has(name) || name.startsWith('mcp-') || forServers.includes(name);
+  const passed = Object.entries(headers).filter(([name]) => isPassed(name));
   return Object.fromEntries(passed.map(([name, value]) => [name, [value].flat().join(', ')]));
 }
 

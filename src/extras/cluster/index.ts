@@ -34,6 +34,7 @@ export async function openCluster({ gateway }: Config): Promise<CreateFeature | 
         ...{ store, advertise, listen, keys, limits, instance: seals.instance, version: VERSION },
         hasUsers: gateway.http.auth !== undefined,
         servers: () => digestOfServers(host.config),
+        passedHeaders: () => host.config.passHeaders,
         // A clock that counts sleep, because leases end while the machine sleeps, too.
         ...{ clock: systemClock, events: platform.events },
       };

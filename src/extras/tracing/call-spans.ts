@@ -84,7 +84,7 @@ export class CallSpans implements CallObserver {
   begin(call: ObservedCall, isCall: boolean): CallObservation | undefined {
     const { exchange } = call;
     const sent = contextIn(exchange.request);
-    const header = parseTraceparent(exchange.http?.traceparent);
+    const header = parseTraceparent(exchange.http?.header('traceparent'));
     const parent = sent ?? header;
     if (isCall ? !this.#isSampled(parent) : parent === undefined || (parent.traceFlags & SAMPLED) === 0)
       return undefined;

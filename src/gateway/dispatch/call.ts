@@ -35,6 +35,7 @@ export type FailureWords = Pick<Failure, 'detail' | 'because'>;
 export interface CallHost {
   readonly options: CallHostOptions;
   readonly limits: CallLimits;
+  readonly passHeaders: readonly string[];
   readonly counters: CallCounters;
   readonly latencies: Latencies;
   readonly inFlightCalls: InFlightCalls;
@@ -107,6 +108,17 @@ export class Call implements Due, RequestHandler {
 
   get takesInputRequests(): boolean {
     return this.exchange.takesInputRequests;
+  }
+
+  get passedHeaders(): Readonly<Record<string, string>> | undefined {
+    const { http } = this.exchange;
+    const { passHeaders } = this.#host;
+    if (http === undefined || passHeaders.length === 0) return undefined;
+    const found = passHeaders.flatMap((name) => {
+      const value = http.header(name);
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    return Object.fromEntries(found);
   }
 
   // `sendOver` and `settle` catch their own errors, because a closure for an error boundary would slow down every call.

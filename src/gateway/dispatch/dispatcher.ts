@@ -32,6 +32,8 @@ export interface DispatcherOptions extends CallHostOptions {
   /** Counts the waiting calls of all servers together. */
   readonly waiting?: SharedLimit;
   readonly limits: CallLimits;
+  /** Names in lower case of the headers of a client's request that go to the server with its calls. */
+  readonly passHeaders?: readonly string[];
   readonly isMisconfigured?: boolean;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
@@ -57,12 +59,14 @@ export class Dispatcher implements CallHost {
   readonly inFlightCalls = new InFlightCalls();
   readonly admission: Admission;
   limits: CallLimits;
+  passHeaders: readonly string[];
   #breaker: CircuitBreaker;
   #availability: Availability;
 
   constructor(options: DispatcherOptions) {
     this.options = options;
     this.limits = options.limits;
+    this.passHeaders = options.passHeaders ?? [];
     this.#availability = initialAvailability(options.isMisconfigured === true);
     this.#breaker = this.#newBreaker();
     this.admission = new Admission(this);
@@ -120,9 +124,10 @@ export class Dispatcher implements CallHost {
     this.#availability = afterIdleStop(this.#availability);
   }
 
-  /** Sets other limits. Calls in flight keep their timeouts. */
-  configure(limits: CallLimits): void {
+  /** Sets other rules. Calls in flight keep their timeouts. */
+  configure({ limits, passHeaders = [] }: Pick<DispatcherOptions, 'limits' | 'passHeaders'>): void {
     this.limits = limits;
+    this.passHeaders = passHeaders;
     this.admission.configure();
   }
 

@@ -164,7 +164,7 @@ export class Backend implements ListedServer {
 
   configure(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
-    this.dispatcher.configure(rules.limits);
+    this.dispatcher.configure(rules);
     this.lists.configure(this.#options);
     this.#idleTimer.configure(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
@@ -416,7 +416,7 @@ export type Teller = Pick<Backend, 'key' | 'prefix' | 'handshake' | 'listsAs'>;
 /** Rules of the configuration for one server. They may change while its process runs. */
 export interface BackendRules
   extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
-    Pick<DispatcherOptions, 'limits'> {
+    Pick<DispatcherOptions, 'limits' | 'passHeaders'> {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;

@@ -114,6 +114,11 @@ export class Bridge implements Channel {
     return this.#outgoing.isPending(id);
   }
 
+  /** Headers of the client's HTTP request that go to the server with a request. */
+  passedHeaders(id: number): RequestHandler['passedHeaders'] {
+    return this.#outgoing.handlerOf(id)?.passedHeaders;
+  }
+
   /** Fails a request that cannot be answered anymore. `sent` is whether the server may have seen it. */
   fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void {
     this.#outgoing.fail(id, reason, sent, because);

@@ -91,6 +91,7 @@ export class HttpDialer {
         close: (reader) => bridge.end(reader),
         follow: (response, reader, push) => this.#follow(response, push, flood, reader, spec.key),
         isPending: (id) => bridge.isPending(id),
+        passedHeaders: (id) => bridge.passedHeaders(id),
         fail: (id, reason, sent, because) => bridge.fail(id, reason, sent, because && redact(because)),
         lost: (reason, because) => {
           loss = { loss: reason, because };

@@ -342,9 +342,13 @@ export class HttpOutput implements TrackedSink, HttpSession {
     return true;
   }
 
-  #headersOf({ accept, body, message, lastEventId }: SessionRequest, isInSession: boolean): Record<string, string> {
+  #headersOf(
+    { accept, body, message, passed, lastEventId }: SessionRequest,
+    isInSession: boolean,
+  ): Record<string, string> {
     const sessionId = isInSession ? this.#sessionId : undefined;
     return {
+      ...passed,
       accept,
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(this.#revision !== undefined && body !== this.#handshake && { 'mcp-protocol-version': this.#revision }),

@@ -25,6 +25,8 @@ export interface HttpIncoming {
   follow(response: HttpAnswer, reader: MessageReader, push: (chunk: Uint8Array) => void): Promise<boolean>;
   /** Whether a request waits for its answer. */
   isPending(id: number): boolean;
+  /** Headers of the client's HTTP request that the configuration passes on with a request, by lower-case names. */
+  passedHeaders(id: number): Readonly<Record<string, string>> | undefined;
   fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void;
   /** The connection is over. Called once. `because` is a clause with *it* as the subject. */
   lost(loss: ConnectionLoss, because: string): void;
@@ -53,6 +55,8 @@ export interface SessionRequest {
   readonly body?: Uint8Array;
   /** The message in the body. Headers repeat parts of it. */
   readonly message?: RequestEnvelope | NotificationEnvelope | undefined;
+  /** Headers of the client whose message it is. All others replace those of the same name. */
+  readonly passed?: Readonly<Record<string, string>> | undefined;
   /** Resumes a stream behind this event. */
   readonly lastEventId?: string | undefined;
   /** Called when bytes of the request can reach the server. */

@@ -96,6 +96,10 @@ export class Post {
     return this.id !== undefined && this.#session.options.incoming.isPending(this.id);
   }
 
+  get #passed(): Readonly<Record<string, string>> | undefined {
+    return this.id === undefined ? undefined : this.#session.options.incoming.passedHeaders(this.id);
+  }
+
   #fail(reason: RequestFailure, sent: boolean, because?: string): void {
     if (this.id !== undefined && this.#isPending) this.#session.options.incoming.fail(this.id, reason, sent, because);
   }
@@ -142,6 +146,7 @@ export class Post {
       signal: this.#abort.signal,
       body: this.#body,
       message,
+      passed: this.#passed,
       onSent: () => {
         this.#isSent = true;
       },
@@ -223,7 +228,8 @@ export class Post {
       if (lastEventId === undefined || this.isModern) break;
       await this.#session.sleep(events.retryMs ?? RESUME_MS, signal);
       if (!this.#isPending || signal.aborted) return;
-      response = await this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal, lastEventId });
+      const passed = this.#passed;
+      response = await this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal, passed, lastEventId });
       if (response.statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
         response.resume();
         break;

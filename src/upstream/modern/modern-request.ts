@@ -82,6 +82,10 @@ export class ModernRequest implements RequestHandler, SentRequest {
     return this.#progressed;
   }
 
+  get passedHeaders(): RequestHandler['passedHeaders'] {
+    return this.#options.handler.passedHeaders;
+  }
+
   /** Lease for the first send. A later send needs none, because the request's memory stays valid until its answer. */
   get lease(): RequestHandler['lease'] {
     return this.#sends === 1 ? this.#options.handler.lease : undefined;

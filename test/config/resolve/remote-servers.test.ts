@@ -8,6 +8,7 @@ import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
 import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import type { RemoteSpec } from '../../../src/spec/server-spec.js';
 import { folderWith } from '../files.js';
+import { problemsOf } from '../loading.js';
 
 const $ = '$';
 
@@ -120,6 +121,47 @@ describe('a remote server that cannot be used', () => {
     expect(JSON.stringify(problem)).not.toContain('canary');
   });
 
+  it.each([
+    ...[
+      'Authorization',
+      'COOKIE',
+      'Set-Cookie',
+      'DPoP',
+      'Host',
+      'Connection',
+      'Keep-Alive',
+      'TE',
+      'Trailer',
+      'Upgrade',
+    ],
+    ...['Transfer-Encoding', 'Expect', 'Origin', 'Accept', 'Accept-Encoding', 'Last-Event-ID', 'Range', 'If-Match'],
+    ...['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP', 'X-HTTP-Method-Override'],
+    ...['Content-Type', 'Content-Length', 'Content-Encoding', 'Mcp-Session-Id', 'Mcp-Param-Region', 'MCP-Name'],
+    ...['Proxy-Authorization', 'Proxy-Connection', 'Sec-Fetch-Site', 'Trunkline-Hop', 'X-Original-URL'],
+  ])('would pass on the header %s of its clients', (name) => {
+    const text = `servers:\n  far:\n    url: ${URL}\n    passHeaders: [X-Tenant, ${name}]\n`;
+    expect(problemsOf(text)).toEqual([
+      '4:29 servers.far.passHeaders[1]: this header of a client reaches no server, because it is a credential or belongs to the connection; remove it',
+    ]);
+  });
+
+  it.each([
+    ['passHeaders: [ "a b" ]', '4:20 servers.far.passHeaders[0]: this is not a valid name of an HTTP header'],
+    [
+      'headers: { x-tenant: red }\n    passHeaders: [X-Tenant]',
+      '5:5 servers.far.passHeaders: found `X-Tenant` in both `headers` and `passHeaders`; remove it from one of them',
+    ],
+  ])('has %j', (line, problem) => {
+    expect(problemsOf(`servers:\n  far:\n    url: ${URL}\n    ${line}\n`)).toEqual([problem]);
+  });
+
+  it('runs a program and would pass on headers, which only a URL can get', () => {
+    const text = 'servers:\n  near:\n    command: x\n    passHeaders: [X-Tenant]\n';
+    expect(problemsOf(text)).toEqual([
+      '4:5 servers.near.passHeaders: found `passHeaders`, which a server with `command` does not have; remove it',
+    ]);
+  });
+
   it('stands below `mcpServers`, and says so', () => {
     const { spec, problem } = serverOf({ url: URL, type: 'http', oauth: {} }, { root: 'mcpServers' });
     expect(spec).toBeUndefined();
@@ -198,7 +240,8 @@ describe('a server with `login: user`', () => {
     const { spec, problem } = configOf({}).serverFor('far', originOf('p1', true)) ?? {};
     expect(spec).toBeUndefined();
     expect(problem).toMatchObject({
-      message: 'servers.far.login: the machine name of p1 cannot log in at a server with `login: user`, which needs a person',
+      message:
+        'servers.far.login: the machine name of p1 cannot log in at a server with `login: user`, which needs a person',
       isOfUser: 'one',
     });
   });

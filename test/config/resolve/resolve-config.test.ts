@@ -16,6 +16,7 @@ describe('a server of the file', () => {
         key: 'own',
         prefix: 'own',
         methods: [],
+        passHeaders: [],
         spec: {
           key: 'own',
           command: 'node',

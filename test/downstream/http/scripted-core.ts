@@ -68,6 +68,9 @@ export class ScriptedCore implements HttpSessionPort {
   /** The process that messages name. */
   instanceIn: () => string | undefined = () => undefined;
 
+  /** Names of the headers of clients that servers get. */
+  passedHeaders?: () => readonly string[];
+
   /** Which endpoints are open to a user. All are if absent. */
   endpointFor?: HttpSessionPort['endpointFor'];
 

@@ -65,7 +65,7 @@ export async function startGateway({ server, name, ...more }: GatewayOptions): P
       joined = await ClusterEndpoint.join(
         {
           ...{ store, keys: more.keys ?? KEYS, instance: name, clock, version: '1.0.0', limits: DEFAULT_LIMITS },
-          ...{ hasUsers, servers: () => '' },
+          ...{ hasUsers, servers: () => '', passedHeaders: () => core.passedHeaders?.() ?? [] },
           advertise: more.advertise ?? `127.0.0.1:${peerPort}`,
           listen: { host: '127.0.0.1', port: peerPort },
           events: { wants: () => true, emit: (event) => events.push(event) },

@@ -249,6 +249,18 @@ describe('a request that is passed on', () => {
     expect((await other.http.begin('GET', '/mcp', session)).statusCode).toBe(200);
   });
 
+  it('has the headers that servers get, and no other ones', async () => {
+    const { home, other, session } = await homeOfAnn(await two());
+    for (const { core } of [home, other]) core.passedHeaders = () => ['x-tenant'];
+    const seen: unknown[] = [];
+    home.core.onRequest = ({ id }, reply) => {
+      seen.push(['x-tenant', 'x-other', 'cookie', 'authorization'].map((name) => reply.http?.header(name)));
+      reply.answer(json({ jsonrpc: '2.0', id, result: {} }));
+    };
+    await other.http.post(request(1), { ...session, 'x-tenant': 'red', 'x-other': 'o', cookie: 'c=1' });
+    expect(seen).toEqual([['red', undefined, undefined, undefined]]);
+  });
+
   it('resumes a stream from the event that the client saw last', async () => {
     const { home, other, session } = await homeOfAnn(await two());
     const replies = home.core.hold(json(notification('notifications/progress')));
