@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startCallToolProxy } from './call-tool-proxy.mjs';
 
-const FIXTURES = fileURLToPath(new URL('../../test/fixtures/servers/', import.meta.url));
+const FIXTURES = fileURLToPath(new URL('servers/', import.meta.url));
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
 /** The fixture of each era, over stdio and over HTTP. */

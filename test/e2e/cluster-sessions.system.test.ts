@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EventReader } from '../downstream/http/event-reader.js';
 import type { Message } from '../support/gateway-process.js';
-import { INITIALIZE, type Running } from '../support/http-place.js';
+import type { Running } from '../support/http-place.js';
 import { ProcessCluster } from '../support/process-cluster.js';
 
-const EVERYTHING = fileURLToPath(new URL('../fixtures/servers/everything.mjs', import.meta.url));
+const EVERYTHING = fileURLToPath(new URL('../../lab/conformance/servers/everything.mjs', import.meta.url));
 const URI = 'test://watched-resource';
 
 let place: ProcessCluster;
@@ -47,27 +47,5 @@ describe('a session of a cluster', () => {
     while (message.method !== 'notifications/resources/updated') message = await next();
     expect(message.params).toEqual({ uri: URI });
     response.destroy();
-  });
-
-  it('F350: is unknown everywhere after its client has deleted it at any gateway', async () => {
-    const [first, second] = [await gateway(), await gateway()];
-    const session = await subscribed(first);
-    const deleted = await place.send(second, { method: 'DELETE', headers: session });
-    expect(deleted.status).toBe(204);
-    first.process.kill('SIGKILL');
-    const third = await gateway();
-    for (const at of [second, third])
-      expect((await place.post(at, { ...INITIALIZE, method: 'ping' }, session)).status).toBe(404);
-  });
-
-  it('goes on at another gateway while the store does not answer', async () => {
-    const [first, second] = [await gateway(), await gateway()];
-    const session = await subscribed(first);
-    place.redis.signal('SIGSTOP');
-    first.process.kill('SIGKILL');
-    await first.finished;
-    const answer = await place.post(second, { jsonrpc: '2.0', id: 3, method: 'ping' }, session);
-    expect(await answer.json()).toMatchObject({ id: 3, result: {} });
-    place.redis.signal('SIGCONT');
   });
 });

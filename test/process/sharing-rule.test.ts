@@ -6,7 +6,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
 import { type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 
-const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/servers/${name}.mjs`, import.meta.url));
+const ORIGIN = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
+const MODERN = fileURLToPath(new URL('../../lab/conformance/servers/everything-modern.mjs', import.meta.url));
 
 /** A program that is installed as this package, and reports its process. */
 function installedAs(name: string): string {
@@ -14,7 +15,7 @@ function installedAs(name: string): string {
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'node_modules', name, 'server.mjs');
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, `import ${JSON.stringify(pathToFileURL(fixture('origin')).href)};\n`);
+  writeFileSync(file, `import ${JSON.stringify(pathToFileURL(ORIGIN).href)};\n`);
   return file;
 }
 
@@ -27,7 +28,7 @@ async function pidOf(client: InProcessClient): Promise<number> {
 }
 
 it('F280: a server of which nothing is known has a process for each session', async () => {
-  const gateway = running(fixture('origin'));
+  const gateway = running(ORIGIN);
   const [one, other] = [await gateway.connect(), await gateway.connect()];
   const pids = [await pidOf(one), await pidOf(other), await pidOf(one), await pidOf(other)];
   expect(pids.slice(2)).toEqual(pids.slice(0, 2));
@@ -36,7 +37,7 @@ it('F280: a server of which nothing is known has a process for each session', as
 });
 
 it('a server that speaks a revision without sessions is shared by the clients after the first', async () => {
-  const gateway = running(fixture('everything-modern'));
+  const gateway = running(MODERN);
   await gateway.connect();
   await gateway.untilState('a', 'ready');
   await gateway.connect();
