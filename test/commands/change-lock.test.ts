@@ -1,11 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { ProcessLock } from '../../src/host/process/process-lock.js';
-import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import { Workplace } from '../cli/cli-run.js';
 
 let work: Workplace;
@@ -18,15 +14,7 @@ afterEach(() => work.dispose());
 const read = (name: string) => readFileSync(join(work.folder, name), 'utf8');
 const NAMES = ['A', 'B', 'C', 'D', 'E', 'F'];
 
-/** Takes the lock of commands that change files, for the process with this pid. */
-async function takeLock(pid: number): Promise<() => Promise<void>> {
-  const startTime = (await identify(pid))?.startTime ?? '';
-  const folder = join(work.folder, 'data', 'trunkline', 'changes');
-  const self = async () => ({ host: hostIdentity(), process: { pid, startTime } });
-  const lock = new ProcessLock({ folder, self, isRunning: async () => true, onTorn: () => {} });
-  return await lock.acquire(new AbortController().signal);
-}
-
+// `test/host/process/process-lock.test.ts` and `test/process/process-lock.test.ts` have the lock itself.
 describe('commands at the same moment', () => {
   it('store every secret', async () => {
     const ends = await Promise.all(NAMES.map((name) => work.run(['secret', 'set', name], `value of ${name}`)));
@@ -60,28 +48,5 @@ describe('commands at the same moment', () => {
       'first',
     ]);
     for (const name of NAMES) expect(read('trunkline.env')).toContain(`${name}-9f8e7d6c5b4a3f2e1d`);
-  });
-
-  it('wait for the one that changes a file', async () => {
-    const release = await takeLock(process.pid);
-    let isStored = false;
-    const storing = work.run(['secret', 'set', 'A'], 'x').then(() => {
-      isStored = true;
-    });
-    // A command that changes nothing starts later, ends, and has waited for nothing.
-    await work.run(['secret', 'list']);
-    await work.run(['secret', 'list']);
-    expect(isStored).toBe(false);
-    await release();
-    await storing;
-  });
-
-  it.runIf(process.platform !== 'win32')('do not wait for one that was killed', async () => {
-    const holder = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
-    await once(holder, 'spawn');
-    await takeLock(holder.pid ?? 0);
-    holder.kill('SIGKILL');
-    await once(holder, 'exit');
-    expect(await work.run(['secret', 'set', 'A'], 'x')).toMatchObject({ code: 0 });
   });
 });
