@@ -12,12 +12,13 @@ const table = [...page.matchAll(ROW)].map(([, number, fault = '', outcome = ''])
   outcome: outcome.trim(),
 }));
 
-/** The files with tests of each row, whose names begin with it. */
+/** The files with tests of each row, whose names begin with it, or with several such as `F11 and F12: `. */
 const tested = new Map<number, string[]>();
 for (const file of readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' }).sort()) {
   if (!file.endsWith('.ts')) continue;
   const text = readFileSync(join(import.meta.dirname, file), 'utf8');
-  const rows = new Set([...text.matchAll(/\(\s*['"`]F(\d+): /g)].map(([, row]) => Number(row)));
+  const names = [...text.matchAll(/\(\s*['"`](F\d+(?:(?:, | and )F\d+)*): /g)].map(([, name = '']) => name);
+  const rows = new Set(names.flatMap((name) => name.match(/\d+/g)?.map(Number) ?? []));
   const path = `\`test/${file.replaceAll(sep, '/')}\``;
   for (const row of rows) tested.set(row, [...(tested.get(row) ?? []), path]);
 }

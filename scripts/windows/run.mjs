@@ -21,7 +21,7 @@ const WITH_PROCESSES = [
   ...['end-group', 'guardian', 'process-lock', 'processes', 'run-file', 'secret-command', 'spawn-child'].map(
     (name) => `test/process/${name}.test.ts`,
   ),
-  ...['e2e/relay', 'e2e/http', 'e2e/crash', 'e2e/killed', 'commands/cli', 'commands/edit-commands'].map(
+  ...['e2e/relay', 'e2e/http', 'e2e/killed', 'commands/cli', 'commands/edit-commands'].map(
     (name) => `test/${name}.test.ts`,
   ),
 ];

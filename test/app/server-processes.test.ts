@@ -137,7 +137,7 @@ describe('launching a server that has no process', () => {
     expect(log).toEqual(['Trunkline restarts this server: it is mute']);
   });
 
-  it('begins otherwise the next time if the question about its era ended it', async () => {
+  it('F148: begins otherwise if the question about its era ended it before', async () => {
     const era = new ServerEra('auto');
     const { told, server } = launching({ era });
     await flush();

@@ -57,21 +57,18 @@ async function useTools(served: GatewayProcess): Promise<void> {
 }
 
 describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
-  it.each(['of stdin', 'at two signals'])(
-    'F77: every file holds neither start, list and call, nor the end %s',
-    async (end) => {
-      const folder = await earlierRun();
-      const data = join(folder, 'data', 'trunkline');
-      // More run files than Node has threads for files.
-      const runs = Array.from({ length: 6 }, (_, at) => join(data, 'run', `${at}.json`));
-      for (const file of [...filesIn(data), ...runs]) putPipe(file);
-      gateway = await GatewayProcess.start({ ...OPTIONS, folder });
-      await useTools(gateway);
-      await untilLogged('it is a pipe, not a regular file');
-      if (end === 'at two signals') for (let count = 0; count < 2; count += 1) gateway.kill('SIGTERM');
-      expect(await gateway.end()).toBe(0);
-    },
-  );
+  it('F77: every file holds neither start, list and call, nor the end at two signals', async () => {
+    const folder = await earlierRun();
+    const data = join(folder, 'data', 'trunkline');
+    // More run files than Node has threads for files.
+    const runs = Array.from({ length: 6 }, (_, at) => join(data, 'run', `${at}.json`));
+    for (const file of [...filesIn(data), ...runs]) putPipe(file);
+    gateway = await GatewayProcess.start({ ...OPTIONS, folder });
+    await useTools(gateway);
+    await untilLogged('it is a pipe, not a regular file');
+    for (let count = 0; count < 2; count += 1) gateway.kill('SIGTERM');
+    expect(await gateway.end()).toBe(0);
+  });
 
   it('F77: the log and the configuration are refused at once, and a configuration in use stays in use', async () => {
     gateway = await GatewayProcess.start(OPTIONS);

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -81,19 +81,6 @@ describe('a hub that is stopped by SIGSTOP', () => {
   });
 });
 
-describe('a hub that fails at every start', () => {
-  it('F103: is started three times, and then the client serves itself', async () => {
-    const place = sharedPlace(LAB);
-    const preload = join(place.folder, 'fail.cjs');
-    mkdirSync(place.folder, { recursive: true });
-    writeFileSync(preload, "if (process.argv.includes('--place')) process.exit(1);");
-    const client = await place.client({ env: { NODE_OPTIONS: `--require ${JSON.stringify(preload)}` } });
-    expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'alone' }))).toBe('alone');
-    expect(place.hubPids).toEqual([]);
-    expect(readdirSync(place.hubFolder).filter((name) => /^\d+$/.test(name))).toEqual(['1', '2', '3']);
-  });
-});
-
 describe('a client of a later version', () => {
   it('F112: starts a hub of its version, to which the other clients move with their sessions', async () => {
     const place = sharedPlace(LAB);
@@ -113,19 +100,6 @@ describe('a client of a later version', () => {
 });
 
 describe('a client of a hub', () => {
-  it('F105: that is killed within a line is forgotten with its calls, and the hub ends when it is idle', async () => {
-    const place = sharedPlace({ ...LAB, gateway: { hubIdle: '100ms' } });
-    const client = await place.client();
-    await client.listTools();
-    client.send(toolsCall(900, 'lab__wait', { delayMs: 600_000 }));
-    client.send('{"jsonrpc":"2.0","id":901,"method":"tools/call",'.repeat(2));
-    client.kill('SIGKILL');
-    await until('the hub ends', () => place.hubPids.length === 0);
-    // A hub that has ended in order is replaced by the next client.
-    expect(await (await place.client()).listTools()).not.toEqual([]);
-    expect(place.hubPids).toHaveLength(1);
-  });
-
   it('F104: that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
     const place = sharedPlace(LAB);
     const silent = await place.client({ mayBreak: true });

@@ -6,7 +6,7 @@ import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { dataIn, exitBy, IS_WINDOWS } from '../support/platform.js';
-import { fixture, guardiansOf, liveMembers, until } from '../support/processes.js';
+import { fixture, guardiansOf, until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
 const gateways: GatewayProcess[] = [];
@@ -164,22 +164,4 @@ describe('a gateway that ends in the orderly way', () => {
       }
     },
   );
-});
-
-describe('a server whose first process ends while its helper lives on', () => {
-  it('F12: is restarted only when the helper is gone, although the helper ignores SIGTERM and holds stdout', async () => {
-    const gateway = await start({
-      servers: { lab: { args: ['grandchild'], stopGrace: '50ms', restart: { firstDelay: '1ms' } } },
-    });
-    await gateway.listTools();
-    const { pid } = await gateway.status('lab');
-    const { message } = await gateway.call('lab__die');
-    expect(message.result._meta['trunkline/failure'].reason).toBe('child_exited');
-    // The exit of the process decided, not the end of its stdout, which the helper holds open.
-    // On Windows, the helper ends with it.
-    expect(liveMembers([pid])).toHaveLength(IS_WINDOWS ? 0 : 1);
-    await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
-    expect(liveMembers([pid])).toEqual([]);
-    await gateway.untilState('lab', 'ready');
-  });
 });

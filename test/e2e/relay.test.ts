@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { sharedPlace } from '../support/hub-place.js';
-import { until } from '../support/processes.js';
 
 let gateway: GatewayProcess;
 
@@ -21,25 +20,14 @@ describe('the relay, with default settings', () => {
   it('forwards every byte of large results, which use the same memory one after the other', async () => {
     await start({ servers: { one: {}, two: {}, three: {} } });
     const sizes = [20_000, 70_000, 300_000, 900_000, 1_100_000, 3_000_000, 20_000_000];
-    const calls = Array.from({ length: 60 }, async (_, index) => {
-      const [server, bytes] = [['one', 'two', 'three'][index % 3], sizes[index === 59 ? 6 : (index * 5) % 6] ?? 0];
+    const calls = Array.from({ length: 30 }, async (_, index) => {
+      const [server, bytes] = [['one', 'two', 'three'][index % 3], sizes[index === 29 ? 6 : (index * 5) % 6] ?? 0];
       const mark = `<${index} of ${server}>`;
       const { message } = await gateway.call(`${server}__big`, { mark, bytes });
       const { text } = message.result.content[0];
       return text.length === bytes && text === mark.repeat(bytes / mark.length + 1).slice(0, bytes);
     });
     expect(await Promise.all(calls)).toEqual(calls.map(() => true));
-  });
-
-  it('loses nothing when the client stops reading for a while', async () => {
-    await start({ servers: { lab: {} } });
-    gateway.pauseReading();
-    const calls = Array.from({ length: 16 }, () => gateway.call('lab__big', { bytes: 2 * 1024 * 1024 }));
-    const ping = gateway.request('ping');
-    await until('the pipe to the client is full', () => gateway.unreadBytes >= 64 * 1024);
-    gateway.resumeReading();
-    for (const { message } of await Promise.all(calls)) expect(message.result.content[0].text).toHaveLength(2 ** 21);
-    expect((await ping).message.result).toEqual({});
   });
 });
 

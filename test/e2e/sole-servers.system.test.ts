@@ -1,5 +1,5 @@
 // A server that one gateway of a cluster runs for all: the built CLI, several times, and a real Redis.
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LAB, type Message } from '../support/gateway-process.js';
 import type { RawHttpClient, Running } from '../support/http-place.js';
@@ -124,23 +124,6 @@ describe('a server with `placement: one`', () => {
     isOnce();
   });
 
-  it('F370: runs on the next gateway as soon as the first one has ended, and the call in flight is not made again', async () => {
-    const { first, second } = await two();
-    const client = await place.handshake(second);
-    const file = place.file('effects');
-    const isOnce = watchForTwo();
-    const calling = client.request('tools/call', {
-      name: 'lab__effect',
-      arguments: { file, marker: 'm', delayMs: 60_000 },
-    });
-    await until('it is called', () => existsSync(file));
-    first.process.kill('SIGTERM');
-    expect(failureOf(await calling)).toMatchObject({ outcome: 'unknown' });
-    await callUntilAnswered(client);
-    expect(readFileSync(file, 'utf8')).toBe('m\n');
-    isOnce();
-  });
-
   it('F371: moves to the next gateway while the first one drains, and no call is lost', async () => {
     const { first, second } = await two({ drain: '30s' });
     const client = await place.handshake(second);
@@ -184,13 +167,5 @@ describe('a server with `placement: one`', () => {
     for (const client of [one, other]) await callUntilAnswered(client);
     expect(labs()).toHaveLength(1);
     isOnce();
-  });
-
-  it('F372: does not start before the leases of others are known, at a store that has lost its data', async () => {
-    const first = await gateway();
-    const client = await place.handshake(first);
-    const { result } = await client.request('tools/call', { name: 'lab__echo', arguments: {} });
-    expect(result.content[0].text).toContain('because the store of the cluster is new or has lost its data');
-    await callUntilAnswered(client);
   });
 });

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
@@ -9,8 +9,8 @@ describe('a server that ignores the case of keys and takes the last one', () => 
   let client: InProcessClient;
   let gateway: InProcessGateway;
 
-  beforeEach(async () => {
-    gateway = InProcessGateway.start({
+  beforeAll(async () => {
+    gateway = new InProcessGateway({
       servers: {
         f: {
           command: 'node',
@@ -22,9 +22,11 @@ describe('a server that ignores the case of keys and takes the last one', () => 
     client = await gateway.connect();
     await client.listTools();
   });
+  afterAll(() => gateway.end());
 
   /** The answer to a request whose params are written like this. */
   async function answerTo(id: string, rest: string) {
+    client.received.take();
     client.say(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},${rest}}`);
     await until('the answer', () => client.received.messages.some((message) => message.id === id));
     return client.received.messages.find((message) => message.id === id);

@@ -125,6 +125,27 @@ describe('a call', () => {
     expect(sent).toBe(line(original).replace('"id":1', `"id":${JSON.parse(sent ?? '').id}`));
   });
 
+  it('F27: of a tool with a name that every object has reaches its server, also if that has such a name', async () => {
+    const before = Object.getOwnPropertyNames(Object.prototype);
+    const { server, connect } = await startGateway({
+      servers: { constructor: { tools: ['__proto__', 'constructor'] } },
+    });
+    const client = connect().greet();
+    client.request(1, 'tools/list');
+    expect(names(client.answerTo(1))).toEqual(['constructor____proto__', 'constructor__constructor']);
+    const args = '{"__proto__":{"polluted":true},"constructor":{"prototype":1}}';
+    for (const name of ['constructor____proto__', 'constructor__constructor', 'toString'])
+      client.say(
+        `{"jsonrpc":"2.0","id":"${name}","method":"tools/call","params":{"name":"${name}","arguments":${args}}}`,
+      );
+    const { child } = server('constructor');
+    expect(child.calls.map(({ params }) => params.name)).toEqual(['__proto__', 'constructor']);
+    expect(child.received.last.params.arguments).toEqual(JSON.parse(args));
+    expect(client.answerTo('toString')?.error?.code).toBe(-32602);
+    expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(before);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+  });
+
   it.each([
     ...['missing', '__proto__', '', 'a__secret', 'a__secrets', 'secret', 'hidden', 'trunkline__other'],
     ...['a__SECRET', 'a__Secret', 'a__\u017fecret', 'a__secret\0', 'a__secret\0x'],

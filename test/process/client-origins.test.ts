@@ -129,23 +129,6 @@ describe('clients with different environments', () => {
     ]);
   });
 
-  it('keep their processes in a reload that changes nothing for them', async () => {
-    const gateway = start({ a: { env: { X: `\${ONE}` } }, plain: {} }, { ONE: '1', TWO: '2' });
-    const origin = { environment: { ONE: '1', TWO: '1' }, folder: gateway.folder };
-    const client = await gateway.connect({}, { ...origin, environment: { ...origin.environment, ONE: '5', TWO: '5' } });
-    const own = await gateway.connect();
-    const before = [await where(client), await where(own)];
-    expect(before.map(({ env }) => env.X)).toEqual(['5', '1']);
-    // To the client both variables have the same value, to Trunkline they have not.
-    const entries = reporting({ a: { env: { X: `\${TWO}` } }, plain: {} });
-    expect(gateway.change(entries)).toMatchObject({ replaced: ['a'], unchanged: ['plain'] });
-    const after = [await where(client), await where(own)];
-    expect(after.map(({ env }) => env.X)).toEqual(['5', '2']);
-    expect(after[0]?.pid).toBe(before[0]?.pid);
-    expect(after[1]?.pid).not.toBe(before[1]?.pid);
-    expect(gateway.change(entries)).toMatchObject({ isOther: false });
-  });
-
   it('get another process in a reload that changes something only for them', async () => {
     const gateway = start({ a: { env: { X: `\${ONE}` } }, plain: {} }, { ONE: '1', TWO: '1' });
     const client = await gateway.connect({}, { environment: { ONE: '5', TWO: '6' }, folder: gateway.folder });
@@ -177,14 +160,5 @@ describe('clients in different folders', () => {
     expect(new Set(fixed.map(({ pid }) => pid)).size).toBe(2);
     const plain = await Promise.all(clients.map((client) => where(client, 'plain')));
     expect(new Set(plain.map(({ pid }) => pid)).size).toBe(1);
-  });
-
-  it('F89: are told if their folder is gone', async () => {
-    const gateway = start({ a: { sharing: 'folder' } });
-    const client = await gateway.connect({}, { environment: {}, folder: gateway.file('gone') });
-    expect(await statusOf(client, 'a')).toMatchObject({
-      state: 'misconfigured',
-      problem: expect.stringContaining('the working folder of the client does not exist'),
-    });
   });
 });

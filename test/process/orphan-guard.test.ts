@@ -56,7 +56,7 @@ describe.runIf(process.platform !== 'win32')('a helper that bears no mark, and w
     expect(isLeft()).toBe(false);
   });
 
-  it('is ended by the guardian when the gateway has ended', async () => {
+  it('F70: is ended by the guardian when the gateway has ended', async () => {
     const { guard, endLeader, isLeft } = await startHiding();
     await endLeader();
     await guard.close();

@@ -125,7 +125,7 @@ describe('a group with limits', () => {
     expect(requested).toEqual([requests, requests]);
   });
 
-  it('is reported after two readings in a row above it, with what it used', async () => {
+  it('F69: is reported after two readings in a row above it, with what it used', async () => {
     const { usages, told, add, pass } = watching();
     add(1, () => ({ memoryBytes: GIB, processes: 64 }));
     usages.set(1, { ...USAGE, memoryBytes: 1.2 * GIB });

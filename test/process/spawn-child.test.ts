@@ -137,7 +137,7 @@ describe('a child that cannot start', () => {
       'ENOENT',
       'Cannot start "$TOOL …"',
     ],
-  ])('says so: %s', async (_what, request, code, message) => {
+  ])('F4: says so: %s', async (_what, request, code, message) => {
     const { child, events } = observe({ ...here, ...request });
     expect(events.error).toBeUndefined();
     expect(await child.exit).toEqual({ code: null, signal: null });

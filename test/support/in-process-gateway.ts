@@ -15,7 +15,6 @@ import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { CreateFeature } from '../../src/extras/feature.js';
 import type { ChildSnapshot } from '../../src/spec/server-state.js';
 import { reportStatus, type ServerReport } from '../../src/status/status.js';
-import type { FairMemory } from '../../src/wire/io/shared-limit.js';
 import type { Clock } from '../../src/wire/timing/clock.js';
 import { loadConfig } from './load-config.js';
 import { NothingLeft } from './nothing-left.js';
@@ -37,8 +36,6 @@ export interface InProcessOptions {
   readonly features?: readonly CreateFeature[];
   /** In place of the time of the machine. */
   readonly clock?: Clock;
-  /** For a test that decides when a message stalls. */
-  readonly unfinishedLines?: FairMemory;
   /** In place of our own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Whether servers may be unable to run with this environment. */
@@ -79,15 +76,7 @@ export class InProcessGateway {
   }
 
   constructor(options: InProcessOptions) {
-    const {
-      servers,
-      gateway = {},
-      features = [],
-      clock,
-      unfinishedLines,
-      environment = process.env,
-      mayHaveProblems,
-    } = options;
+    const { servers, gateway = {}, features = [], clock, environment = process.env, mayHaveProblems } = options;
     this.#left = new NothingLeft(this.folder);
     const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
@@ -97,7 +86,7 @@ export class InProcessGateway {
     if (problem !== undefined && mayHaveProblems !== true) throw new Error(problem.message);
     this.composition = new GatewayProcess({
       config,
-      platform: { ...platform, clock: this.clock, ...(unfinishedLines && { unfinishedLines }) },
+      platform: { ...platform, clock: this.clock },
       logger: pino({ level: 'debug' }, { write: (line: string) => this.log.push(line) }),
       ...{ environment, features },
       runFolder: this.file('run'),

@@ -136,9 +136,14 @@ export async function until(what: string, condition: () => boolean, withinMs = P
  * Moves a clock of the test until `condition` holds, for a gateway that waits by turns for the clock and for real processes. Nothing
  * that a process does in time can be late: the clock stands as soon as the condition holds.
  */
-export async function passUntil(clock: { advance(ms: number): void }, what: string, condition: () => boolean) {
+export async function passUntil(
+  clock: { advance(ms: number): void },
+  what: string,
+  condition: () => boolean,
+  stepMs = 100,
+) {
   await until(what, () => {
-    if (!condition()) clock.advance(100);
+    if (!condition()) clock.advance(stepMs);
     return condition();
   });
 }

@@ -240,7 +240,7 @@ describe('a server with `sharing: folder`', () => {
     }
   });
 
-  test('cannot run for a client whose folder is gone, and says so', () => {
+  test('F89: cannot run for a client whose folder is gone, and says so', () => {
     const problem = serverFor(FOLDER, originOf({}, '/no/such/folder'))?.problem;
     expect(problem?.message).toContain('the working folder of the client does not exist: /no/such/folder');
     expect(problem?.hint).toContain('start the client in a folder that exists');

@@ -31,7 +31,7 @@ async function serving(failing: Message, script: ServerScript = {}) {
 }
 
 describe('a server whose tools cannot be listed', () => {
-  it('is up, and gets calls of names under its prefix', async () => {
+  it('F59: is up, and gets calls of names under its prefix', async () => {
     const { server, client, listed, failures } = await serving({ 'tools/list': UNREADABLE });
     expect(server.backend.dispatcher.availability.state).toBe('ready');
     expect([listed(), failures()]).toEqual([[], [`tools/list: ${WORDS}`]]);

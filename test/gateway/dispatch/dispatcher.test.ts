@@ -82,7 +82,7 @@ describe('a call to a process that runs', () => {
     expect([asked.reports, not.reports]).toEqual([[1], []]);
   });
 
-  it('fails as unknown when the process ends, once and with its generation', async () => {
+  it('F2: fails as unknown when the process ends, once and with its generation', async () => {
     const { dispatcher, start, serve } = dispatching();
     await start();
     const child = await start();
@@ -189,7 +189,7 @@ describe('a call that waits for its turn', () => {
     expect(dispatcher.admission.queued).toBe(0);
   });
 
-  it('goes to the next process when this one ends before it was sent, without a word', async () => {
+  it('F3: goes to the next process when this one ends before it was sent', async () => {
     const { start, serve } = dispatching({ concurrency: 1 });
     const first = await start();
     const [sent, waiting] = [serve(), serve()];

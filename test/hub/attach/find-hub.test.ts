@@ -117,7 +117,7 @@ describe.each(formsIn(() => folder))('a client that looks for a hub, with %s,', 
     expect([started, hubNumbers(folder)]).toEqual([0, [1]]);
   });
 
-  it('starts none, and says why, after three that served nobody', async () => {
+  it('F103: starts none, and says why, after three that served nobody', async () => {
     for (const number of [1, 2, 3]) {
       await running(WELCOME);
       await die(number);

@@ -134,7 +134,7 @@ describe('the sessions of a hub', () => {
     expect([client.closings, clients.size]).toEqual([['drained'], 0]);
   });
 
-  it('whose client is gone are forgotten, and their calls are cancelled, while others go on', async () => {
+  it('F105: whose client is gone are forgotten, and their calls cancelled, while others go on', async () => {
     const { attach, clients, child } = await hub();
     const [one, other] = [attach(), attach()];
     await one.begin();

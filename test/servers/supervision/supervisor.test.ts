@@ -24,17 +24,17 @@ function setUp({ keys = ['files'], startLimit = 4 } = {}) {
 }
 
 describe('a child that works', () => {
-  it('is published as starting with its pid, then as ready', () => {
+  it('F8: is published as starting with its pid, then as ready, at its first start', () => {
     const { clock, launcher, supervisor, changes } = setUp();
     supervisor.start('files');
-    clock.advance(120);
+    clock.advance(45_000);
     launcher.latest().events.ready();
     expect(changes.map(([key, { state, pid }]) => [key, state, pid])).toEqual([
       ['files', 'starting', undefined],
       ['files', 'starting', 1_001],
       ['files', 'ready', 1_001],
     ]);
-    expect(supervisor.snapshot('files')).toMatchObject({ generation: 1, readySince: 120, restarts: 0 });
+    expect(supervisor.snapshot('files')).toMatchObject({ generation: 1, readySince: 45_000, restarts: 0 });
     expect(supervisor.retryInMs('files')).toBeUndefined();
   });
 });
@@ -53,7 +53,7 @@ describe('a child that dies', () => {
     expect(supervisor.retryInMs('files')).toBe(500);
   });
 
-  it('is launched again only when its old group is gone', async () => {
+  it('F1: is launched again only when its old group is gone', async () => {
     const { clock, launcher, supervisor } = setUp();
     supervisor.start('files');
     launcher.latest().events.exited({ code: 0, signal: null });
@@ -89,7 +89,7 @@ describe('a child that dies', () => {
     expect(supervisor.retryInMs('files')).toBe(600_000);
   });
 
-  it('is given up when it is not ready within its start timeout', () => {
+  it('F7: is given up when it is not ready within its start timeout', () => {
     const { clock, launcher, supervisor } = setUp();
     supervisor.start('files');
     clock.advance(59_999);

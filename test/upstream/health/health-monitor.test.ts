@@ -174,7 +174,7 @@ describe('a child that lets requests time out', () => {
     expect(told).toEqual([]);
   });
 
-  it.each(NO_SIGNS)('is, although it prints %s all the time', async (_, message) => {
+  it.each(NO_SIGNS)('F67: is, although it prints %s all the time', async (_, message) => {
     const { child, told, call, advance } = await suspecting();
     for (let count = 0; count < 3; count += 1) {
       call();
@@ -242,7 +242,7 @@ describe('a suspect child', () => {
     expect(asked()).toEqual(['ping']);
   });
 
-  it('is cleared by its answer to tools/list, be it an error: there are healthy servers that ignore ping', async () => {
+  it('F45: is cleared by its answer to tools/list, be it an error, since some ignore ping', async () => {
     const { child, told, advance } = await suspect();
     await advance(10_000);
     child.reply('tools/list', { code: -32601, message: 'no tools' });

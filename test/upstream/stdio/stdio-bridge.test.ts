@@ -29,7 +29,7 @@ describe('ids towards a child', () => {
 });
 
 describe('a relayed request', () => {
-  it('keeps every byte but its id, its progress token and what routing edits', () => {
+  it('F28: keeps every byte but its id, its progress token and what routing edits', () => {
     const { bridge, output } = bridging();
     const line =
       '{ "params" : {"_meta":{"progressToken":"p\\u0031", "vendor":[1.0,-0,1e400]},"arguments":{"n":9007199254740993,"n":2},\t"na\\u006de" : "k__read"},"x":null,"method":"tools\\/call", "jsonrpc":"2.0" ,"id": "c-1" }';
@@ -64,7 +64,7 @@ describe('a cancelled request', () => {
 });
 
 describe('an answer that nobody waits for', () => {
-  it('is dropped and counted by what it is', () => {
+  it('F29, F30 and F31: is dropped and counted by what it is', () => {
     const { bridge, junk, say } = bridging();
     const { listener } = sendCall(bridge);
     sendCall(bridge).sent?.cancel();
@@ -72,8 +72,8 @@ describe('an answer that nobody waits for', () => {
     say('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}');
     expect(listener.told).toEqual([]);
     expect(junk.map(([, reason]) => reason)).toEqual(Array.from({ length: 6 }, () => 'unknown-id'));
-    say(answerTo(1), answerTo(1), answerTo(2), answerTo(2));
-    expect(listener.told).toEqual(['{}']);
+    say(answerTo(1), answerTo(1), answerTo(2), answerTo(2, 'the second answer'), progressOf(1, 1));
+    expect([listener.told, listener.reports]).toEqual([['{}'], []]);
     expect(bridge.counters).toEqual({
       late: 1,
       duplicate: 2,
@@ -83,7 +83,7 @@ describe('an answer that nobody waits for', () => {
       blank: 0,
       oversized: 0,
       evicted: 0,
-      staleProgress: 0,
+      staleProgress: 1,
       unsentReplies: 0,
       forgottenSessions: 0,
     });
@@ -99,7 +99,7 @@ describe('progress', () => {
     ['a value that is null', progressOf(1, null)],
     ['no value', { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1 } }],
     ['no params', { jsonrpc: '2.0', method: 'notifications/progress' }],
-  ])('with %s is dropped and counted', (_, message) => {
+  ])('F35: with %s is dropped and counted', (_, message) => {
     const { bridge, notifications, say } = bridging();
     const { listener } = sendCall(bridge);
     say(message);
@@ -131,14 +131,24 @@ describe('a line that is no message', () => {
     expect(bridge.counters.junk).toBe(4);
   });
 
+  it('F19: stands among messages in one chunk, which are all read, whatever their ends', () => {
+    const { bridge, stdout, junk } = bridging();
+    const calls = [sendCall(bridge), sendCall(bridge)];
+    const [one, other] = [answerTo(1, 'one'), answerTo(2, 'other')].map((message) => JSON.stringify(message));
+    copyInto(stdout, bytesOf(`Welcome!\n\n   \n{"half":\r\n${one}\r\ndebug: next\n${other}\n`));
+    expect(calls.map(({ listener }) => listener.told)).toEqual([['{"text":"one"}'], ['{"text":"other"}']]);
+    expect(junk.map(([line]) => line.trim())).toEqual(['Welcome!', '{"half":', 'debug: next']);
+  });
+
   it.each([
     '{"jsonrpc":"2.0","id":1}',
     '{"id":1,"result":{}}',
     '{"jsonrpc":"2.0","id":1,"result":{"tools":[],"tools":[]}}',
     '{"jsonrpc":"2.0","id":1,"result":{bad}}',
     '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
-  ])('but was to be the answer %s fails the request that it belongs to', (line) => {
-    const { bridge, clock, junk, say } = bridging();
+    `{"jsonrpc":"2.0","id":1,"result":{"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}}`,
+  ])('F26: but was to be the answer %.60s fails the request that it belongs to', (line) => {
+    const { bridge, clock, junk, say } = bridging({ maxFrameBytes: MIB_OF_TEXT });
     const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(line);
     expect([one.listener.told, other.listener.told]).toEqual([['response_malformed sent'], []]);
@@ -149,7 +159,7 @@ describe('a line that is no message', () => {
   });
 
   it.each(['null', '"done"', '[]', '[{"content":[]}]', 'true', '7'])(
-    'but an answer with the result %s fails the request that it answers, and is no violation of the protocol',
+    'F137: but an answer with the result %s fails its request, and is no violation',
     (result) => {
       const { bridge, health, junk, say } = bridging();
       const line = `{"jsonrpc":"2.0","id":1,"result":${result}}`;
@@ -202,6 +212,17 @@ describe('a line that is no message', () => {
   });
 });
 
+describe('bytes that are no UTF-8', () => {
+  it('F21: become U+FFFD in their message, and no other message is altered', () => {
+    const { bridge, stdout, say } = bridging();
+    const calls = [sendCall(bridge), sendCall(bridge)];
+    copyInto(stdout, Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"text":"a\xc3(\xffb"}}\n', 'latin1'));
+    say(answerTo(2, 'é'));
+    expect(calls.map(({ listener }) => listener.told)).toEqual([['{"text":"a\ufffd(\ufffdb"}'], ['{"text":"é"}']]);
+    expect(bridge.counters).toMatchObject({ repaired: 1, junk: 0 });
+  });
+});
+
 describe('a child that is given up', () => {
   it('F209: because of large messages is not heard any more, whatever comes with the end of the last', () => {
     const { bridge, stdout, health, say } = bridging({ giveUp: true });
@@ -218,7 +239,7 @@ describe('a line that is too long', () => {
   it.each([
     ['begins', `{"jsonrpc":"2.0","id":1,"result":{"x":"${'x'.repeat(70_000)}"}}`],
     ['ends', `{"result":{"x":"${'x'.repeat(70_000)}"},"id":1,"jsonrpc":"2.0"}`],
-  ])('and %s with an id fails that request, and the next line is read', (_, line) => {
+  ])('F22: and %s with an id fails that request, and the next line is read', (_, line) => {
     const { bridge, junk, say } = bridging();
     const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(line, answerTo(2, 'next'));
@@ -268,7 +289,7 @@ describe('a child that does not read', () => {
     expect([listener.told, (await outcome).kind, bridge.counters.unsentReplies]).toEqual([['{}'], 'answered', 0]);
   });
 
-  it('has requests fail as unsent once it has taken nothing for five seconds, and not while it takes something', async () => {
+  it('F43: has requests fail as unsent after five seconds in which it takes nothing', async () => {
     const { bridge, output, clock, read } = reading();
     output.unwrittenBytes = 1_000_000;
     output.sentBytes = 1_000_000;
@@ -334,7 +355,7 @@ describe('the end of the process', () => {
     ['no-newline', '{"jsonrpc":"2.0","id":1,"result":{}}'],
     ['carriage-return-instead-of-newline', '{"jsonrpc":"2.0","id":1,"result":{}}\r'],
     ['no-newline', '{"jsonrpc":"2.0","id":9,"result":{}}\r\n{"jsonrpc"'],
-  ])('drops a line without a newline that the child left, and logs it as %s', (reason, text) => {
+  ])('F25: drops a line without a newline that the child left, and logs it as %s', (reason, text) => {
     const { bridge, stdout, junk } = bridging();
     const { listener } = sendCall(bridge);
     copyInto(stdout, bytesOf(text));

@@ -56,7 +56,7 @@ describe('an exposed name', () => {
     );
   });
 
-  it('differs for tools that only the replaced characters or the end tell apart', () => {
+  it('F40: differs for tools that only the replaced characters or the end tell apart', () => {
     const long = 'a'.repeat(60);
     const names = ['a.b', 'a b', 'a/b', 'a..b', 'a_b', `${long}1`, `${long}2`, `${long}.1`, long];
     expect(new Set(names.map((name) => expose('k', name))).size).toBe(names.length);

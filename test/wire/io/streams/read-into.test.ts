@@ -143,7 +143,7 @@ const LIVE_ON = 'setInterval(() => {}, 1000);';
 
 describe('a pipe to the stdin of a process', () => {
   // On Windows, it fails with the next write.
-  it.skipIf(IS_WINDOWS)('fails when the process closes it, although nothing is written', async () => {
+  it.skipIf(IS_WINDOWS)('F66: fails when the process closes it, although nothing is written', async () => {
     const { stdin } = watched(`require('fs').closeSync(0); ${LIVE_ON}`);
     const [error] = await once(stdin, 'error');
     expect(error).toMatchObject({ code: 'EPIPE' });
