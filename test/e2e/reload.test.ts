@@ -11,9 +11,7 @@ type Servers = Record<string, Record<string, unknown>>;
 const SEED = 20;
 
 /** Number of changes of the file. A fifth of them breaks it. */
-const TURNS = repetitions({ full: 50, short: 10 });
-
-/** Wait for an event. It is long, because these tests run at the same time, on machines that do other work as well. */
+const TURNS = repetitions({ full: 50, short: 5 });
 
 /** A gateway that follows its file, ended with the test. */
 async function started({ onTestFinished }: TestContext, options: StartOptions): Promise<GatewayProcess> {

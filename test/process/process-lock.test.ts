@@ -35,7 +35,7 @@ const lock = () => openProcessLock(join(folder, 'lock'), () => {});
 describe('the lock of processes', () => {
   it('is held by one process at a time', async () => {
     writeFileSync(join(folder, 'count'), '0');
-    const [processes, times] = [16, repetitions({ full: 60, short: 20 })];
+    const [processes, times] = [8, repetitions({ full: 60, short: 20 })];
     const all = Array.from({ length: processes }, () => once(start(String(times)), 'exit'));
     expect(await Promise.all(all)).toEqual(Array.from({ length: processes }, () => [0, null]));
     expect(readFileSync(join(folder, 'count'), 'utf8')).toBe(String(processes * times));

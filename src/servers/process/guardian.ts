@@ -366,7 +366,9 @@ let looks = 0;
 let timer;
 const list = () => new Promise((resolve) => {
   let text = '';
-  const child = spawn(listing.command, listing.args, { stdio: ['ignore', 'pipe', 'ignore'], windowsHide: true, timeout: listing.timeout });
+  const child = spawn(listing.command, listing.args, { stdio: ['ignore', 'pipe', 'ignore'], windowsHide: true });
+  // No option of spawn, because that would keep this process alive for as long where there is no such program.
+  setTimeout(() => child.kill(), listing.timeout).unref();
   child.on('error', () => resolve(undefined));
   child.stdout?.setEncoding('utf8').on('data', (part) => (text += part));
   child.on('close', (code) => resolve(code === 0 ? parseListing(text) : undefined));
