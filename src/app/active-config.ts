@@ -8,9 +8,8 @@ import {
   variantOf,
 } from '../config/resolve/config.js';
 import { type SharingRule, sharingOf } from '../config/resolve/sharing.js';
-import type { GatewaySettings } from '../gateway/gateway.js';
+import type { ConfiguredSettings, GatewaySettings } from '../gateway/gateway.js';
 import { type BackendRules, toBackendRules } from '../gateway/registry/backend.js';
-import type { Logger } from '../host/observe/logger.js';
 import type { SecretSource } from '../host/observe/redact.js';
 import type { RemoteSpec } from '../spec/server-spec.js';
 import type { Approvals } from '../state/approvals.js';
@@ -24,8 +23,8 @@ export interface ActiveConfigOptions {
   readonly fault: string | undefined;
   /** Whether HTTP is served. The limits of HTTP are read once, when the listener opens. */
   readonly servesHttp: boolean;
-  readonly approvals: Pick<Approvals, 'of'>;
-  readonly logger: Pick<Logger, 'warn'>;
+  readonly approvals: { readonly of: Approvals['of'] };
+  readonly logger: { warn(facts: object, text: string): void };
 }
 
 /** The change of a server by another configuration, for clients of one origin. */
@@ -77,7 +76,7 @@ export class ActiveConfig {
   }
 
   /** The settings of the gateway. Unchanged views stay the same object, so that the lists of their clients stay, too. */
-  get gatewaySettings(): Omit<GatewaySettings, 'ownTools' | 'results'> {
+  get gatewaySettings(): ConfiguredSettings {
     const { startupWaitMs, mode, maxInstructionsBytes } = this.#config.gateway;
     return { startupWaitMs, mode, maxInstructionsBytes, views: this.#views, notice: this.notice };
   }
@@ -140,17 +139,10 @@ export class ActiveConfig {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, shapes, methods, trusted, idleStopMs, approval, results, spec, passHeaders } = server;
+    const { key, approval } = server;
     const limits = this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server;
     const approvals = approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file);
-    const isRemote = spec?.kind === 'remote';
-    return toBackendRules(
-      {
-        ...{ prefix, limits, tools, methods, shapes, isTrusted: trusted, isRemote, idleStopMs, results, approvals },
-        passHeaders,
-      },
-      (warnings) => this.#warn(key, warnings),
-    );
+    return toBackendRules(server, limits, approvals, (warnings) => this.#warn(key, warnings));
   }
 
   #warn(server: string, warnings: readonly string[]): void {

@@ -4,9 +4,9 @@ import { userConfigFile } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import type { Logger } from '../host/observe/logger.js';
 import { foldersOfHubs } from '../hub/hub-folder.js';
-import type { ConfinementPlaces, ConfineOptions } from '../servers/sandbox/confined-launch.js';
+import type { ConfinementPlaces, Trial } from '../servers/sandbox/confined-launch.js';
 import { describeSandboxRefusal, proxyRemark, Refusals } from '../servers/sandbox/refusals.js';
-import type { ChildSpec } from '../spec/server-spec.js';
+import type { ChildSpec, SandboxSpec } from '../spec/server-spec.js';
 import { sandboxFolder, userDataFolder, userHubsFolder } from '../state/user-files.js';
 import type { StdioDialer } from '../upstream/stdio/stdio-dialer.js';
 import {
@@ -33,7 +33,7 @@ export function confinementPlaces({ file, envFiles, gateway }: Config, env: Vari
   return { folder: sandboxFolder(), home, configFile: file, closed };
 }
 
-type ConfinedSpec = ChildSpec & Required<Pick<ChildSpec, 'sandbox'>>;
+type ConfinedSpec = ChildSpec & { readonly sandbox: SandboxSpec };
 
 /** Whether a server may only run confined. */
 export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
@@ -41,25 +41,29 @@ export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
 }
 
 /** Options for the confinement of servers with `sandbox`. */
-export interface ConfinementOptions extends Pick<ConfineOptions, 'trial'> {
+export interface ConfinementOptions {
+  /** A launch that finds out the needs of a server. Absent unless the person wants one. */
+  readonly trial?: Trial | undefined;
   /** The configuration that is in force. */
   readonly config: () => Config;
 }
 
-interface ConfinedDialerOptions extends ConfinementOptions, Pick<ConfineOptions, 'environment'> {
+interface ConfinedDialerOptions extends ConfinementOptions {
+  /** The gateway's own environment. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  readonly logger: Pick<Logger, 'warn'>;
+  readonly logger: Logger;
 }
 
 /** Starts servers confined, or not at all. Loads the code with the first of them, because most gateways have none. */
 export class ConfinedDialer implements Dialer<ChildSpec> {
-  readonly #stdio: Pick<StdioDialer, 'dial'>;
+  readonly #stdio: { readonly dial: StdioDialer['dial'] };
   readonly #options: ConfinedDialerOptions;
   readonly #refusals = new Refusals();
   /** The latest sentences about places that stay closed, because a server could have opened them for itself; by the key of the server. */
   readonly #distrusted = new Map<string, readonly string[]>();
 
-  constructor(stdio: Pick<StdioDialer, 'dial'>, options: ConfinedDialerOptions) {
+  constructor(stdio: { readonly dial: StdioDialer['dial'] }, options: ConfinedDialerOptions) {
     this.#stdio = stdio;
     this.#options = options;
   }
@@ -105,7 +109,8 @@ export class ConfinedDialer implements Dialer<ChildSpec> {
     const { config, environment, trial } = this.#options;
     const { confineLaunch } = await import('../servers/sandbox/confined-launch.js');
     const confined = await confineLaunch(spec, {
-      ...{ environment, ...(trial && { trial }) },
+      environment,
+      ...(trial && { trial }),
       places: confinementPlaces(config(), environment),
       onRefused: (target, reason) => this.#refused(spec, log, target, reason),
     });

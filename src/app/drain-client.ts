@@ -1,6 +1,5 @@
 import type { Gateway } from '../gateway/gateway.js';
 import type { EventSource } from '../host/observe/events/events.js';
-import type { Logger } from '../host/observe/logger.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
 
 /** Time for the last answers to a client that has closed stdin. Its host may send SIGTERM after two seconds, too. */
@@ -26,10 +25,10 @@ export interface DrainedClient {
 export interface ClientDrainOptions {
   readonly clock: Clock;
   readonly events: EventSource;
-  readonly gateway: Pick<Gateway, 'isReady' | 'pool'>;
+  readonly gateway: Gateway;
   /** Longest wait of requests for servers that are starting, and so the longest time before the drain begins. */
   readonly startupWaitMs: number;
-  readonly logger: Pick<Logger, 'warn'>;
+  readonly logger: { warn(facts: object, text: string): void };
   /** Aborted at a signal, which ends the drain. */
   readonly ending: AbortSignal;
 }
@@ -57,7 +56,7 @@ export async function drainClient(client: DrainedClient, options: ClientDrainOpt
  * client that has sent all its messages before an answer (`printf … | trunkline`) has no such time, because its requests have timeouts.
  */
 export function limitDrain(
-  client: Pick<DrainedClient, 'inFlight' | 'isLive'>,
+  client: { readonly inFlight: number; readonly isLive: boolean },
   close: () => void,
   { clock, events, gateway, startupWaitMs, logger }: ClientDrainOptions,
   end = 'Trunkline ends',

@@ -102,12 +102,16 @@ export function openGatewayControl(options: GatewayControlOptions): GatewayContr
     });
   const clients = new HubClients({
     ...platform,
-    ...{ maxLineBytes: MAX_LINE_BYTES, nextTurn: setImmediate, principal: LOCAL_USER },
+    maxLineBytes: MAX_LINE_BYTES,
+    nextTurn: setImmediate,
+    principal: LOCAL_USER,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     onInternalError: platform.internalErrors.onInternalError,
     maxClients: () => composition.config.gateway.hubClients,
     limitDrain: (_, giveUp) => clock.schedule(COMMAND_DRAIN_MS, giveUp),
-    ...{ onFirstMessage: () => {}, onUnread: () => {}, onChange: () => {} },
+    onFirstMessage: () => {},
+    onUnread: () => {},
+    onChange: () => {},
   });
   const listener = new HubListener({
     hubFolder: folder,
@@ -184,7 +188,7 @@ export async function loadGatewayCommands(facts: HubCommandsOptions): Promise<Co
  * a changed configuration file has no effect.
  */
 export async function loadRest(
-  features: Pick<GatewayProcess['features'], 'preload'>,
+  features: { preload(): Promise<unknown> },
   commands: () => Promise<unknown>,
 ): Promise<void> {
   const own = [commands(), features.preload(), import('../config/resolve/secrets.js')];

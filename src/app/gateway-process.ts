@@ -3,7 +3,6 @@ import { type Config, type ConfigChanges, compareConfigs, isChange } from '../co
 import { type CreateFeature, type FeatureHost, Features } from '../extras/feature.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
-import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { HELD_MS } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import { KnownSecrets } from '../host/observe/redact.js';
@@ -111,19 +110,36 @@ export class GatewayProcess implements FeatureHost {
     this.#active = new ActiveConfig({ clock, config, approvals, logger, fault: options.configFault, servesHttp });
     this.#instances = new SupervisedBackends({
       ...options,
-      ...{ platform, secrets, servesHttp, hasUsers, activeConfig: this.#active, waiting: this.#waiting },
+      platform,
+      secrets,
+      servesHttp,
+      hasUsers,
+      activeConfig: this.#active,
+      waiting: this.#waiting,
     });
     this.usage = new ServerUsage(this.#instances, this.calls, events);
     this.features = new Features((options.features ?? []).map((create) => create(this)));
     // A recording has taken the held messages by then, and no other feature wants them.
     this.prepared = this.features.apply(config).then(() => platform.messages.letGo());
     this.#status = new GatewayStatus({
-      ...{ platform, redact: secrets.redact, notices: this.notices, active: this.#active, instances: this.#instances },
-      ...{ features: this.features, usage: this.usage, waiting: this.#waiting, eventLoop: this.#eventLoop },
-      ...{ hasUsers, service: options.service ?? (() => undefined), gateway: () => this.gateway },
+      platform,
+      redact: secrets.redact,
+      notices: this.notices,
+      active: this.#active,
+      instances: this.#instances,
+      features: this.features,
+      usage: this.usage,
+      waiting: this.#waiting,
+      eventLoop: this.#eventLoop,
+      hasUsers,
+      service: options.service ?? (() => undefined),
+      gateway: () => this.gateway,
     });
     this.gateway = new Gateway({
-      ...{ clock, events, onInternalError, calls: this.calls },
+      clock,
+      events,
+      onInternalError,
+      calls: this.calls,
       ...this.#instances.poolSettings,
       settings: this.#settings(),
       seals: this.seals,
@@ -148,7 +164,12 @@ export class GatewayProcess implements FeatureHost {
     const { platform, logger, secrets, environment } = this;
     const [{ ServerProcesses }] = await Promise.all([import('./server-processes.js'), loadStatus()]);
     const processes = new ServerProcesses({
-      ...{ platform, logger, secrets, environment, runFolder, openStdio },
+      platform,
+      logger,
+      secrets,
+      environment,
+      runFolder,
+      openStdio,
       hasManyConnections: http !== undefined,
       targets: this.#instances.targets,
       openVault: async () =>
@@ -235,7 +256,7 @@ export class GatewayProcess implements FeatureHost {
     await Promise.all([this.#closing, this.#processes?.close(), catalogues, this.approvals.close()]);
   }
 
-  #changeGateway(changes: Pick<PoolChange, 'replaced' | 'retired'>): void {
+  #changeGateway(changes: { readonly replaced: ReadonlySet<string>; readonly retired: ReadonlySet<string> }): void {
     this.gateway.change({ ...this.#instances.poolSettings, ...changes }, this.#settings());
   }
 

@@ -1,4 +1,3 @@
-import type { Feature } from '../extras/feature.js';
 import type { Gateway } from '../gateway/gateway.js';
 import type { OwnTool, VisibleBackends } from '../gateway/routing/own-tool.js';
 import type { Redact } from '../host/observe/redact.js';
@@ -20,14 +19,14 @@ interface StatusSource {
   readonly active: ActiveConfig;
   readonly instances: SupervisedBackends;
   readonly usage: ServerUsage;
-  readonly features: Required<Pick<Feature, 'tools' | 'facts'>>;
+  readonly features: { readonly tools: readonly OwnTool[]; readonly facts: Partial<StatusFacts> };
   readonly waiting: SharedLimit;
   readonly eventLoop: StatusFacts['eventLoop'];
   readonly service: () => ServiceFacts | undefined;
   /** Whether clients belong to different users, who must not learn of each other. */
   readonly hasUsers: boolean;
   /** Called only after the gateway is made. */
-  readonly gateway: () => Pick<Gateway, 'catalogs' | 'pool'>;
+  readonly gateway: () => Gateway;
 }
 
 /** The facts about a gateway process for its status, and Trunkline's own tools, of which one shows them. */
@@ -77,7 +76,10 @@ export class GatewayStatus {
     const { platform, redact, notices, active, instances, features, waiting, eventLoop } = this.#source;
     const { pool } = this.#source.gateway();
     return {
-      ...{ ...visible, redact, waiting, eventLoop },
+      ...visible,
+      redact,
+      waiting,
+      eventLoop,
       now: platform.clock.now(),
       startedAt: this.#startedAt,
       version: VERSION,

@@ -12,10 +12,14 @@ import { logConfig, readConfig, readConfigFile } from './read-config.js';
 
 export interface ReloadOptions {
   readonly settings: GlobalOptions;
-  readonly composition: Pick<GatewayProcess, 'platform' | 'change' | 'refuse'>;
+  readonly composition: {
+    readonly platform: GatewayProcess['platform'];
+    readonly change: GatewayProcess['change'];
+    readonly refuse: GatewayProcess['refuse'];
+  };
   readonly logger: Logger;
   /** The configuration at the start. `file` is empty if no file was found; `stamp` is absent if the file was rejected. */
-  readonly read: Pick<Config, 'file' | 'stamp' | 'envFiles'>;
+  readonly read: { readonly file: string; readonly stamp?: number; readonly envFiles: readonly string[] };
   readonly checkedFiles: ConfigCache | undefined;
   /** Default: the variables and the working folder of this process. */
   readonly origin?: Origin;

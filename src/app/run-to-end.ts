@@ -3,7 +3,6 @@ import { END_SIGNALS, type EndSignal, EXIT } from '../host/errors/usage-error.js
 import type { Logger } from '../host/observe/logger.js';
 import type { StopLadder } from '../spec/launch.js';
 import { stopReading } from '../wire/io/streams/read-into.js';
-import type { GatewayProcess } from './gateway-process.js';
 
 /** Ends the servers within three seconds, because MCP hosts wait only a few seconds before they kill Trunkline. */
 export const FINAL_LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
@@ -12,7 +11,7 @@ const AT_ONCE: StopLadder = { termAfterMs: 0, killAfterMs: 0 };
 const EXIT_WITHIN_MS = 3_000;
 
 export interface RunToEndOptions {
-  readonly composition: Pick<GatewayProcess, 'stop'>;
+  readonly composition: { stop(ladder: StopLadder): Promise<void> };
   readonly logger: Logger;
   /** Resolves with the exit code. Once `ending` is aborted, the result is ignored, and `work` must print nothing. */
   readonly work: (ending: AbortSignal) => Promise<number>;

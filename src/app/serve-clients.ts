@@ -63,10 +63,18 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const { catalogues, ...ofSeals } = caches;
   const isOfUsers = config.gateway.http.auth !== undefined;
   const composition = new GatewayProcess({
-    ...{ config, configFault: fault, logger, secrets, platform: clientSide.platform, environment: process.env },
+    config,
+    configFault: fault,
+    logger,
+    secrets,
+    platform: clientSide.platform,
+    environment: process.env,
     features: [...ofHttp, largeResults, metrics, tracing, recording(settings)],
     seals: createSeals({ ...ofSeals, sharedKeys }),
-    ...{ runFolder: runFolder(), approvals: approvalFolders('serve'), packages: packageFolders(), catalogues },
+    runFolder: runFolder(),
+    approvals: approvalFolders('serve'),
+    packages: packageFolders(),
+    catalogues,
     ...(clientSide.http === undefined ? { onlyView: settings.view } : { http: isOfUsers ? 'users' : 'one user' }),
     service: () =>
       clientSide.http === undefined ? local?.service() : { kind: 'http', refusedNames: http?.refusedNames ?? [] },

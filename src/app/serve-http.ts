@@ -29,8 +29,11 @@ export interface HttpSettings {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
 }
 
-export interface ServeHttpOptions {
+export interface ServeHttpOptions extends HttpService {
   readonly settings: HttpSettings;
+}
+
+interface HttpService {
   /** The limits and the users. */
   readonly http: HttpConfig;
   readonly composition: GatewayProcess;
@@ -38,7 +41,11 @@ export interface ServeHttpOptions {
 }
 
 /** The open listener. */
-export interface ServedHttp extends Pick<HttpTransport, 'url' | 'drain' | 'close'> {
+export interface ServedHttp {
+  /** URL without the path of the endpoint, such as `http://localhost:8080`. */
+  readonly url: string;
+  readonly drain: HttpTransport['drain'];
+  readonly close: HttpTransport['close'];
   readonly refusedNames: readonly CountedName[];
 }
 
@@ -121,7 +128,7 @@ function loginOf({ jwt, front }: Auth): string {
 }
 
 /** Loads the check of the tokens of users, the endpoints that are open to them, and their variables. */
-async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>) {
+async function loadUsers(auth: Auth, { http, composition, logger }: HttpService) {
   const { clock } = composition.platform;
   const [{ UserCheck, endpointFor }, { UserVariables }] = await Promise.all([
     import('../downstream/users/user-check.js'),

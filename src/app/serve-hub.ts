@@ -8,14 +8,14 @@ import { PendingGateway } from '../gateway/pending-gateway.js';
 import { EXIT } from '../host/errors/usage-error.js';
 import type { Logger } from '../host/observe/logger.js';
 import { movePredecessors } from '../hub/attach/control-client.js';
-import type { Person } from '../hub/attach/find-hub.js';
+
 import { hubLog, numberOf } from '../hub/hub-folder.js';
 import { HubLife } from '../hub/hub-life.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
 import { HubClients, type HubClientsOptions } from '../hub/server/hub-clients.js';
 import type { RunningHub } from '../hub/server/hub-commands.js';
 import { HubListener, type HubPeer, removeLeftovers } from '../hub/server/hub-listener.js';
-import type { Hello, HubRefusal } from '../hub/wire.js';
+import type { ClientHello, Hello, HubRefusal } from '../hub/wire.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY, VERSION } from '../version.js';
 import { type ByteReader, copyInto } from '../wire/io/byte-reader.js';
@@ -63,7 +63,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
   const location = new ConfigLocation(options);
   const since = platform.clock.now();
   const gateway = new PendingGateway((facts) => knownDescription(location, facts));
-  let logger: Pick<Logger, 'warn'> | undefined;
+  let logger: Logger | undefined;
   const [firstMessage, onFirstMessage] = deferred();
   const [serving, onServing] = deferred<HubClientsOptions['limitDrain']>();
   const clients = new HubClients({
@@ -175,7 +175,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
 /** Serves the one client at the other end of `stream` with the code of a hub, and then ends the process. */
 export async function serveInside(
   options: GlobalOptions,
-  hello: Person,
+  hello: ClientHello,
   because: string,
   stream: Duplex,
 ): Promise<void> {

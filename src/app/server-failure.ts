@@ -1,6 +1,5 @@
-import type { Failure } from '../downstream/failure.js';
+import type { WhyDown } from '../gateway/dispatch/dispatcher.js';
 import { causeLines } from '../host/observe/cause-lines.js';
-import type { ChildLog } from '../host/observe/child-log.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { Redact } from '../host/observe/redact.js';
 import type { ChildSnapshot, ServerState } from '../spec/server-state.js';
@@ -13,7 +12,7 @@ const MAX_SENTENCE_CHARACTERS = 400;
 /** The failure of a server: its state, its output, and the function that removes secrets from texts. */
 export interface Failed {
   readonly snapshot: ChildSnapshot;
-  readonly log: Pick<ChildLog, 'linesOf'>;
+  readonly log: { linesOf(attempt: 'latest' | 'previous'): readonly string[] };
   readonly redact: Redact;
 }
 
@@ -30,10 +29,7 @@ export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINE
 }
 
 /** The cause of a server's failure, for the failure of a call. */
-export function whyDown(
-  failed: Failed,
-  isRemote = false,
-): Pick<Failure, 'cause' | 'because'> & Partial<Pick<Failure, 'reason'>> {
+export function whyDown(failed: Failed, isRemote = false): WhyDown {
   const { lastFailure, state } = failed.snapshot;
   // A server with a program that is not reachable runs at another gateway.
   if (!isRemote && state !== 'offline') {
@@ -74,13 +70,13 @@ function isFailing({ state, consecutiveFailures }: ChildSnapshot): boolean {
 
 /** Logs each change of the state of a server; a failure with its reason and cause. */
 export class StateLog {
-  readonly #logger: Pick<Logger, 'info' | 'warn'>;
+  readonly #logger: Logger;
   /** The last logged state of each instance. */
   readonly #logged = new Map<string, ServerState>();
   /** Failures that are not logged yet, because the last output may not be read. */
   readonly #unlogged = new Map<string, ChildSnapshot>();
 
-  constructor(logger: Pick<Logger, 'info' | 'warn'>) {
+  constructor(logger: Logger) {
     this.#logger = logger;
   }
 

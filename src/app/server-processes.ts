@@ -12,7 +12,7 @@ import type { ChildSpec, RemoteSpec, ServerSpec } from '../spec/server-spec.js';
 import type { SharedLogins, SharedLoginsOptions } from '../upstream/auth/shared-logins.js';
 import type { Vault } from '../upstream/auth/vault.js';
 import type { OpenedAccess } from '../upstream/http/access.js';
-import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
+import type { HttpDialer, HttpReading, RemoteTarget, ToolHeaders } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
@@ -21,6 +21,7 @@ import {
   type Dialer,
   type DialTarget,
   dialLater,
+  type LaunchPlace,
   type UpstreamListener,
 } from '../upstream/upstream-connection.js';
 import { FloodQueue } from '../wire/io/streams/turn-reader.js';
@@ -28,25 +29,36 @@ import { secretsIn } from './active-config.js';
 import { ConfinedDialer, type ConfinementOptions, isConfined } from './confined-servers.js';
 import type { Platform } from './platform.js';
 
-export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
+/** The parts of the gateway around its servers. */
+export interface ServerSurroundings {
   readonly platform: Platform;
   readonly logger: Logger;
+  /** The gateway's own environment. Servers get only the variables of an allowlist. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ServerProcessesOptions extends ServerSurroundings, OpensAccess {
+  /** Whether each client has its own connection to Trunkline, as over HTTP. */
+  readonly hasManyConnections: boolean;
   /** Receives the secrets of the environment that servers and npm can log. */
-  readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile' | 'redact'>;
+  readonly secrets: KnownSecrets;
   readonly runFolder: string;
-  /** Opens the vault with the logins at remote servers. Called before the first connection to one. */
-  readonly openVault: () => Promise<Vault>;
   /** Called when a login at a server has begun or ended, with the principal if the login is of a user. */
   readonly onLoginChange: SharedLoginsOptions['onChange'];
-  /** Opens an access that a feature gives for a server. Absent, or `undefined`, if the entry or a login gives it. */
-  readonly openAccess?: ((spec: RemoteSpec) => OpenedAccess | undefined) | undefined;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly confinement: ConfinementOptions;
   /** The servers that run on one gateway of the cluster only. Absent without a cluster. */
   readonly soleServers?: SoleServerDialer | undefined;
   /** Makes the dialer for servers with a command. Absent if their commands are to be run. */
-  readonly openStdio?: ((options: StdioDialerOptions) => Pick<StdioDialer, 'dial'>) | undefined;
+  readonly openStdio?: ((options: StdioDialerOptions) => { readonly dial: StdioDialer['dial'] }) | undefined;
+}
+
+interface OpensAccess {
+  /** Opens the vault with the logins at remote servers. Called before the first connection to one. */
+  readonly openVault: () => Promise<Vault>;
+  /** Opens an access that a feature gives for a server. Absent, or `undefined`, if the entry or a login gives it. */
+  readonly openAccess?: ((spec: RemoteSpec) => OpenedAccess | undefined) | undefined;
 }
 
 /** Starts, guards and measures the processes of all servers. Loaded after the first answers to a client. */
@@ -81,7 +93,11 @@ export class ServerProcesses {
     const { openStdio = (dialerOptions) => new StdioDialer(dialerOptions) } = options;
     const stdio = openStdio({
       ...shared,
-      ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
+      logger,
+      environment,
+      hasManyConnections,
+      orphanGuard: this.orphanGuard,
+      resources: this.resources,
     });
     this.#remote = new RemoteDialer(shared, options, {
       clock,
@@ -125,7 +141,7 @@ export class ServerProcesses {
   }
 }
 
-type ServerTarget = DialTarget & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
+type ServerTarget = DialTarget & ToolHeaders;
 
 /** Loads the code for servers behind a URL with the first of them, because most gateways have none. */
 class RemoteDialer implements Dialer<RemoteSpec> {
@@ -133,8 +149,8 @@ class RemoteDialer implements Dialer<RemoteSpec> {
   #logins: SharedLogins | undefined;
 
   constructor(
-    shared: Omit<HttpDialerOptions, 'openAccess'>,
-    { openVault, openAccess }: Pick<ServerProcessesOptions, 'openVault' | 'openAccess'>,
+    shared: HttpReading,
+    { openVault, openAccess }: OpensAccess,
     options: Omit<SharedLoginsOptions, 'vault'>,
   ) {
     let loading: Promise<HttpDialer> | undefined;
@@ -170,19 +186,21 @@ class RemoteDialer implements Dialer<RemoteSpec> {
 }
 
 /** Dependencies of a launch besides the server's spec. */
-export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
+export interface LaunchTarget extends LaunchPlace {
   readonly log: DialTarget['log'] & { beginAttempt(): void };
-  readonly backend: Pick<
-    Backend,
-    | 'serverRequest'
-    | 'notification'
-    | 'opened'
-    | 'loadLists'
-    | 'attach'
-    | 'listFailures'
-    | 'mirroredParams'
-    | 'rereadTools'
-  >;
+  readonly backend: LaunchedBackend;
+}
+
+/** The backend of a server, as a launch sees it. */
+interface LaunchedBackend {
+  readonly listFailures: Backend['listFailures'];
+  readonly serverRequest: Backend['serverRequest'];
+  readonly notification: Backend['notification'];
+  readonly opened: Backend['opened'];
+  readonly loadLists: Backend['loadLists'];
+  readonly attach: Backend['attach'];
+  readonly mirroredParams: Backend['mirroredParams'];
+  readonly rereadTools: Backend['rereadTools'];
 }
 
 export interface BackendLauncherOptions {
@@ -214,8 +232,11 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
     };
     const dialed = dialer.dial(
       {
-        ...{ ...target, spec, generation },
-        ...{ paramsOf: (tool) => backend.mirroredParams(tool), rereadTools: () => backend.rereadTools() },
+        ...target,
+        spec,
+        generation,
+        paramsOf: (tool) => backend.mirroredParams(tool),
+        rereadTools: () => backend.rereadTools(),
       },
       {
         handshakeStarted: () => events.began(),

@@ -7,13 +7,13 @@ import type { SupervisedBackends } from './supervised-backends.js';
 
 /** Memory, processes and processor time of all servers, measured on request. */
 export class ServerUsage {
-  readonly #instances: Pick<SupervisedBackends, 'running'>;
+  readonly #instances: SupervisedBackends;
   readonly #calls: CallFeed;
   readonly #events: EventSource;
   #resources: ResourceWatch | undefined;
   #history: UsageHistory | undefined;
 
-  constructor(instances: Pick<SupervisedBackends, 'running'>, calls: CallFeed, events: EventSource) {
+  constructor(instances: SupervisedBackends, calls: CallFeed, events: EventSource) {
     this.#instances = instances;
     this.#calls = calls;
     this.#events = events;
@@ -50,7 +50,8 @@ export class ServerUsage {
       schedule: backgroundClock.schedule,
       processes: () => this.#instances.running,
       readUsage: async () => await this.#resources?.readAll({ countsSharedOnce: true }),
-      ...{ calls: this.#calls, events: this.#events },
+      calls: this.#calls,
+      events: this.#events,
     });
     return this.#history.report(servers);
   }

@@ -8,35 +8,35 @@ import {
   variantOf,
 } from '../config/resolve/config.js';
 import { Backend, type ListenerFor, type RunningBackend } from '../gateway/registry/backend.js';
-import type { PoolChange } from '../gateway/registry/backend-pool.js';
+import type { PoolSettings } from '../gateway/registry/backend-pool.js';
 import { withErrorBoundary } from '../host/errors/internal-error.js';
 import { ChildLog } from '../host/observe/child-log.js';
 import type { KnownSecrets } from '../host/observe/redact.js';
 import type { OutputLine } from '../hub/control.js';
 import { ChildInstaller } from '../servers/packages/child-installer.js';
 import type { PackageInstaller } from '../servers/packages/package-installer.js';
-import type { PackagePaths } from '../servers/packages/package-store.js';
+import type { PackageFolders } from '../servers/packages/package-store.js';
 import { Supervisor } from '../servers/supervision/supervisor.js';
 import type { StopLadder } from '../spec/launch.js';
 import { programOf, type RemoteSpec, type ServerSpec } from '../spec/server-spec.js';
 import type { CatalogueCacheEntry, CatalogueServer, CatalogueStore } from '../state/catalogue-cache.js';
-import type { ServerFacts } from '../status/status-facts.js';
+import type { SupervisedFacts } from '../status/status-facts.js';
 import { ServerEra } from '../upstream/server-era.js';
 import type { SharedLimit } from '../wire/io/shared-limit.js';
 import type { ClientProfile } from '../wire/mcp/handshake.js';
 import { type ActiveConfig, type ServerChanged, secretSourcesOf } from './active-config.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './server-failure.js';
-import type { LaunchTarget, ServerProcesses, ServerProcessesOptions } from './server-processes.js';
+import type { LaunchTarget, ServerProcesses, ServerSurroundings } from './server-processes.js';
 
-export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
+export interface SupervisedBackendsOptions extends ServerSurroundings {
   readonly config: Config;
-  readonly activeConfig: Pick<ActiveConfig, 'config' | 'serverFor' | 'changeOf' | 'rulesOf' | 'sharingOf'>;
+  readonly activeConfig: ActiveConfig;
   /** Receives the secrets of clients. */
   readonly secrets: KnownSecrets;
   /** Limit on the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   /** The folders into which missing packages are installed. Absent if none are installed. */
-  readonly packages?: Omit<PackagePaths, 'configFile'> | undefined;
+  readonly packages?: PackageFolders | undefined;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues?: CatalogueStore | undefined;
   readonly servesHttp: boolean;
@@ -44,8 +44,6 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   /** The view of the client, if there is only one. Servers outside of the view do not start. */
   readonly onlyView?: string | undefined;
 }
-
-type StartedProcesses = Pick<ServerProcesses, 'launcher' | 'orphanGuard' | 'beginLogin' | 'confined'>;
 
 /** One instance of a server: its backend, its log and its settings. An instance outlives its processes. */
 interface Instance extends LaunchTarget {
@@ -82,7 +80,7 @@ export class SupervisedBackends {
   /** Adds the program of a package that was installed after the configuration was read. */
   readonly #withPackage = (spec: ServerSpec): ServerSpec =>
     spec.kind === 'remote' ? spec : this.#installer.completed(spec);
-  #processes: StartedProcesses | undefined;
+  #processes: ServerProcesses | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
     const { config, platform, logger } = options;
@@ -158,7 +156,7 @@ export class SupervisedBackends {
   }
 
   /** The servers of the active configuration, for the gateway. */
-  get poolSettings(): Omit<PoolChange, 'replaced' | 'retired'> {
+  get poolSettings(): PoolSettings {
     const { activeConfig, onlyView, hasUsers } = this.#options;
     const { config } = activeConfig;
     const servers = config.servers.map((server) => ({
@@ -182,7 +180,7 @@ export class SupervisedBackends {
   }
 
   /** Sets the processes that start servers. Must be called before any start. */
-  startWith(processes: StartedProcesses): void {
+  startWith(processes: ServerProcesses): void {
     this.#processes = processes;
   }
 
@@ -213,7 +211,12 @@ export class SupervisedBackends {
     });
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
-      ...{ server, origin, backend, profile, log, forgetSecrets },
+      server,
+      origin,
+      backend,
+      profile,
+      log,
+      forgetSecrets,
       maxFrameBytes: server.maxFrameBytes,
       maxUnwrittenBytes: server.maxUnwrittenBytes,
       era: new ServerEra(server.era, this.#cachedEraOf(server)),
@@ -249,7 +252,7 @@ export class SupervisedBackends {
   }
 
   /** The facts about a backend and its server, for the status. */
-  factsOf({ id }: Backend): Omit<ServerFacts, 'backend' | 'instances'> {
+  factsOf({ id }: Backend): SupervisedFacts {
     const instance = this.#instances.get(id);
     const sandboxed = confinedIn(instance?.server);
     return {
@@ -302,7 +305,7 @@ export class SupervisedBackends {
     await Promise.all([this.#supervisor.stopAll(ladder), this.#installer.close()]);
   }
 
-  get #running(): StartedProcesses {
+  get #running(): ServerProcesses {
     if (this.#processes === undefined) throw new Error('Nothing can be started yet');
     return this.#processes;
   }

@@ -5,13 +5,17 @@ import { suggest } from '../wire/json/suggest.js';
 import { setQuiet } from './output.js';
 
 /** The parsed command line, as a command gets it. */
-export interface Invocation<Options = unknown> {
-  readonly settings: GlobalOptions;
-  /** The words after the name of the command. */
-  readonly words: readonly string[];
+export interface Invocation<Options = unknown> extends InvokedWords {
   /** The words after `--`; `undefined` if there is no `--`. */
   readonly behind: readonly string[] | undefined;
   readonly options: Partial<Options>;
+}
+
+/** The part of a command line that commands have without options of their own. */
+export interface InvokedWords {
+  readonly settings: GlobalOptions;
+  /** The words after the name of the command. */
+  readonly words: readonly string[];
   /** Whether `--json` was given. */
   readonly isJson: boolean;
 }

@@ -6,7 +6,7 @@ import { join, jsonObject, RPC_CODES, RpcError, resultMessage } from '../wire/js
 import { type RequestEnvelope, type ResponseEnvelope, scanOwn } from '../wire/mcp/envelope.js';
 import { declaresTasks, TASKS_EXTENSION } from '../wire/mcp/extensions.js';
 import { INPUT_METHODS, METHODS } from '../wire/mcp/methods.js';
-import type { RelayedRequest } from '../wire/mcp/relayed-request.js';
+import type { RelayedRequest, RequestTokens } from '../wire/mcp/relayed-request.js';
 import { MODERN_CODES } from '../wire/mcp/revisions.js';
 import type { InputRequest, WithdrawInput } from './port.js';
 
@@ -47,7 +47,7 @@ export function requiredCapabilities({ method, bytes, tokens }: RelayedRequest):
   return path.reduceRight<Capabilities>((inner, name) => ({ [name]: inner }), {});
 }
 
-function elicitationMode({ bytes, tokens: { mode } }: Pick<RelayedRequest, 'bytes' | 'tokens'>): string {
+function elicitationMode({ bytes, tokens: { mode } }: RequestTokens): string {
   return stringAt(bytes, mode) ?? 'form';
 }
 
@@ -147,7 +147,13 @@ const OLD_PARAMS: ReadonlySet<string> = new Set(['task', 'elicitationId']);
 const OLD_META: ReadonlySet<string> = new Set(['progressToken', 'io.modelcontextprotocol/related-task']);
 
 /** Returns a server request as an entry of `inputRequests`. Copies it. */
-export function inputRequestEntry({ request, edits }: Pick<InputRequest, 'request' | 'edits'>): Uint8Array {
+export function inputRequestEntry({
+  request,
+  edits,
+}: {
+  readonly request: RelayedRequest;
+  readonly edits: readonly Edit[];
+}): Uint8Array {
   const bytes = splice(request.message({ text: ANY_ID, part: { start: 0, end: ANY_ID.length } }, edits));
   const message = scanOwn(bytes);
   const method = toBytes(JSON.stringify(request.method));

@@ -59,8 +59,12 @@ export interface User {
 }
 
 /** Facts about a client that are known when its session opens. */
-export interface ClientFacts {
+export interface ClientFacts extends ClientPlace {
   readonly profile: ClientProfile;
+}
+
+/** The facts about a client that its transport knows before the client has said anything. */
+export interface ClientPlace {
   /** Key of the only server that the client sees, unchanged. Absent for a client that sees all servers, merged. */
   readonly server?: string | undefined;
   /** Name of the view that the client requests; '' for all servers. Absent if the gateway chooses the view. */

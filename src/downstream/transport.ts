@@ -12,7 +12,7 @@ import type { ClientProfile } from '../wire/mcp/handshake.js';
 import type { MirroredParam } from '../wire/mcp/mirrored-params.js';
 import type { Clock } from '../wire/timing/clock.js';
 import type { ServerInfo } from './declared-capabilities.js';
-import type { ClientFacts, GatewayPort, HttpFacts } from './port.js';
+import type { ClientPlace, GatewayPort, HttpFacts } from './port.js';
 
 /*
  * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and passes each one to
@@ -20,12 +20,16 @@ import type { ClientFacts, GatewayPort, HttpFacts } from './port.js';
  * this file, but not each other.
  */
 
-/** One client at the other end of a transport: a pipe, a socket, an HTTP session. Implemented by transports. */
-export interface TransportSession extends Omit<ClientFacts, 'profile'> {
+/** The facts about a client at the other end of a transport. */
+export interface TransportClient extends ClientPlace {
   /** Subject that the transport has authenticated. */
   readonly principal: string;
   /** Id of the first server request; 1 if absent. Larger if another process has served the client before. */
   readonly firstRequestId?: number | undefined;
+}
+
+/** One client at the other end of a transport: a pipe, a socket, an HTTP session. Implemented by transports. */
+export interface TransportSession extends TransportClient {
   /** Whether the client can receive a message now that belongs to none of its requests. */
   readonly isListening: boolean;
   /** Sends a message that belongs to no request of the client. `source` is the id of its backend, as for a `MessageSink`. */

@@ -19,7 +19,7 @@ import type { Seals } from '../state/seal.js';
 import type { StatusFacts } from '../status/status-facts.js';
 import type { Vault } from '../upstream/auth/vault.js';
 import type { OpenedAccess } from '../upstream/http/access.js';
-import type { HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
+import type { HttpReading, ToolHeaders } from '../upstream/http/http-dialer.js';
 import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/upstream-connection.js';
 import type { MessageFeed } from '../wire/io/message-feed.js';
 import type { ScanEnvelope } from '../wire/mcp/envelope.js';
@@ -69,13 +69,13 @@ export interface Feature {
 export interface SoleServerDialer {
   dial(
     key: string,
-    target: DialTarget<ChildSpec> & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>,
+    target: DialTarget<ChildSpec> & ToolHeaders,
     listener: UpstreamListener,
     dialers: {
       /** Runs the process here. */
       readonly processes: Dialer<ChildSpec>;
       /** Options of a connection to the process at another gateway. */
-      readonly remote: Omit<HttpDialerOptions, 'openAccess' | 'createAgent'>;
+      readonly remote: HttpReading;
     },
   ): Dialed;
 }
@@ -93,17 +93,17 @@ export interface FeatureHost {
     readonly messages: MessageFeed;
     readonly scan: ScanEnvelope;
   };
-  readonly gateway: Pick<Gateway, 'exposedName' | 'clients'>;
+  readonly gateway: Gateway;
   readonly calls: CallFeed;
   readonly config: Config;
   readonly secrets: KnownSecrets;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly seals: Pick<Seals, 'run' | 'instance' | 'keysFor'>;
+  readonly seals: Seals;
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
   /** All features as one. */
-  readonly features: Pick<Features, 'cluster' | 'takeOnce'>;
+  readonly features: Features;
   status(): StatusFacts;
   readonly usage: {
     /** Measures all servers: memory in bytes, processes, and processor time in milliseconds, by the pid of their group. */

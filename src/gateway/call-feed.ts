@@ -6,9 +6,9 @@ import { asText } from '../wire/json/json-value.js';
 import { concatEdits, type Edit, type SplicedMessage, splicedLength } from '../wire/json/splice.js';
 import { RpcError } from '../wire/jsonrpc/message.js';
 import { isErrorResponse } from '../wire/mcp/envelope.js';
+import type { ClientProfile } from '../wire/mcp/handshake.js';
 import { METHODS } from '../wire/mcp/methods.js';
 import type { Outcome } from '../wire/mcp/outcome.js';
-import type { Clock } from '../wire/timing/clock.js';
 
 export type { CallEnd } from '../downstream/port.js';
 
@@ -50,14 +50,14 @@ const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.r
 
 /** Shows the calls of all clients to observers. Without observers, a request costs only the look-up of its method. */
 export class CallFeed {
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: { now(): number };
   readonly onInternalError: OnInternalError | undefined;
   #observers: readonly CallObserver[] = [];
   /** The observers with `takesAll`. */
   #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
 
-  constructor(clock: Pick<Clock, 'now'>, onInternalError?: OnInternalError) {
+  constructor(clock: { now(): number }, onInternalError?: OnInternalError) {
     this.clock = clock;
     this.onInternalError = onInternalError;
   }
@@ -79,7 +79,7 @@ export class CallFeed {
 
   /** Returns a function that passes the requests of one session to the current client view of that session. */
   session(connected: {
-    readonly facts: Pick<ClientFacts, 'profile' | 'user'>;
+    readonly facts: ClientFacts;
     readonly view: { serve(exchange: Exchange): void };
   }): (exchange: Exchange) => void {
     this.#sessions += 1;
@@ -102,7 +102,10 @@ export class CallFeed {
 export const NO_CALLS = new CallFeed({ now: () => 0 });
 
 /** Name and version of the client as text. The client may have sent other types. */
-export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<CallingClient, 'name' | 'version'> {
+export function namesOf({ profile }: { readonly profile: ClientProfile }): {
+  readonly name: string;
+  readonly version: string;
+} {
   const { name, version } = profile.clientInfo;
   return { name: asText(name), version: asText(version) };
 }

@@ -59,18 +59,22 @@ export interface ViewParts {
   readonly getsAll: (client: DownstreamClient) => boolean;
 }
 
-export interface ClientViewOptions {
+export interface ClientViewOptions extends ViewSettings {
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named: NamedView | undefined;
+  /** View that the first client had before a change of the configuration. */
+  readonly before: ClientView | undefined;
+}
+
+/** Settings of all views. */
+export interface ViewSettings {
   readonly ownTools: readonly OwnTool[];
   /** Cuts large results. Absent if the clients get every result as it is. */
   readonly results?: ResultCutter | undefined;
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  /** View that the first client had before a change of the configuration. */
-  readonly before: ClientView | undefined;
 }
 
 /**
@@ -111,7 +115,11 @@ export class ClientView {
     this.#router = new Router(routing, before === undefined ? undefined : before.#router);
     this.lists = new MergedLists(
       {
-        ...{ clock, naming, ownTools, searchTools, paging },
+        clock,
+        naming,
+        ownTools,
+        searchTools,
+        paging,
         view: named,
         servers: backends,
         isFollowed: () => [...this.clients].some(({ followsLists }) => followsLists === true),

@@ -1,9 +1,7 @@
 import type { NamedView } from './catalog/tool-policy.js';
-import { ClientView, type ClientViewOptions, type ViewParts } from './client-view.js';
+import { ClientView, type ViewParts, type ViewSettings } from './client-view.js';
 import type { Backend } from './registry/backend.js';
 import { offeredOf } from './routing/own-tool.js';
-
-type ViewSettings = Pick<ClientViewOptions, 'ownTools' | 'results' | 'startupWaitMs'>;
 
 /** All views, each for the clients that use the same backends. */
 export class ClientViews {
@@ -29,7 +27,10 @@ export class ClientViews {
     const { ownTools, results, startupWaitMs } = this.#settings();
     const parts = isAlone ? { ...this.#parts, searchTools: [] } : this.#parts;
     const view = new ClientView(parts, {
-      ...{ backends, named, startupWaitMs, before },
+      backends,
+      named,
+      startupWaitMs,
+      before,
       naming: isAlone ? 'original' : 'exposed',
       ownTools: isAlone ? [] : offeredOf(ownTools, backends, named),
       results: isAlone ? undefined : results,

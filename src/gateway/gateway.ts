@@ -21,7 +21,7 @@ import type { Clock } from '../wire/timing/clock.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
 import { type NamedView, NamedViews, type NamedViewsOptions } from './catalog/tool-policy.js';
-import type { ClientView } from './client-view.js';
+import type { ClientView, ViewSettings } from './client-view.js';
 import { ClientViews } from './client-views.js';
 import { describeServers, onlyHandshake } from './instructions.js';
 import type { Backend, BackendListener, ListenerFor, RunningBackend, Teller } from './registry/backend.js';
@@ -31,7 +31,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { type OwnTool, offeredOf, type ResultCutter } from './routing/own-tool.js';
+import { type OwnTool, offeredOf } from './routing/own-tool.js';
 import { createSearchTools, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
 import { Tasks } from './tasks/tasks.js';
 
@@ -65,10 +65,10 @@ interface OwnSeals extends GatewaySeals {
 }
 
 /** Settings that a new configuration may change. */
-export interface GatewaySettings {
-  readonly ownTools: readonly OwnTool[];
-  /** Cuts large results. Absent if the configuration has never limited any. */
-  readonly results?: ResultCutter | undefined;
+export interface GatewaySettings extends ViewSettings, ConfiguredSettings {}
+
+/** Settings that stand in the configuration. */
+export interface ConfiguredSettings {
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   /** Text for the instructions of every client, for example that the configuration cannot be used. */
@@ -163,7 +163,7 @@ export class Gateway implements GatewayPort {
     });
   }
 
-  get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'oldest' | 'isUnclaimed' | 'principals' | 'endKept'> {
+  get pool(): BackendPool {
     return this.#pool;
   }
 
@@ -265,7 +265,7 @@ export class Gateway implements GatewayPort {
   }
 
   /** Name of the view of a client with these facts; `undefined` if it sees everything. */
-  viewNameFor({ server, view, profile }: Pick<ClientFacts, 'server' | 'view' | 'profile'>): string | undefined {
+  viewNameFor({ server, view, profile }: ClientFacts): string | undefined {
     if (server !== undefined || view === '') return undefined;
     return view ?? this.#namedViews.nameFor(profile.clientInfo.name);
   }

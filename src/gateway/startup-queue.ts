@@ -12,7 +12,7 @@ interface StartupQueueOptions {
   readonly clock: Clock;
   /** Longest wait for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  readonly backends: readonly Pick<Backend, 'missedFirstList'>[];
+  readonly backends: readonly Backend[];
 }
 
 /** Queues the first requests while first starts may change the answers. It queues once, beginning with the first request. */

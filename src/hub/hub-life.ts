@@ -1,8 +1,13 @@
 import type { GatewayConfig } from '../config/file/check-file.js';
-import type { Cancel, Clock } from '../wire/timing/clock.js';
+import type { Cancel, Timers } from '../wire/timing/clock.js';
 import type { Closing, HubRefusal } from './wire.js';
 
-type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
+/** The settings that decide on the life of a hub. */
+interface HubSettings {
+  readonly hub: GatewayConfig['hub'];
+  readonly hubIdleMs: number;
+  readonly hubClients: number;
+}
 
 /** Time within which the first client must attach. The process that starts a hub attaches to it at once. */
 const FIRST_CLIENT_WITHIN_MS = 30_000;
@@ -11,8 +16,8 @@ const LOOK_EVERY_MS = 10_000;
 
 /** Decides when a hub ends: some time after its last client has left, or at a command or a signal. */
 export class HubLife {
-  readonly #clock: Pick<Clock, 'schedule'>;
-  #settings: () => Settings | undefined = () => undefined;
+  readonly #clock: Timers;
+  #settings: () => HubSettings | undefined = () => undefined;
   #hasConfig: () => boolean = () => true;
   #refusal: HubRefusal | undefined;
   #closing: Closing | undefined;
@@ -24,7 +29,7 @@ export class HubLife {
   /** Resolves after the time within which the first client must attach. */
   readonly unused: Promise<undefined>;
 
-  constructor(clock: Pick<Clock, 'schedule'>) {
+  constructor(clock: Timers) {
     this.#clock = clock;
     this.over = new Promise((resolve) => {
       this.#onOver = resolve;
@@ -33,7 +38,7 @@ export class HubLife {
   }
 
   /** The settings of the configuration; `undefined` before the configuration is read. */
-  get settings(): Settings | undefined {
+  get settings(): HubSettings | undefined {
     return this.#settings();
   }
 
@@ -51,7 +56,7 @@ export class HubLife {
    * Call this when the configuration was read. `hasConfig` tells whether its file still exists. Without the file, no client can
    * come, so a hub without clients ends.
    */
-  begin(settings: () => Settings, hasConfig: () => boolean): void {
+  begin(settings: () => HubSettings, hasConfig: () => boolean): void {
     this.#settings = settings;
     this.#hasConfig = hasConfig;
     this.clientsChanged(this.#clients);

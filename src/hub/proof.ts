@@ -25,6 +25,7 @@ export function proofOf(end: 'client' | 'hub', token: string, { client, hub }: N
 }
 
 export function isSameProof(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  const a = Buffer.from(one);
+  const b = Buffer.from(other);
   return a.length === b.length && timingSafeEqual(a, b);
 }

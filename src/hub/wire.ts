@@ -33,10 +33,14 @@ export interface Proof {
 }
 
 /** The second line of an attach process. */
-export interface Hello {
+export interface Hello extends ClientHello {
   readonly wire: number;
   /** Proves that the attach process knows the token of the hub. */
   readonly proof: string;
+}
+
+/** The facts of a client about itself, without those about one connection. */
+export interface ClientHello {
   /** Purpose of the connection: the messages of a client, or the commands of a user. */
   readonly role: 'client' | 'control';
   readonly version: string;

@@ -1,3 +1,30 @@
+import type { ServerSpec } from './server-spec.js';
+/** The part of a resolved entry that the gateway applies to the tools and calls of the server. */
+export interface ServerRules {
+  /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
+  readonly prefix: string;
+  /** Undefined for a server that cannot run. */
+  readonly spec: ServerSpec | undefined;
+  readonly tools: ToolFilter;
+  /** Changes to how the tools are shown and called, with the values of variables. Absent if there are none. */
+  readonly shapes?: ToolShapes;
+  /** Globs over methods outside of MCP that this server answers. */
+  readonly methods: readonly string[];
+  /** Names in lower case of the headers of a client's request that are sent with its calls. */
+  readonly passHeaders: readonly string[];
+  /** Whether the annotations of the tools (`readOnlyHint`, `idempotentHint`) are trusted. */
+  readonly trusted: boolean;
+  /** Milliseconds without a call after which the process is stopped. 0 means never. */
+  readonly idleStopMs: number;
+  readonly results: ResultLimits;
+}
+
+/** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
+export interface ToolFilter {
+  readonly allow?: readonly string[];
+  readonly deny: readonly string[];
+}
+
 /** Changes to the tools of a server for clients, by original name. */
 export interface ToolShapes {
   /** The names that clients see, before the prefix. */

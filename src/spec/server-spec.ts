@@ -10,14 +10,8 @@
  * All values are resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
  * allowlist of the parent's variables is added at spawn), and paths are absolute.
  */
-export interface ChildSpec extends CommonSpec {
+export interface ChildSpec extends CommonSpec, Program {
   readonly kind?: undefined;
-  readonly command: string;
-  /** The command as the entry writes it, for messages. Present if the command itself may contain a secret. */
-  readonly label?: string;
-  readonly args: readonly string[];
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
   /** The server's key in the configuration. Present for a sole server, which runs on one gateway of a cluster only. */
@@ -26,6 +20,16 @@ export interface ChildSpec extends CommonSpec {
   readonly sandbox?: SandboxSpec;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
+}
+
+/** A program to run. */
+export interface Program {
+  readonly command: string;
+  /** The command as the entry writes it, for messages. Present if the command itself may contain a secret. */
+  readonly label?: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** Files, names and sockets that the entry of a confined server opens to it. Paths are absolute. */
@@ -145,12 +149,9 @@ interface RestartPolicy {
 }
 
 /** An npm package that a child runs. */
-export interface PackageRequest {
+export interface PackageRequest extends PackageName {
   /** The name as the configuration writes it, with variables not expanded. Messages show this text. */
   readonly shown: string;
-  readonly name: string;
-  /** An exact version, a range such as `^1.2`, or a dist-tag such as `latest`; undefined when any version is accepted. */
-  readonly version: string | undefined;
   /** Program to run of a package that has several. */
   readonly bin: string | undefined;
   /** Whether the packages may run install scripts. */
@@ -163,4 +164,11 @@ export interface PackageRequest {
   readonly env: Readonly<Record<string, string>>;
   /** Time limit of the installation, not counting the wait for other installations. */
   readonly budgetMs: number;
+}
+
+/** A package of a registry. */
+export interface PackageName {
+  readonly name: string;
+  /** An exact version, a range such as `^1.2`, or a dist-tag such as `latest`; undefined when any version is accepted. */
+  readonly version: string | undefined;
 }

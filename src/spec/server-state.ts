@@ -5,23 +5,27 @@ import type { ChildExit, LaunchFault } from './launch.js';
  *
  * Times (`…At`, `…Since`) are milliseconds on the monotonic clock.
  */
-export interface ChildState {
-  /** The number of the latest launch, never reused. An event with an older number is ignored. */
-  readonly generation: number;
-  /** Failures since the child was last stable, or since an operator started it. */
-  readonly consecutiveFailures: number;
+export interface ChildState extends ChildRecord {
   /** Installations that failed in a row. They do not count as failures of the child. */
   readonly installFailures: number;
   /** Consecutive attempts that met a remote server in trouble, and sessions that it forgot. They are no failures of the child. */
   readonly setbacks: number;
-  /** Launches that replaced an earlier process or connection, after a failure or at an operator's request. */
-  readonly restarts: number;
   /** False if the latest launch failed before the child was ready, through no fault of the child, such as a fault of the network. */
   readonly hasRun: boolean;
+  readonly phase: ChildPhase;
+}
+
+/** The launches and failures of one child. */
+interface ChildRecord {
+  /** The number of the latest launch, never reused. An event with an older number is ignored. */
+  readonly generation: number;
+  /** Failures since the child was last stable, or since an operator started it. */
+  readonly consecutiveFailures: number;
+  /** Launches that replaced an earlier process or connection, after a failure or at an operator's request. */
+  readonly restarts: number;
   readonly lastExit: ExitRecord | undefined;
   /** The latest failure. Cleared when the child is stable. */
   readonly lastFailure: FailureRecord | undefined;
-  readonly phase: ChildPhase;
 }
 
 export interface ExitRecord extends ChildExit {
@@ -29,7 +33,9 @@ export interface ExitRecord extends ChildExit {
 }
 
 /** `code` and `signal` are null unless the failure was an exit. */
-export interface FailureRecord extends ExitRecord {
+export interface FailureRecord extends ExitRecord, ChildFailure {}
+
+export interface ChildFailure {
   readonly reason: string;
   /** Absent if the child is at fault. */
   readonly fault?: Exclude<LaunchFault, 'server'>;
@@ -70,8 +76,7 @@ export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 export type ServerState = ChildPhase['kind'];
 
 /** The public facts about a child. Times are milliseconds on the monotonic clock. */
-export interface ChildSnapshot
-  extends Pick<ChildState, 'generation' | 'restarts' | 'consecutiveFailures' | 'lastExit' | 'lastFailure'> {
+export interface ChildSnapshot extends ChildRecord {
   readonly state: ServerState;
   /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
   readonly pid: number | undefined;

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { CachedCatalogue, CatalogueContent } from '../gateway/registry/backend.js';
+import type { CatalogueContent } from '../gateway/registry/backend.js';
 import { readRegularFileSync, realPath } from '../host/files/whole-file.js';
 import type { ServerSpec } from '../spec/server-spec.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
+import type { ListSource } from '../upstream/upstream-connection.js';
 import { isRecord, parseJson } from '../wire/json/json-value.js';
 import type { ScanEnvelope } from '../wire/mcp/envelope.js';
 import { type ClientProfile, profileKey } from '../wire/mcp/handshake.js';
@@ -13,8 +14,11 @@ import { CacheFolder } from './cache-folder.js';
 import { readCatalogue, serializeCatalogue } from './catalogue-file.js';
 import { catalogueFolder } from './user-files.js';
 
-interface CatalogueCacheOptions {
+interface CatalogueCacheOptions extends CatalogueReading {
   readonly folder: CacheFolder;
+}
+
+interface CatalogueReading {
   /** Secret of this user. File names contain an HMAC under this secret instead of values of the configuration. */
   readonly secret: string;
   /** Called when a file is written, to store the secret, because without it no file is found. */
@@ -35,9 +39,9 @@ export interface CatalogueServer {
 /** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
   /** `missed` if no catalogue is cached because the start of the last run failed or took long. */
-  find(): CachedCatalogue | 'missed' | undefined;
+  find(): ListSource | 'missed' | undefined;
   /** The catalogue that a command has read from the same program. The server may have another one for this client. */
-  findForAll(): CachedCatalogue | undefined;
+  findForAll(): ListSource | undefined;
   put(content: CatalogueContent): void;
   /** Records a start that failed or takes long, in place of a cached catalogue. */
   putMissed(): void;
@@ -104,7 +108,7 @@ export class CatalogueCache {
     await this.#options.folder.settled();
   }
 
-  #find(name: string): CachedCatalogue | 'missed' | undefined {
+  #find(name: string): ListSource | 'missed' | undefined {
     const { folder, scan, onIgnored } = this.#options;
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
@@ -144,7 +148,7 @@ const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
 /** Number of cached catalogues: enough for ten clients with 25 servers each. */
 const MAX_CATALOGUES = 256;
 
-interface OpenCataloguesOptions extends Omit<CatalogueCacheOptions, 'folder'> {
+interface OpenCataloguesOptions extends CatalogueReading {
   /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
   /** Clock that delays writes, because a starting client needs the processor first. Without it, they begin at once. */
@@ -160,7 +164,11 @@ export function openCatalogues({ clock, onFault, ...rest }: OpenCataloguesOption
 }
 
 /** Store of the catalogues and the eras of servers. */
-export type CatalogueStore = Pick<CatalogueCache, 'of' | 'eraOf' | 'settled'>;
+export interface CatalogueStore {
+  readonly of: CatalogueCache['of'];
+  readonly eraOf: CatalogueCache['eraOf'];
+  readonly settled: CatalogueCache['settled'];
+}
 
 /** Content of the file of a missed start. */
 const MISSED = Buffer.from('{"missed":true}\n');
@@ -218,7 +226,7 @@ function stateOf(file: string): unknown {
 }
 
 interface CachedVerdictsOptions {
-  readonly folder: Pick<CacheFolder, 'read'> & { write(name: string, bytes: Uint8Array): void };
+  readonly folder: { read(name: string): Uint8Array | undefined; write(name: string, bytes: Uint8Array): void };
   /** The name of the file. */
   readonly name: () => string;
   /** Called when a file is written, to store the secret, because without it no file is found. */

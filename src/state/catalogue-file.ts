@@ -1,4 +1,5 @@
-import type { CachedCatalogue, CatalogueContent } from '../gateway/registry/backend.js';
+import type { CatalogueContent } from '../gateway/registry/backend.js';
+import type { ListSource } from '../upstream/upstream-connection.js';
 import { toBytes } from '../wire/json/json-text.js';
 import { isRecord, parseJson } from '../wire/json/json-value.js';
 import { join, jsonArray } from '../wire/jsonrpc/message.js';
@@ -28,7 +29,7 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Reads a catalogue that `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
-export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): CachedCatalogue | string {
+export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): ListSource | string {
   const [head, initialize, ...lists] = linesOf(bytes);
   const kinds = head === undefined ? undefined : readKinds(head);
   if (kinds === undefined || initialize === undefined) return 'the file has another format';
@@ -45,7 +46,10 @@ export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): CachedCata
   }
   const { protocolVersion: revision, capabilities, instructions, serverInfo } = handshake;
   return {
-    ...{ revision, capabilities, instructions, serverInfo },
+    revision,
+    capabilities,
+    instructions,
+    serverInfo,
     offers: (capability) =>
       declares(capabilities, capability) || kinds.some((kind) => LISTS[kind].capability === capability),
     request: async (method) => {

@@ -36,7 +36,7 @@ interface KeepInstructionsOptions {
     readonly platform: { readonly clock: Clock; readonly events: EventBus };
     cachedListsShown(): Promise<void>;
   };
-  readonly gateway: Pick<PendingGateway, 'newest'>;
+  readonly gateway: PendingGateway;
   readonly client: { readonly isGone: () => boolean };
   readonly folder: CacheFolder;
   /** Aborted at the end of the run, before the servers are stopped. */

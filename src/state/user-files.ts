@@ -77,15 +77,14 @@ export function userHubsFolder(): string | undefined {
   return hubsFolder({ env: process.env, platform: process.platform });
 }
 
-interface DataFolderOptions {
+interface System {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly home: string;
   /** As in `process.platform`. */
   readonly platform: string;
 }
 
 /** The folder for Trunkline's data of this user. Variables with relative paths count as unset. */
-export function dataFolder({ env, home, platform }: DataFolderOptions): string {
+export function dataFolder({ env, home, platform }: System & { readonly home: string }): string {
   const path = platform === 'win32' ? win32 : posix;
   const set = (value: string | undefined) => (value !== undefined && path.isAbsolute(value) ? value : undefined);
   switch (platform) {
@@ -99,7 +98,7 @@ export function dataFolder({ env, home, platform }: DataFolderOptions): string {
 }
 
 /** The folder that `TRUNKLINE_HUB_DIR` names. A relative path counts as unset, because clients run in different folders. */
-export function hubsFolder({ env, platform }: Omit<DataFolderOptions, 'home'>): string | undefined {
+export function hubsFolder({ env, platform }: System): string | undefined {
   const { TRUNKLINE_HUB_DIR: named = '' } = env;
   return (platform === 'win32' ? win32 : posix).isAbsolute(named) ? named : undefined;
 }

@@ -189,7 +189,7 @@ function assessUsers({ backend, instances }: ServerFacts): Assessment {
 export const CONFINEMENT = /^(?<reason>.*?)(?:; (?<remedy>.*))? \((?<code>TL-SANDBOX-[A-Z]+)\)$/s;
 
 /** The problem of a server that was not started, because it could not be confined. */
-function findConfinementFault(failure = ''): Pick<Assessment, 'problem' | 'code'> | undefined {
+function findConfinementFault(failure = '') {
   const { reason, remedy, code } = CONFINEMENT.exec(failure)?.groups ?? {};
   if (reason === undefined || code === undefined) return undefined;
   return { problem: `It does not run: ${[reason, remedy ?? []].flat().join('; ')}.`, code: code as Code };

@@ -6,8 +6,19 @@ import type { EraSource } from '../upstream/server-era.js';
 import type { FairMemory, SharedLimit } from '../wire/io/shared-limit.js';
 import type { CountedName } from './refused-names.js';
 
-export interface ServerFacts {
+export interface ServerFacts extends SupervisedFacts, SharedServer {
   readonly backend: Backend;
+}
+
+export interface SharedServer {
+  /** The clients that share a process, the rule, and its reason. */
+  readonly sharing?: SharingRule | undefined;
+  /** All instances of the server. Clients with different profiles use different instances. */
+  readonly instances: readonly InstanceFacts[];
+}
+
+/** The facts that supervision has about a server. */
+export interface SupervisedFacts {
   /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ChildSnapshot | undefined;
   /**
@@ -36,18 +47,19 @@ export interface ServerFacts {
   readonly droppedLogBytes: number;
   /** Sentences about the sandbox, such as its refusals. Absent if the server is not confined. */
   readonly sandboxRemarks?: readonly string[] | undefined;
-  /** All instances of this server, including this one. Clients with different profiles use different instances. */
-  readonly instances: readonly InstanceFacts[];
 }
 
-export interface InstanceFacts {
+export interface InstanceFacts extends SupervisedInstance {
+  /** Whether the instance waits for its first client. */
+  readonly isUnclaimed: boolean;
+}
+
+export interface SupervisedInstance {
   readonly backend: Backend;
   /** Absent if the server cannot run with the variables of its clients. */
   readonly lifecycle: ChildSnapshot | undefined;
   readonly problem?: ServerFacts['problem'];
   readonly isPerUser?: boolean | undefined;
-  /** Whether the instance waits for its first client. */
-  readonly isUnclaimed: boolean;
 }
 
 /** Usage of the process group of a server at the latest reading. */
@@ -146,7 +158,8 @@ export function factsForUser(facts: StatusFacts, principal: string): StatusFacts
     servers: facts.servers.map((server) => ({
       ...server,
       ...(server.sharing?.sharing === 'all' && {
-        ...{ logLines: [], cause: [] },
+        logLines: [],
+        cause: [],
         ...(server.sandboxRemarks && { sandboxRemarks: [] }),
       }),
       instances: server.instances.filter(({ backend }) => isOwn(backend)),

@@ -2,7 +2,7 @@ import { HELD_MS } from '../host/observe/events/events.js';
 import { describeBytes, plural } from '../wire/json/printable.js';
 import { isModernRevision } from '../wire/mcp/revisions.js';
 import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
-import { describeSaving, INSECURE, isExit, isTimeout, remarksOnLists, remarkText, type Sharer } from './verdict.js';
+import { describeSaving, INSECURE, isExit, isTimeout, remarksOnLists, remarkText } from './verdict.js';
 
 /** Shortest delay of the event loop that the text mentions, in milliseconds. */
 const NOTABLE_DELAY_MS = 20;
@@ -208,7 +208,7 @@ export function describeSharing({ mode, rule }: { readonly mode: string; readonl
 }
 
 /** Advice on the servers that may run fewer processes. Empty if there are none. */
-export function adviseOnSharing(servers: readonly Sharer[]): string[] {
+export function adviseOnSharing(servers: readonly ServerReport[]): string[] {
   const all = servers.flatMap((server) => {
     const saving = describeSaving(server);
     return saving === undefined ? [] : [`${server.server} (${saving})`];

@@ -15,7 +15,7 @@ import type { ListKind } from '../wire/mcp/methods.js';
 import { isModernRevision } from '../wire/mcp/revisions.js';
 import { CODE_OF, type CountedName } from './refused-names.js';
 import { adviseOnToolCount, assess, shownState } from './status-advice.js';
-import type { InstanceFacts, ServerFacts, StatusFacts } from './status-facts.js';
+import type { InstanceFacts, ServerFacts, SharedServer, StatusFacts, SupervisedInstance } from './status-facts.js';
 
 export type StatusReport = ReturnType<typeof reportStatus>;
 export type ServerReport = ReturnType<typeof reportServer>;
@@ -243,13 +243,13 @@ export function serverStateOf({
   lifecycle,
   problem,
   isPerUser,
-}: Omit<InstanceFacts, 'isUnclaimed'>): ServerState | 'misconfigured' | 'per user' {
+}: SupervisedInstance): ServerState | 'misconfigured' | 'per user' {
   if (isPerUser === true) return 'per user';
   return problem === undefined ? shownState(backend, lifecycle) : 'misconfigured';
 }
 
 /** The clients that share a process, the rule, and its reason; null if that is not known. */
-function reportSharing({ sharing: decided, instances }: Pick<ServerFacts, 'sharing' | 'instances'>) {
+function reportSharing({ sharing: decided, instances }: SharedServer) {
   if (decided === undefined) return null;
   const { sharing, rule, because } = decided;
   if (sharing !== 'auto') return { mode: sharing, rule, because };
@@ -358,8 +358,10 @@ export interface ProcessReport {
 
 /** All instances of all servers, in the order of the configuration. */
 export function processReports(facts: StatusFacts): ProcessReport[] {
-  return facts.servers.flatMap(({ backend: { key }, instances, ...server }) => {
-    const sharing = reportSharing({ ...server, instances });
+  return facts.servers.flatMap((server) => {
+    const { instances } = server;
+    const { key } = server.backend;
+    const sharing = reportSharing(server);
     return instances.map((instance) => {
       const { backend, lifecycle } = instance;
       const { counters, connection } = backend.dispatcher;
@@ -371,7 +373,9 @@ export function processReports(facts: StatusFacts): ProcessReport[] {
         pid: lifecycle?.pid ?? null,
         revision: connection?.revision ?? null,
         sharing,
-        ...{ memoryBytes, cpuPercent, processes },
+        memoryBytes,
+        cpuPercent,
+        processes,
         calls: counters.calls,
         inFlight: connection?.inFlight ?? 0,
         clients: backend.clients.size,

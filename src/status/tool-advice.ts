@@ -15,7 +15,7 @@ export interface ToolAdvice {
 export interface ToolUse {
   /** Whether the log begins early enough to say that a tool was not called for `UNUSED_DAYS`. */
   readonly isLongEnough: boolean;
-  wasCalled(tool: Pick<ToolRow, 'server' | 'name' | 'original'>): boolean;
+  wasCalled(tool: ToolRow): boolean;
 }
 
 /** Days without a call after which a tool counts as unused. */

@@ -127,7 +127,7 @@ function reportTools(
   ];
 }
 
-function textsOf(entry: Uint8Array | undefined): Pick<ToolRow, 'title' | 'sentence' | 'descriptionBytes'> {
+function textsOf(entry: Uint8Array | undefined) {
   if (entry === undefined) return { title: '', sentence: '', descriptionBytes: 0 };
   const description = textAt(entry, [['description']]);
   return {

@@ -39,7 +39,7 @@ interface UsageHistoryOptions {
   readonly readUsage: () => Promise<
     ReadonlyMap<number, { readonly memoryBytes: number; readonly cpuMs: number }> | undefined
   >;
-  readonly calls: Pick<CallFeed, 'observe'>;
+  readonly calls: CallFeed;
   readonly events: EventSource;
 }
 
@@ -72,7 +72,7 @@ export class UsageHistory {
     if (server !== undefined) this.#minute(server, this.#options.now()).calls += 1;
   }
 
-  begin(): Pick<this, 'ended'> {
+  begin(): this {
     return this;
   }
 

@@ -41,7 +41,12 @@ export function remedyOf(code: Code, server: string): string {
   return CODES[code].remedy.replaceAll('SERVER', server);
 }
 
-type Usual = Pick<Fault, 'phase' | 'code' | 'reason'> & { readonly remedy?: string };
+interface Usual {
+  readonly phase: Fault['phase'];
+  readonly code: Code;
+  readonly reason: string;
+  readonly remedy?: string;
+}
 
 function usualFault(report: ServerReport, reason: string, startMs: number | undefined): Usual {
   const { remote, state, tools, advice, lastExit } = report;
@@ -230,13 +235,11 @@ export function offersNothing({ tools, prompts, resources, resourceTemplates }: 
   });
 }
 
-export type Sharer = Pick<ServerReport, 'server' | 'sharing' | 'instances'>;
-
 /**
  * Describes how many processes a server has, and how much memory a single one would save, if each session has a process because
  * it is unknown whether the server keeps state. `undefined` if there is nothing to save.
  */
-export function describeSaving({ sharing, instances }: Sharer): string | undefined {
+export function describeSaving({ sharing, instances }: ServerReport): string | undefined {
   const sizes = instances.flatMap(({ pid, memoryBytes }) => (pid === null ? [] : [memoryBytes ?? 0]));
   if (sharing?.rule !== 'unknown' || sharing.mode !== 'isolated' || sizes.length < 2) return undefined;
   const saved = sizes.reduce((sum, size) => sum + size, 0) - Math.max(...sizes);

@@ -1,12 +1,14 @@
-import type { NotificationEnvelope } from '../wire/mcp/envelope.js';
 import { type ClientProfile, declares, type InitializeResult } from '../wire/mcp/handshake.js';
 import { LIST_KINDS, LISTS } from '../wire/mcp/methods.js';
 import type { CloseReason, EndedBecause, Outcome, RequestFailure } from '../wire/mcp/outcome.js';
 import type { ServerEra } from './server-era.js';
 import type {
+  ConnectionListener,
   DialOutcome,
   DialTarget,
-  ServerRequest,
+  SentRequest,
+  ServerMessages,
+  Traffic,
   UpstreamConnection,
   UpstreamListener,
 } from './upstream-connection.js';
@@ -17,11 +19,7 @@ import type {
  */
 
 /** JSON-RPC with one server, without the rules of any protocol era. */
-export interface Channel
-  extends Pick<
-    UpstreamConnection,
-    'send' | 'notify' | 'request' | 'close' | 'counters' | 'inFlight' | 'pausedMs' | 'isClosed'
-  > {
+export interface Channel extends Traffic {
   /** Sends a notification of the gateway's own. Does nothing once the channel is closed. */
   sendNotification(method: string, params?: unknown): void;
   /** Tells the transport the revision that the handshake agreed on. Call it before the next message. */
@@ -31,21 +29,22 @@ export interface Channel
 }
 
 /** Receives the server's requests and notifications before the gateway does. */
-export interface ChannelReceiver {
-  request(request: ServerRequest): void;
-  notification(notification: NotificationEnvelope): void;
+export interface ChannelReceiver extends ServerMessages {
   /** The channel is closed, and its requests are settled. */
   closed(reason: CloseReason, because?: EndedBecause): void;
 }
 
-export interface OpenOptions {
+export interface HandshakeOptions {
   readonly generation: number;
   readonly profile: ClientProfile;
   /** Time limit for the server's answer, in milliseconds. */
   readonly timeoutMs: number;
+}
+
+export interface OpenOptions extends HandshakeOptions {
   readonly era: ServerEra;
   /** Receives the server's requests and notifications, and the reason if the connection becomes unusable. */
-  readonly listener: Pick<UpstreamListener, 'request' | 'notification' | 'unfit'>;
+  readonly listener: ConnectionListener;
 }
 
 /** Opens connections of one protocol era over a channel. */
@@ -87,7 +86,7 @@ const FAULTS: Partial<Readonly<Record<RequestFailure, 'network' | 'trouble' | 'b
 };
 
 /** The part of a connection that all eras share. */
-export abstract class EraConnection implements Omit<UpstreamConnection, 'send' | 'notify' | 'request'> {
+export abstract class EraConnection implements UpstreamConnection {
   readonly generation: number;
   readonly requestedRevision: string;
   revision: string;
@@ -107,6 +106,10 @@ export abstract class EraConnection implements Omit<UpstreamConnection, 'send' |
     this.instructions = result.instructions;
     this.serverInfo = result.serverInfo;
   }
+
+  abstract send(...sent: Parameters<UpstreamConnection['send']>): SentRequest | undefined;
+  abstract notify(...sent: Parameters<UpstreamConnection['notify']>): void;
+  abstract request(...sent: Parameters<UpstreamConnection['request']>): Promise<Outcome>;
 
   get counters(): UpstreamConnection['counters'] {
     return this.channel.counters;

@@ -1,7 +1,8 @@
-import type { ChildExit, LaunchEvents, Launched, LaunchFault } from '../spec/launch.js';
+import type { ChildExit, Launched, LaunchFault } from '../spec/launch.js';
 import type { ResourceLimits } from '../spec/server-rules.js';
 import type { ServerSpec } from '../spec/server-spec.js';
 import type { ByteReader } from '../wire/io/byte-reader.js';
+import type { Span } from '../wire/json/json-text.js';
 import type { Edit, SplicedMessage } from '../wire/json/splice.js';
 import type { RpcError } from '../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../wire/mcp/envelope.js';
@@ -31,10 +32,14 @@ export interface Dialer<Spec extends ServerSpec = ServerSpec> {
 }
 
 /** The server to connect to. */
-export interface DialTarget<Spec extends ServerSpec = ServerSpec> {
+export interface DialTarget<Spec extends ServerSpec = ServerSpec> extends LaunchPlace {
   readonly spec: Spec;
   /** Counts the launches of this server. */
   readonly generation: number;
+}
+
+/** The facts about a server that are the same for all of its launches. */
+export interface LaunchPlace {
   /** Description of the client for the handshake. The handshake starts when the promise resolves. */
   readonly profile: Promise<ClientProfile>;
   /** The protocol era of the server, as far as it is known. */
@@ -102,32 +107,32 @@ export type DialOutcome =
       readonly isRefused?: boolean;
     };
 
-/** One connection to a server after its handshake, the same for all protocol eras. */
-export interface UpstreamConnection {
-  readonly generation: number;
+/** The server's description of itself in the handshake, verbatim. */
+export interface ServerHandshake {
+  /** The capabilities that the server declared. */
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly instructions: string | undefined;
+  readonly serverInfo: ServerDescription;
+}
+
+/** Source of the lists of a server: its connection, or the catalogue of an earlier run. */
+export interface ListSource extends ServerHandshake {
   /** The protocol revision that the handshake agreed on. */
   readonly revision: string;
-  /** The protocol revision that the gateway requested in the handshake. */
-  readonly requestedRevision: string;
-  /** The server's result of `initialize`: JSON, verbatim. */
-  readonly initializeResult: Uint8Array;
-  /** The capabilities that the server declared, verbatim. */
-  readonly capabilities: Readonly<Record<string, unknown>>;
-  /** The server's `instructions`, verbatim. */
-  readonly instructions: string | undefined;
-  /** The server's description of itself. */
-  readonly serverInfo: ServerDescription;
-  /** The server's name as JSON, if its revision requires the name in results. */
-  readonly nameInResults?: Uint8Array | undefined;
+  /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
+  offers(capability: string): boolean;
+  /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
+  request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
+}
+
+/** The traffic of one connection, without the rules of any protocol era. */
+export interface Traffic {
   readonly counters: Readonly<DropCounters>;
   /** Number of requests without an answer. Requests without a deadline do not count. */
   readonly inFlight: number;
   /** Total time for which the gateway did not read the server, because the server flooded it, in milliseconds. */
   readonly pausedMs: number;
   readonly isClosed: boolean;
-
-  /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
-  offers(capability: string): boolean;
   /**
    * Sends a client's request. `edits` are the replacements of routing, such as the original name for an exposed name.
    *
@@ -144,19 +149,33 @@ export interface UpstreamConnection {
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
   /**
-   * Subscribes to the states of a task of the tasks extension. `taskId` is the server's own id. Calls `settled` once, with
-   * `true` if the server agreed. The returned function ends the subscription. Absent for legacy servers, which have none.
-   */
-  watchTask?(taskId: string, settled: (agreed: boolean) => void): () => void;
-  /**
    * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
    * given if the gateway ends the server because of its behavior.
    */
   close(reason: CloseReason, because?: EndedBecause): void;
 }
 
+/** One connection to a server after its handshake, the same for all protocol eras. */
+export interface UpstreamConnection extends ListSource, Traffic {
+  readonly generation: number;
+  /** The protocol revision that the gateway requested in the handshake. */
+  readonly requestedRevision: string;
+  /** The server's result of `initialize`: JSON, verbatim. */
+  readonly initializeResult: Uint8Array;
+  /** The server's name as JSON, if its revision requires the name in results. */
+  readonly nameInResults?: Uint8Array | undefined;
+  /**
+   * Subscribes to the states of a task of the tasks extension. `taskId` is the server's own id. Calls `settled` once, with
+   * `true` if the server agreed. The returned function ends the subscription. Absent for legacy servers, which have none.
+   */
+  watchTask?(taskId: string, settled: (agreed: boolean) => void): () => void;
+}
+
 /** The parts of a notification that a connection needs to send it. */
-export interface SentNotification extends Pick<NotificationEnvelope, 'bytes' | 'span' | 'method'> {
+export interface SentNotification {
+  readonly method: string;
+  readonly bytes: Uint8Array;
+  readonly span: Span;
   /** Edits that remove the members that a legacy server must not get. */
   readonly legacyEdits?: readonly Edit[] | undefined;
 }
@@ -245,16 +264,28 @@ export interface SentRequest {
   keepProgress(): () => void;
 }
 
-/** Receives the server's requests and notifications, and the changes of its connection. */
-export interface UpstreamListener extends Pick<LaunchEvents, 'suspected' | 'cleared'> {
-  /** The handshake starts. The server's start timeout counts from now. */
-  handshakeStarted(): void;
+/** Receives the server's own messages. */
+export interface ServerMessages {
   /** The server sends a request that only the gateway or a client can answer. */
   request(request: ServerRequest): void;
   /** The server sends a notification that is not the progress of a request. */
   notification(notification: NotificationEnvelope): void;
+}
+
+/** Receives the server's own messages, and the reason why its connection becomes unusable. */
+export interface ConnectionListener extends ServerMessages {
   /** The gateway gives the connection up, because the server is silent, floods, violates the protocol or exceeds a limit. */
   unfit(reason: EndedBecause): void;
+}
+
+/** Receives the server's own messages, and the changes of its connection. */
+export interface UpstreamListener extends ConnectionListener {
+  /** The handshake starts. The server's start timeout counts from now. */
+  handshakeStarted(): void;
+  /** The server is silent, and a liveness probe starts. */
+  suspected(): void;
+  /** The probe is over, because the server answers again. */
+  cleared(): void;
   /** The process of the server has exited, by itself or because the gateway ended it. */
   closed(exit: ChildExit): void;
   /** A connection ended, as in `LaunchEvents`. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { CachedCatalogue } from '../../src/gateway/registry/backend.js';
 import { readCatalogue, serializeCatalogue } from '../../src/state/catalogue-file.js';
 import { createStatusTool } from '../../src/status/status-tools.js';
+import type { ListSource } from '../../src/upstream/upstream-connection.js';
 import { factsOf, given, READY } from '../status/reporting.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
@@ -10,7 +10,7 @@ import { bytesOf, flush, type Message, scan } from '../support/wire.js';
 const CHANGED = 'notifications/tools/list_changed';
 
 /** Cached catalogue of a server that offered these tools, each as raw JSON or a name. */
-function cachedOf(...tools: string[]): CachedCatalogue {
+function cachedOf(...tools: string[]): ListSource {
   const entries = tools.map((tool) => ({ bytes: bytesOf(tool.startsWith('{') ? tool : toolOf(tool)) }));
   const initializeResult = bytesOf(
     '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"x":{}},"instructions":"As ever."}',
@@ -20,7 +20,7 @@ function cachedOf(...tools: string[]): CachedCatalogue {
   return cached;
 }
 
-async function secondRun(script: GatewayScript, cached: Readonly<Record<string, CachedCatalogue>>) {
+async function secondRun(script: GatewayScript, cached: Readonly<Record<string, ListSource>>) {
   const world = scriptGateway(script);
   const client = world.connect().greet();
   for (const [key, child] of Object.entries(cached))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { listAllPages } from '../../src/gateway/catalog/pagination.js';
-import type { CachedCatalogue } from '../../src/gateway/registry/backend.js';
 import { readCatalogue, serializeCatalogue } from '../../src/state/catalogue-file.js';
+import type { ListSource } from '../../src/upstream/upstream-connection.js';
 import { LISTS, type ListKind } from '../../src/wire/mcp/methods.js';
 import { bytesOf, scan } from '../support/wire.js';
 
@@ -24,7 +24,7 @@ function serialized(): Uint8Array {
   return serializeCatalogue({ initializeResult: bytesOf(INITIALIZE_RESULT), lists });
 }
 
-function read(bytes: Uint8Array): CachedCatalogue {
+function read(bytes: Uint8Array): ListSource {
   const child = readCatalogue(bytes, scan);
   if (typeof child === 'string') throw new Error(child);
   return child;

@@ -1,3 +1,4 @@
+import type { ToolFilter } from '../../src/spec/server-rules.js';
 // The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
 // started, so that most tests of the gateway belong here.
 
@@ -9,11 +10,7 @@ import type { Era, EraSession } from '../../src/downstream/transport.js';
 import { eraChooser } from '../../src/downstream/transport.js';
 import type { LargeResults } from '../../src/extras/large-results/large-results.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
-import {
-  createToolPolicy,
-  type NamedViewsOptions,
-  type ToolPolicyRules,
-} from '../../src/gateway/catalog/tool-policy.js';
+import { createToolPolicy, type NamedViewsOptions } from '../../src/gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import { Backend, type CatalogueContent, type ListenerFor } from '../../src/gateway/registry/backend.js';
@@ -52,7 +49,7 @@ export interface ServerScript {
   readonly lists?: Readonly<Record<string, Message>>;
   readonly hello?: Message;
   readonly prefix?: string;
-  readonly filter?: ToolPolicyRules;
+  readonly filter?: ToolFilter;
   /** Shapes of its tools in the configuration. */
   readonly shapes?: ToolShapes;
   readonly approvals?: ToolApprovals;

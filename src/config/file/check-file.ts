@@ -36,8 +36,7 @@ export interface CheckedFile {
   readonly sharedVariables: readonly string[];
   /** The words of the commands that print secrets, by the names of the secrets. */
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
-  readonly gateway: Omit<GatewayConfig, 'startLimit' | 'cluster'> &
-    Partial<Pick<GatewayConfig, 'startLimit'>> & { readonly cluster?: WrittenCluster };
+  readonly gateway: WrittenGateway & { readonly startLimit?: number; readonly cluster?: WrittenCluster };
   readonly warnings: readonly ConfigProblem[];
 }
 
@@ -61,13 +60,17 @@ export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
 export type ServersKey = 'servers' | 'mcpServers';
 
 /** The settings of `gateway:`, and the views. */
-export type GatewayConfig = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http'> & {
-  readonly http: HttpConfig;
+export type GatewayConfig = WrittenGateway & {
   readonly startLimit: number;
-  /** The settings of traces. Absent if only the environment decides. */
-  readonly tracing?: TracingConfig | undefined;
   /** The cluster of this gateway. Absent if it is alone, or shares its key only. */
   readonly cluster?: ClusterConfig | FaultyCluster | undefined;
+};
+
+/** The settings whose values need nothing of this machine. */
+type WrittenGateway = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http' | 'startLimit'> & {
+  readonly http: HttpConfig;
+  /** The settings of traces. Absent if only the environment decides. */
+  readonly tracing?: TracingConfig | undefined;
   /** In the order of the file. */
   readonly views: readonly ViewConfig[];
   /** The views of clients that name no view: globs over client names, in the order of the file. */
@@ -121,12 +124,6 @@ type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;
 
 /** A selection of servers and of their tools, and the groups of users who get it. A missing member selects everything. */
 export type ViewConfig = NonNullable<FileData['views']>[string] & { readonly name: string };
-
-/** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
-export interface ToolFilter {
-  readonly allow?: readonly string[];
-  readonly deny: readonly string[];
-}
 
 /** Checks the text of a configuration file. Throws a `ConfigError` with all mistakes; `file` is the file's name in messages. */
 export function checkFile(text: string, file: string): CheckedFile {

@@ -6,18 +6,25 @@ import { ConfigError } from './config-error.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export interface FindConfigOptions {
+export interface FindConfigOptions extends SearchOptions {
   /** Value of `--config`. */
   flag: string | undefined;
+}
+
+/** The user of a configuration. */
+interface ConfigUser {
   env: Variables;
+  home: string;
+  platform: NodeJS.Platform;
+}
+
+interface SearchOptions extends ConfigUser {
   cwd: string;
   /**
    * Whether `cwd` is searched for a file. The default is true. False if an MCP client starts Trunkline, because the client may
    * have opened a stranger's repository, and a configuration runs commands.
    */
   searchesFolder?: boolean | undefined;
-  home: string;
-  platform: NodeJS.Platform;
   /** The path of the running program, for advice. Default: the command `trunkline`. */
   program?: string | undefined;
 }
@@ -99,13 +106,7 @@ function isFile(path: string): boolean {
 }
 
 /** The paths to try when neither `--config` nor `TRUNKLINE_CONFIG` is given, in order of preference. */
-export function candidateFiles({
-  cwd,
-  searchesFolder = true,
-  env,
-  home,
-  platform,
-}: Omit<FindConfigOptions, 'flag'>): string[] {
+export function candidateFiles({ cwd, searchesFolder = true, env, home, platform }: SearchOptions): string[] {
   const folders = [...(searchesFolder && cwd !== '' ? [cwd] : []), ...userFolders(env, home, platform)];
   return folders.flatMap((folder) => filesIn(folder, platform));
 }
@@ -124,7 +125,7 @@ function filesIn(folder: string, platform: NodeJS.Platform): string[] {
 }
 
 /** The file to create for a user without a configuration file. */
-export function userConfigFile({ env, home, platform }: Pick<FindConfigOptions, 'env' | 'home' | 'platform'>): string {
+export function userConfigFile({ env, home, platform }: ConfigUser): string {
   const [folder = home] = userFolders(env, home, platform);
   const [name = ''] = FILE_NAMES;
   return (platform === 'win32' ? win32 : posix).join(folder, name);

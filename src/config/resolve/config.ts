@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ToolShapes } from '../../spec/server-rules.js';
+import type { ServerRules } from '../../spec/server-rules.js';
 import type { PackageRequest, ServerSpec } from '../../spec/server-spec.js';
-import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
+import type { GatewayConfig, ServerSettings } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import { type Owner, userVariable, variableIn } from './references.js';
 
@@ -42,22 +42,14 @@ export interface Origin extends Owner {
 }
 
 /** A server as it was resolved on this machine, with its settings. */
-export interface ServerConfig extends ServerSettings {
+export interface ServerConfig extends ServerSettings, ServerRules {
   readonly key: string;
-  /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
-  readonly prefix: string;
+  readonly results: ServerSettings['results'];
   /** Undefined when `problem` is set. */
   readonly spec: ServerSpec | undefined;
   readonly problem?: ServerProblem;
   /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
-  readonly tools: ToolFilter;
-  /** Changes to how the tools are shown and called, with the values of variables. Absent if there are none. */
-  readonly shapes?: ToolShapes;
-  /** Globs over methods outside of MCP that this server answers. */
-  readonly methods: readonly string[];
-  /** Names in lower case of the headers of a client's request that are sent with its calls. */
-  readonly passHeaders: readonly string[];
   /** The names of the variables `${NAME}` in the entry, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
   /** The values of all variables in the entry, including those of its `envFile`. Secrets among them are removed from logs. */
@@ -86,18 +78,14 @@ export interface FoundPackage {
 }
 
 /** Whether clients of this view see the server. Without a view, they see every server; in an unknown one, none. */
-export function isInView(
-  { gateway: { views } }: Pick<Config, 'gateway'>,
-  key: string,
-  view: string | undefined,
-): boolean {
+export function isInView({ gateway: { views } }: Config, key: string, view: string | undefined): boolean {
   if (view === undefined || view === '') return true;
   const found = views.find(({ name }) => name === view);
   return found !== undefined && (found.servers === undefined || found.servers.includes(key));
 }
 
 /** Whether the server runs for users only, who have variables, and has no other problem. */
-export function isPerUser({ gateway }: Pick<Config, 'gateway'>, { problem }: Pick<ServerConfig, 'problem'>): boolean {
+export function isPerUser({ gateway }: Config, { problem }: ServerConfig): boolean {
   return problem?.isOfUser === 'any' && gateway.http.auth?.variables !== undefined;
 }
 

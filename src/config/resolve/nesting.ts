@@ -25,7 +25,7 @@ const PARENTS = 'TRUNKLINE_PARENTS';
  * tell the nested Trunkline the files above it. For any other program, returns no variables.
  */
 export function checkNesting(
-  child: Pick<ChildSpec, 'command' | 'args' | 'cwd' | 'env'>,
+  child: ChildSpec,
   { file, env, home, packageName }: NestingOptions,
 ): Readonly<Record<string, string>> {
   const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';

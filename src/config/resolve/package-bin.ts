@@ -1,7 +1,7 @@
 import { join, sep } from 'node:path';
 import satisfies from 'semver/functions/satisfies.js';
 import { readJsonFile, realPath } from '../../host/files/whole-file.js';
-import type { PackageRequest } from '../../spec/server-spec.js';
+import type { PackageName, PackageRequest } from '../../spec/server-spec.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { ServerFault } from '../file/config-error.js';
 import type { FoundPackage } from './config.js';
@@ -68,7 +68,7 @@ const RANGE_OR_TAG = /^(?=.*[\w*])[\w.*^~<>=|+ -]+$/;
  * Splits a `package:` with expanded variables into name and version. Messages quote `shown`, the text of the file, because
  * they must not contain the value of a variable.
  */
-export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 'name' | 'version'> {
+export function parsePackage(spec: string, shown: string): PackageName {
   const parts = packageParts(spec);
   if (parts === undefined) {
     throw new ServerFault(

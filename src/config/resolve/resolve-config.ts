@@ -2,10 +2,11 @@ import { availableParallelism, homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
+import type { ToolShapes } from '../../spec/server-rules.js';
 import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
-import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
+import { faultsAt, formatProblem, locateFault, ServerFault, type ServerProblem } from '../file/config-error.js';
 import { currentFolder } from '../file/find-config.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
@@ -192,15 +193,13 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
   };
   return {
     ...settings,
-    ...{
-      key,
-      prefix,
-      methods,
-      passHeaders: passedHeaders(written),
-      tools: { ...(allow && { allow }), deny },
-      variables,
-      references,
-    },
+    key,
+    prefix,
+    methods,
+    passHeaders: passedHeaders(written),
+    tools: { ...(allow && { allow }), deny },
+    variables,
+    references,
     ...withProblem(written, run),
     ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder: origin.folder }),
@@ -222,7 +221,12 @@ function commonSpec({ key, settings: { startTimeoutMs, stopGraceMs, restart } }:
   };
 }
 
-type Resolved = Pick<ServerConfig, 'spec' | 'problem' | 'package' | 'shapes'>;
+interface Resolved {
+  readonly spec: ServerConfig['spec'];
+  readonly problem?: ServerProblem;
+  readonly package?: ServerPackage;
+  readonly shapes?: ToolShapes;
+}
 
 /** Returns the result of `resolveIt`, or the problem if it throws a `ServerFault`. */
 function withProblem({ problem, positions }: WrittenServer, resolveIt: () => Resolved): Resolved {
@@ -345,7 +349,9 @@ function loginSettings(
     );
   };
   return {
-    ...{ server: key, configFile: file, grant },
+    server: key,
+    configFile: file,
+    grant,
     ...(confidential.length > 0 && { confidential }),
     ...others,
     ...(redirectUri !== undefined && {
@@ -427,8 +433,14 @@ function program(
   return faultsAt(['package'], () => {
     const { installScripts, foreignDependencies, sandbox, installTimeoutMs: budgetMs } = settings;
     const request = {
-      ...{ shown, ...parsePackage(spec, shown), bin, installScripts, foreignDependencies },
-      ...{ isConfined: sandbox !== false, env: forNpm, budgetMs },
+      shown,
+      ...parsePackage(spec, shown),
+      bin,
+      installScripts,
+      foreignDependencies,
+      isConfined: sandbox !== false,
+      env: forNpm,
+      budgetMs,
     };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
@@ -483,7 +495,11 @@ export function emptyConfig(file: string | undefined): Config {
     disabled: [],
     gateway: {
       ...settingsOf(GATEWAY_SETTINGS),
-      ...{ views: [], clientViews: [], startupWaitMs: 0, idleStopMs: 0, startLimit: MIN_START_LIMIT },
+      views: [],
+      clientViews: [],
+      startupWaitMs: 0,
+      idleStopMs: 0,
+      startLimit: MIN_START_LIMIT,
     },
     warnings: [],
     envFiles: [],

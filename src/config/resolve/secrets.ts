@@ -17,7 +17,7 @@ interface ReadSecretsOptions {
 /** Reads secrets from their commands or, without a command, from the secret file or the keychain. Runs each command once. */
 export async function readSecrets(
   names: readonly string[],
-  { secretCommands }: Pick<CheckedFile, 'secretCommands'>,
+  { secretCommands }: { readonly secretCommands: CheckedFile['secretCommands'] },
   { configFile, secretFile, env, timeoutMs }: ReadSecretsOptions,
 ): Promise<ReadonlyMap<string, Secret>> {
   const secrets = new Map<string, Secret>();
@@ -107,8 +107,16 @@ async function runSecretCommand(
   // `execFile` would throw some faults, and runs no `.cmd` on Windows. The command gets a stdin of its own, because the stdin of Trunkline
   // belongs to the client.
   const running = execa(file, args, {
-    ...{ cwd, env, input, extendEnv: false, reject: false, stderr: 'ignore', windowsHide: true },
-    ...{ timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' },
+    cwd,
+    env,
+    input,
+    extendEnv: false,
+    reject: false,
+    stderr: 'ignore',
+    windowsHide: true,
+    timeout: timeoutMs,
+    maxBuffer: MAX_OUTPUT_BYTES,
+    killSignal: 'SIGKILL',
   });
   // execa rejects for a command that cannot run if the working folder of this process was removed.
   const ended = await running.catch(() => undefined);

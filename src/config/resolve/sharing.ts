@@ -1,5 +1,6 @@
+import type { ServerSpec } from '../../spec/server-spec.js';
 import { launchedBy, packageIn } from './command-words.js';
-import type { ServerConfig } from './config.js';
+import type { ServerConfig, ServerPackage } from './config.js';
 
 /**
  * The clients that share a process of a server. `auto` becomes `profile` when the server runs and speaks a revision without sessions. Until
@@ -15,11 +16,18 @@ export interface SharingRule {
   readonly isSerial?: boolean;
 }
 
+/** The program of a server, and the package that it runs. */
+interface PackagedProgram {
+  readonly package?: ServerPackage;
+  readonly spec: ServerSpec | undefined;
+}
+
+interface SharingFacts extends PackagedProgram {
+  readonly sharing: ServerConfig['sharing'];
+}
+
 /** Decides which clients share a process of this server. */
-export function sharingOf(
-  server: Pick<ServerConfig, 'sharing' | 'package' | 'spec'>,
-  servesHttp: boolean,
-): SharingRule {
+export function sharingOf(server: SharingFacts, servesHttp: boolean): SharingRule {
   const { sharing, spec } = server;
   const name = npmPackageOf(server);
   const known = KNOWN.get(name);
@@ -41,7 +49,7 @@ export function sharingOf(
 }
 
 /** The npm package that a server runs; '' if none is found. */
-export function npmPackageOf({ package: used, spec }: Pick<ServerConfig, 'package' | 'spec'>): string {
+export function npmPackageOf({ package: used, spec }: PackagedProgram): string {
   if (used !== undefined) return used.request.name;
   if (spec === undefined || spec.kind === 'remote') return '';
   const { command, args } = spec;

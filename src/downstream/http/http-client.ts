@@ -97,12 +97,16 @@ export interface HttpClientSession {
   close(): void;
 }
 
-interface HttpClientsOptions extends HttpGateway {
+interface HttpClientsOptions extends HttpGateway, SharedParts {
+  readonly hasServer: (key: string) => boolean;
+  readonly hasView: (name: string) => boolean;
+}
+
+/** The parts that all clients share. */
+interface SharedParts {
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;
   readonly messages: MessageFeed;
-  readonly hasServer: (key: string) => boolean;
-  readonly hasView: (name: string) => boolean;
   /** Returns the variables of a user, with which the user's servers run. Returns the same object until one changes. */
   readonly originOf?: ((user: User) => ClientOrigin) | undefined;
 }
@@ -137,9 +141,7 @@ export function viewAt(endpoint: string | undefined): string | undefined {
   return endpoint?.startsWith(VIEWS) === true ? endpoint.slice(VIEWS.length) : undefined;
 }
 
-interface HttpClientOptions
-  extends Caller,
-    Pick<HttpClientsOptions, 'chooseEra' | 'backpressure' | 'messages' | 'originOf'> {
+interface HttpClientOptions extends Caller, SharedParts {
   readonly server: string | undefined;
   readonly view: string | undefined;
   readonly onGone: () => void;
@@ -150,7 +152,8 @@ interface HttpClientOptions
  * Ids of server requests in a resumed session begin at random, so that a late answer to a request of an earlier process is
  * no answer to a request of this one. They fit into a signed integer of 32 bits.
  */
-const [MIN_RESUMED_ID, MAX_RESUMED_ID] = [2 ** 20, 2 ** 30];
+const MIN_RESUMED_ID = 2 ** 20;
+const MAX_RESUMED_ID = 2 ** 30;
 
 /** Id of the requests that a session repeats in place of its client, which does not use negative ids. */
 const OWN_ID = -1;
@@ -271,7 +274,9 @@ class HttpClient implements HttpClientSession, TransportSession {
 /** The channel of a request that the client has not sent. */
 function silentReply(answered: (answer: Answer | undefined) => void): ReplyChannel {
   return {
-    ...{ isShared: false, isDisconnected: true, unwrittenBytes: 0 },
+    isShared: false,
+    isDisconnected: true,
+    unwrittenBytes: 0,
     send: () => {},
     answer: (message) => {
       answered(message);
@@ -345,7 +350,7 @@ export class UnsolicitedBuffer {
   }
 
   /** Sends all buffered messages in order and empties the buffer. */
-  flushTo(stream: Pick<MessageSink, 'send'>): void {
+  flushTo(stream: MessageSink): void {
     for (const message of this.#messages.values()) stream.send(message);
     this.#messages.clear();
     this.#notifications = 0;

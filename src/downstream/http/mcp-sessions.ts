@@ -31,22 +31,23 @@ import {
   unknownEndpoint,
 } from './http-refusal.js';
 import type { HttpLimits } from './limits.js';
-import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
+import { type PostForm, PostStream, refuse, respond } from './post-stream.js';
 import type { EventId, SealedIds, SealedSession, SessionOwner } from './sealed-ids.js';
 import { FollowedState, type SessionRecords, type SessionState } from './session-records.js';
 import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './sse-stream.js';
 
-interface PostingClientOptions {
+interface PostingClientOptions extends PostingParts {
   readonly client: HttpClientSession;
+}
+
+/** The parts that all clients share. */
+interface PostingParts {
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
   readonly limits: HttpLimits;
   /** Reports that a stream was cut because its client does not read. */
   readonly onCut: (unwrittenBytes: number) => void;
 }
-
-/** Form in which the POSTs of a client are answered. */
-type PostForm = Pick<PostStreamOptions, 'openStream' | 'statusOf' | 'isAbandonedByClosing' | 'onOver'>;
 
 /** A client of the HTTP transport: its POSTs in flight and its open streams. */
 export abstract class PostingClient implements Due {
@@ -102,16 +103,14 @@ export abstract class PostingClient implements Due {
     const openReply = (answers: number, isBatch: boolean) => {
       const opened = new PostStream({
         ...form,
-        ...{
-          response,
-          body: message.bytes,
-          answers,
-          isBatch,
-          clock,
-          timers,
-          headers,
-          streamAfterMs: limits.streamAfterMs,
-        },
+        response,
+        body: message.bytes,
+        answers,
+        isBatch,
+        clock,
+        timers,
+        headers,
+        streamAfterMs: limits.streamAfterMs,
         staysOpen: message.kind === 'request' && message.method === METHODS.listen,
         passing: (passing) => this.client.passing(passing),
         onOver: () => {
@@ -198,12 +197,16 @@ abstract class PostingClients<C extends PostingClient> {
 
 type SessionEnd = 'deleted' | 'expired' | 'moved' | 'refused' | 'removed' | 'shutdown';
 
-interface SessionsOptions {
-  readonly core: HttpSessionPort;
+/** The parts that all sessions share. */
+interface SessionParts {
   readonly scan: ScanEnvelope;
   readonly ids: SealedIds;
   /** The records of sessions that the gateways of a cluster share. Absent without a cluster. */
   readonly records?: SessionRecords | undefined;
+}
+
+interface SessionsOptions extends SessionParts {
+  readonly core: HttpSessionPort;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
   readonly limits: HttpLimits;
@@ -374,7 +377,7 @@ function handshakeOf({ bytes, tokens }: RequestEnvelope): Uint8Array {
   );
 }
 
-interface SessionOptions extends PostingClientOptions, Pick<SessionsOptions, 'scan' | 'ids' | 'records'> {
+interface SessionOptions extends PostingClientOptions, SessionParts {
   readonly id: string;
   /** The owner of the session. The session id alone gives no access. */
   readonly owner: SessionOwner;
@@ -566,7 +569,7 @@ function requestsOf(message: Envelope | Rejection): readonly LostRequest[] {
   return [{ id: readText(bytes, id), method, ...(tokens.task !== undefined && { isTask: true }) }];
 }
 
-interface SessionlessClientsOptions extends Omit<PostingClientOptions, 'client'> {
+interface SessionlessClientsOptions extends PostingParts {
   readonly open: HttpSessionPort['openSession'];
 }
 

@@ -10,7 +10,21 @@ import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody, SHUTTING_DOWN } fr
 import { clientOf } from './listener.js';
 import type { EventStream, Timed } from './sse-stream.js';
 
-export interface PostStreamOptions {
+/** The form in which the POSTs of a client are answered. */
+export interface PostForm {
+  readonly openStream: () => EventStream;
+  /** Returns the HTTP status of an answer that is sent as JSON. Without this function, every answer has 200. */
+  readonly statusOf?: (answer: Answer) => number;
+  /**
+   * Whether the client cancels its requests by closing the response. Otherwise a closed response cancels nothing,
+   * because the requests may have effects, and the client can cancel them or resume the stream.
+   */
+  readonly isAbandonedByClosing?: boolean;
+  /** Called once, after all answers were sent or withdrawn. */
+  readonly onOver: () => void;
+}
+
+export interface PostStreamOptions extends PostForm {
   readonly response: ServerResponse;
   /** The body of the POST. */
   readonly body: Uint8Array;
@@ -22,19 +36,9 @@ export interface PostStreamOptions {
   /** Time without an answer until an event stream begins, in milliseconds. An event stream can be kept alive. */
   readonly streamAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly openStream: () => EventStream;
-  /** Returns the HTTP status of an answer that is sent as JSON. Without this function, every answer has 200. */
-  readonly statusOf?: (answer: Answer) => number;
-  /**
-   * Whether the client cancels its requests by closing the response. Otherwise a closed response cancels nothing,
-   * because the requests may have effects, and the client can cancel them or resume the stream.
-   */
-  readonly isAbandonedByClosing?: boolean;
   /** Whether the request is a subscription, which stays open. */
   readonly staysOpen?: boolean;
   readonly passing: (message: SplicedMessage) => void;
-  /** Called once, after all answers were sent or withdrawn. */
-  readonly onOver: () => void;
 }
 
 type State =

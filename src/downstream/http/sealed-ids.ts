@@ -46,7 +46,8 @@ const MAX_SESSION_ID = 4_096;
 /** Longest list of requests in the id of an event, in characters, because each event of a stream has it. */
 const MAX_REQUESTS = 1_024;
 
-const [TIME_BYTES, MAC_LENGTH] = [4, 22];
+const TIME_BYTES = 4;
+const MAC_LENGTH = 22;
 
 /**
  * Ids that every gateway with the same key can read, so that no gateway needs the memory of another one.

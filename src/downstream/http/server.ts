@@ -89,7 +89,16 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     return names;
   };
   const own = new Endpoint({
-    ...{ core, clock, scan, limits, requestBodies, callers, ids, sessions, sessionless, events },
+    core,
+    clock,
+    scan,
+    limits,
+    requestBodies,
+    callers,
+    ids,
+    sessions,
+    sessionless,
+    events,
     rates: new RequestRates(limits),
     onAuthenticated: (socket) => listener.authenticated(socket),
     names: namesNow,
@@ -97,7 +106,11 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   let endpoint: HttpEndpoint = own;
   let draining: Drain | undefined;
   const app = createFastifyApp({
-    ...{ listener, users, events, names: namesNow, readMetrics: options.readMetrics },
+    listener,
+    users,
+    events,
+    names: namesNow,
+    readMetrics: options.readMetrics,
     routes: options.routes ?? [],
     readBody: (request, maxBytes) => {
       const owners = () => ['without a token', clientOf(request).address];
@@ -144,7 +157,8 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
       listener.closeAfterResponses();
       endpoint.drain();
       draining = new Drain({
-        ...{ clock, ms },
+        clock,
+        ms,
         isBusy: () => endpoint.hasCalls,
         connections: () => listener.connections + endpoint.otherConnections,
         stopAccepting: async () => {

@@ -38,7 +38,7 @@ const EXPIRES_MS = 600_000;
 const ANSWER_KEPT_MS = 60_000;
 
 /** A request of the client: the call itself, or the repeated call with input. */
-interface OpenRequest {
+export interface OpenRequest {
   readonly envelope: RequestEnvelope;
   readonly reply: ReplyChannel;
   /** Called once, before a request with input is answered or withdrawn. */

@@ -1,4 +1,4 @@
-import { withErrorBoundary } from '../../host/errors/internal-error.js';
+import { type OnInternalError, withErrorBoundary } from '../../host/errors/internal-error.js';
 import { editMembers } from '../../wire/json/edit-members.js';
 import { isObject, readText, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
@@ -11,10 +11,12 @@ import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { refusedTasks } from '../input-requests.js';
 import { ListChanges } from '../list-changes.js';
 import type { DownstreamClient, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
-import type { EraOptions, ReplyChannel } from '../transport.js';
+import type { ReplyChannel } from '../transport.js';
 import { type AnswerForm, UNCHANGED, WireExchange } from '../wire-exchange.js';
 
-interface ClientListensOptions extends Pick<EraOptions, 'clock' | 'onInternalError'> {
+interface ClientListensOptions {
+  readonly clock: Clock;
+  readonly onInternalError?: OnInternalError | undefined;
   readonly client: DownstreamClient;
   /** The client's present session with the gateway. */
   readonly session: () => GatewaySession;
@@ -50,7 +52,7 @@ export class ClientListens {
     return [...this.#open].some(({ filter }) => filter.changes.size > 0);
   }
 
-  open(options: Omit<ListenOptions, 'clock' | 'subjects'>): Listen {
+  open(options: RequestedListen): Listen {
     const listen = new Listen({
       ...options,
       clock: this.#options.clock,
@@ -168,15 +170,18 @@ function textAt(bytes: Uint8Array, name: string): string {
   return stringAt(bytes, value) ?? '';
 }
 
-interface ListenOptions {
+interface ListenOptions extends RequestedListen {
+  readonly clock: Clock;
+  readonly subjects: ClientListens;
+}
+
+interface RequestedListen {
   /** The id of the request as raw JSON. */
   readonly id: Uint8Array;
   readonly key: string;
   readonly filter: ListenFilter;
   readonly reply: ReplyChannel;
-  readonly clock: Clock;
   readonly form: AnswerForm;
-  readonly subjects: ClientListens;
   /** Whether another process served the client before, so that the client may have lists of that process. */
   readonly isResumed: boolean;
   /** Called once. */
@@ -513,10 +518,16 @@ class ResourceSubscriptions {
     };
     const request: ResourceRequest = new ResourceRequest({
       envelope: ownEnvelope(method, { uri }),
-      ...{ client, clock, key: '0' },
+      client,
+      clock,
+      key: '0',
       owner: { sendUnsolicited: () => {}, settled: () => {} },
       reply: {
-        ...{ isShared: false, isDisconnected: true, unwrittenBytes: 0, send: () => {}, onAbandoned: () => {} },
+        isShared: false,
+        isDisconnected: true,
+        unwrittenBytes: 0,
+        send: () => {},
+        onAbandoned: () => {},
         answer: ({ errorCode }) => end(errorCode === undefined),
         withdraw: () => end(false),
       },

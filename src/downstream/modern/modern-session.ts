@@ -28,12 +28,12 @@ import { needsTasks, refusedTasks } from '../input-requests.js';
 import type { GatewayDescription, GatewayPort, GatewaySeals } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
-import { type InputRounds, STALE, SuspendedCalls } from './input-rounds.js';
+import { type OpenRequest, STALE, SuspendedCalls } from './input-rounds.js';
 import { type Listen, type ListenFilter, readFilter } from './listen.js';
 import { ModernClient, readProfile, refusedFacts, StatedClients } from './modern-client.js';
-import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
+import { type ExchangeContext, ModernExchange } from './modern-exchange.js';
 import { ModernForm } from './modern-form.js';
-import { instanceOfState, openState } from './request-state.js';
+import { instanceOfState, openState, type VisitState } from './request-state.js';
 import { visited, withoutInput } from './url-visits.js';
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states the facts about its client. */
@@ -46,7 +46,8 @@ export function modernEra(options: EraOptions): Era {
     instanceIn: (message) => {
       if (message.kind !== 'request') return undefined;
       const { taskId, requestState } = message.tokens;
-      const [task, state] = [stringAt(message.bytes, taskId), stringAt(message.bytes, requestState)];
+      const task = stringAt(message.bytes, taskId);
+      const state = stringAt(message.bytes, requestState);
       return instanceOfTask(task ?? '') ?? instanceOfState(state ?? '');
     },
     open: (transport) => new ModernSession(options, transport, calls),
@@ -305,10 +306,15 @@ class ModernSession implements EraSession {
 }
 
 /** A repeated request of a client for a suspended call. It is open until the call needs more input or is answered. */
-type RetriedRequest = Parameters<InputRounds['resume']>[0] & Pick<ModernExchange, 'cancel'>;
+interface RetriedRequest extends OpenRequest {
+  cancel(notification?: NotificationEnvelope): void;
+}
 
 /** State that a request brings back. */
-type Brought = Pick<ModernExchangeOptions, 'serverState' | 'visit'>;
+interface Brought {
+  readonly serverState?: string | undefined;
+  readonly visit?: VisitState | undefined;
+}
 
 /** Returns the seals. Throws before the gateway has servers, but without a server no message needs a seal. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {

@@ -24,30 +24,20 @@ import type { Envelope, Rejection, ScanEnvelope } from '../../wire/mcp/envelope.
 import type { ClientProfile } from '../../wire/mcp/handshake.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { ClientOrigin } from '../port.js';
-import { type ChooseEra, EraSessions, type ReplyChannel, type TransportSession } from '../transport.js';
+import {
+  type ChooseEra,
+  EraSessions,
+  type ReplyChannel,
+  type TransportClient,
+  type TransportSession,
+} from '../transport.js';
 
-export interface StdioTransportOptions
-  extends Pick<
-    ClientPipeOptions,
-    'scan' | 'chooseEra' | 'principal' | 'onInternalError' | 'origin' | 'view' | 'messages'
-  > {
+export interface StdioTransportOptions extends StdioService {
   /** Begins to pass all bytes of the client to the reader. Returns the stream of these bytes. */
   readonly read: (reader: ByteReader) => Readable;
   readonly output: Writable;
   /** Wraps the sink of the client, if lines are numbered. */
   readonly framing?: ((sink: MessageSink) => Framing) | undefined;
-  /** Pauses the servers while the client does not read, unless another client still reads. */
-  readonly backpressure: Backpressure;
-  readonly maxLineBytes: number;
-  /** Limit of the unfinished lines of all servers and clients together. */
-  readonly unfinishedLines?: FairMemory;
-  /** Memory for reading the client's messages. */
-  readonly bufferPool?: BufferPool;
-  readonly clock: Pick<Clock, 'now'>;
-  /** Runs a task in the next turn of the event loop. Present if other clients wait while this one is read. */
-  readonly nextTurn?: (task: () => void) => void;
-  /** The client's first message was received. Called once. */
-  readonly onFirstMessage?: () => void;
   /** The client closed stdin. It may still wait for answers. Called at most once, before `onEnd`. */
   readonly onInputEnd?: () => void;
   /** The client closed stdin and has all answers, or stdout broke, or the transport was closed. Called once. */
@@ -56,8 +46,26 @@ export interface StdioTransportOptions
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
+/** The parts that serve any client on a pipe. */
+export interface StdioService extends PipeEnd {
+  /** Pauses the servers while the client does not read, unless another client still reads. */
+  readonly backpressure: Backpressure;
+  readonly maxLineBytes: number;
+  /** Limit of the unfinished lines of all servers and clients together. */
+  readonly unfinishedLines?: FairMemory;
+  /** Memory for reading the client's messages. */
+  readonly bufferPool?: BufferPool;
+  readonly clock: Clock;
+  /** Runs a task in the next turn of the event loop. Present if other clients wait while this one is read. */
+  readonly nextTurn?: (task: () => void) => void;
+  /** The client's first message was received. Called once. */
+  readonly onFirstMessage?: () => void;
+}
+
 /** Form of the messages for a client that must know which of its lines a message answers. */
-export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 'firstRequestId'>> {
+export interface Framing {
+  readonly openReply: ClientPipeOptions['openReply'];
+  readonly firstRequestId: number | undefined;
   readonly sink: MessageSink;
   /** Writes bytes that the other side skips. */
   readonly probe: () => void;
@@ -99,8 +107,16 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   const framing = options.framing?.(sink);
   const { openReply, firstRequestId } = framing ?? {};
   const client = new ClientPipe({
-    ...{ scan, chooseEra, principal, onInternalError, origin, view, messages },
-    ...{ sink: framing?.sink ?? sink, openReply, firstRequestId },
+    scan,
+    chooseEra,
+    principal,
+    onInternalError,
+    origin,
+    view,
+    messages,
+    sink: framing?.sink ?? sink,
+    openReply,
+    firstRequestId,
   });
   let hasEnded = false;
   const end = () => {
@@ -181,9 +197,16 @@ function tooLarge(maxLineBytes: number): string {
 const WHY_EVICTED =
   'The message was dropped before its end: it was the largest of the unfinished messages, whose limit gateway.maxPartial is reached. Send it again';
 
-export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' | 'send' | 'gone'> {
+/** A client on a pipe, and the parts that serve it. */
+interface PipeEnd extends TransportClient {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
+  readonly messages?: MessageFeed | undefined;
+  /** Reports internal errors, each of which fails one message. Without this function, errors are thrown to the caller. */
+  readonly onInternalError?: OnInternalError | undefined;
+}
+
+export interface ClientPipeOptions extends PipeEnd {
   readonly sink: MessageSink;
   /**
    * Opens the channel for the messages that a line of the client causes. The channel must pass them on to `pipe`, which
@@ -192,9 +215,6 @@ export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' 
   readonly openReply?: ((pipe: PipeReply, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
-  readonly messages?: MessageFeed | undefined;
-  /** Reports internal errors, each of which fails one message. Without this function, errors are thrown to the caller. */
-  readonly onInternalError?: OnInternalError | undefined;
 }
 
 /** The channel of every line of a client. */

@@ -89,7 +89,12 @@ export class ClusterMember {
     const facts = () => ({ address, version, servers: servers(), state: this.#state, load: this.#homes.size });
     this.#hops = new Hops({ clock, signer: this.#signer, passedHeaders: options.passedHeaders });
     this.#members = new Members({
-      ...{ store, keys, self, facts, clock, events },
+      store,
+      keys,
+      self,
+      facts,
+      clock,
+      events,
       ping: (name, at) => this.#hops.ping({ name, address: at }),
       isInUse: (name) => this.#hops.isAwaited(name) || this.#listener.isConnected(name),
       onUnreachable: (name) => {
@@ -99,11 +104,19 @@ export class ClusterMember {
       },
     });
     this.#homes = new Homes({
-      ...{ store, members: this.#members, self, clients, clock, events },
+      store,
+      members: this.#members,
+      self,
+      clients,
+      clock,
+      events,
       ask: (name, key) => this.#hops.isHome({ name, address: this.#members.addressOf(name) ?? '' }, key),
     });
     this.#listener = new PeerListener({
-      ...{ limits, events, clock, facts },
+      limits,
+      events,
+      clock,
+      facts,
       verifier: new RequestVerifier(keys, self),
       view: () => this.#members.view,
       isHome: (key) => this.#homes.has(key),
@@ -112,7 +125,10 @@ export class ClusterMember {
       serve: clients.serve,
     });
     this.soleServers = new SoleServers({
-      ...{ store, self, address, clock },
+      store,
+      self,
+      address,
+      clock,
       addressOf: (name) => this.reachable(name) && this.#members.addressOf(name),
       // A gateway that has just joined has not asked the others yet.
       known: async (name) => {
@@ -218,7 +234,10 @@ export class ClusterMember {
       address === undefined
         ? ({ kind: 'unsent', because: 'it has left the cluster, or does not answer' } as const)
         : await this.#hops.pass({ name: home, address }, passed, {
-            ...{ caller, endpoint, key, client: clientOf(request) },
+            caller,
+            endpoint,
+            key,
+            client: clientOf(request),
           });
     if (hopped.kind === 'unsent' || hopped.kind === 'lost') this.#inBackground(this.#members.doubt(home));
     if (hopped.kind === 'answered' || hopped.kind === 'lost') return hopped;

@@ -69,7 +69,8 @@ export interface HomesOptions {
 }
 
 /** How long a claim lasts, and the age up to which it is kept without clients of its user or session, in milliseconds. */
-const [CLAIM_LASTS_MS, UNUSED_MS] = [60_000, 20_000];
+const CLAIM_LASTS_MS = 60_000;
+const UNUSED_MS = 20_000;
 /**
  * How often claims are renewed, in milliseconds. When two gateways cannot reach each other, one learns only from its next
  * renewal that the other is the home now. Until then, both may have processes of the same user.
@@ -271,7 +272,8 @@ export class Homes {
     const { members, self } = this.#options;
     const { ready } = members;
     const at = Math.floor(Math.random() * ready.length);
-    const [one, two] = [ready[at], ready[(at + 1 + Math.floor(Math.random() * (ready.length - 1))) % ready.length]];
+    const one = ready[at];
+    const two = ready[(at + 1 + Math.floor(Math.random() * (ready.length - 1))) % ready.length];
     if (one === undefined || two === undefined) return self;
     const { name } = two.load < one.load ? two : one;
     members.proposed(name);

@@ -5,15 +5,8 @@ import { closedSocketsNoticed } from '../../host/http/send-request.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { PlacedRequest } from './homes.js';
-import { type MemberFacts, NoAnswer } from './members.js';
-import {
-  HOMES_PATH,
-  type HopFacts,
-  PING_PATH,
-  type RequestSigner,
-  SIGNATURE_HEADER,
-  type ToSign,
-} from './signed-request.js';
+import { type MemberFacts, type MemberLoad, NoAnswer } from './members.js';
+import { HOMES_PATH, type HopFacts, PING_PATH, type RequestSigner, SIGNATURE_HEADER } from './signed-request.js';
 
 /** Header of an answer with status 421. Names the gateway that serves the request. */
 export const HOME_HEADER = 'trunkline-home';
@@ -57,7 +50,9 @@ interface Receiver {
 }
 
 /** How long a connection, a ping, and the question for a home may take, in milliseconds. A request waits for the last one. */
-const [CONNECT_MS, PING_MS, HOME_MS] = [1_000, 1_500, 250];
+const CONNECT_MS = 1_000;
+const PING_MS = 1_500;
+const HOME_MS = 250;
 /**
  * Time after which an idle connection is closed, in milliseconds: shorter than at the other end, which must not close it under a
  * request.
@@ -125,7 +120,7 @@ export class Hops {
   }
 
   /** Asks a gateway for its state and load. Rejects like `readSigned`. */
-  async ping(to: Receiver): Promise<Pick<MemberFacts, 'state' | 'load'>> {
+  async ping(to: Receiver): Promise<MemberLoad> {
     return (await this.#ask(to, PING_PATH, PING_MS)) as unknown as MemberFacts;
   }
 
@@ -150,7 +145,11 @@ export class Hops {
     const { request, response, url: path, body, staysOpen } = passed;
     const method = request.method ?? '';
     const headers = signer.sign({
-      ...{ to: name, method, path, body, facts },
+      to: name,
+      method,
+      path,
+      body,
+      facts,
       headers: { ...passedHeaders(request, this.#options.passedHeaders()), host: address },
     });
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
@@ -214,7 +213,9 @@ export class Hops {
   }
 }
 
-interface SignedGet extends Pick<ToSign, 'to' | 'path'> {
+interface SignedGet {
+  readonly to: string;
+  readonly path: string;
   readonly signer: RequestSigner;
   readonly address: string;
   readonly timeoutMs: number;

@@ -31,12 +31,19 @@ export async function openCluster({ gateway }: Config): Promise<CreateFeature | 
       const { advertise, listen } = config;
       const keys = seals.keysFor('hops');
       const options = {
-        ...{ store, advertise, listen, keys, limits, instance: seals.instance, version: VERSION },
+        store,
+        advertise,
+        listen,
+        keys,
+        limits,
+        instance: seals.instance,
+        version: VERSION,
         hasUsers: gateway.http.auth !== undefined,
         servers: () => digestOfServers(host.config),
         passedHeaders: () => host.config.passHeaders,
         // A clock that counts sleep, because leases end while the machine sleeps, too.
-        ...{ clock: systemClock, events: platform.events },
+        clock: systemClock,
+        events: platform.events,
       };
       joined = await ClusterEndpoint.join(options, endpoint, route).catch((error: unknown) => {
         throw asUsageError(error, listen);

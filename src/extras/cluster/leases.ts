@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
+import { type ClaimStore, ignoreAbsence, StoreUnavailable } from './store.js';
 
-export interface LeasesOptions {
-  readonly store: Pick<ClusterStore, 'claim' | 'renew' | 'release' | 'read' | 'replace'>;
+export interface LeasesOptions extends LeasesShared {
+  /** Whether a lease is kept while it has no listener. */
+  readonly isKept: (name: string) => boolean;
+}
+
+export interface LeasesShared {
+  readonly store: ClaimStore;
   /** The name of this gateway. */
   readonly self: string;
   readonly clock: Clock;
-  /** Whether a lease is kept while it has no listener. */
-  readonly isKept: (name: string) => boolean;
   readonly onInternalError: (error: unknown) => void;
 }
 
@@ -28,7 +31,8 @@ const RENEW_MS = 3_000;
  * While the store does not answer, a lease is given up when at most `GIVE_UP_MS` of its time are left, so that the protected
  * process can end in time. `SPARE_MS` of this time are a reserve.
  */
-const [GIVE_UP_MS, SPARE_MS] = [6_000, 1_000];
+const GIVE_UP_MS = 6_000;
+const SPARE_MS = 1_000;
 
 /**
  * Name of the record that says whether the store has all leases. The record is `complete`, or a random text while leases may be

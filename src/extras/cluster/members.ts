@@ -6,22 +6,33 @@ import { signText, verifyText } from './signed-request.js';
 import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
 
 /** The facts that a gateway reports about itself. */
-export interface MemberFacts {
+export interface MemberFacts extends MemberSelf {
+  /** Number of its heartbeats. */
+  readonly beat: number;
+}
+
+/** The state and the load of a gateway. */
+export interface MemberLoad {
+  readonly state: 'ready' | 'draining';
+  /** Number of the users and sessions that have their homes there. */
+  readonly load: number;
+}
+
+interface MemberSelf extends MemberLoad {
   /** Host and port of its peer port. */
   readonly address: string;
   readonly version: string;
   /** Digest of the servers that it offers. */
   readonly servers: string;
-  readonly state: 'ready' | 'draining';
-  /** Number of the users and sessions that have their homes there. */
-  readonly load: number;
-  /** Number of its heartbeats. */
-  readonly beat: number;
 }
 
 /** A gateway as `trunkline cluster status` shows it. */
-export interface MemberStatus extends Pick<MemberFacts, 'address' | 'version' | 'load' | 'servers'> {
+export interface MemberStatus {
   readonly instance: string;
+  readonly address: string;
+  readonly version: string;
+  readonly load: number;
+  readonly servers: string;
   readonly state: MemberFacts['state'] | 'unreachable';
 }
 
@@ -42,11 +53,11 @@ export interface MembersOptions {
   readonly keys: Keys;
   /** The name of this gateway. */
   readonly self: string;
-  readonly facts: () => Omit<MemberFacts, 'beat'>;
+  readonly facts: () => MemberSelf;
   readonly clock: Clock;
   readonly events: EventSink;
   /** Asks a gateway for its state and load. Rejects if it does not answer, with `NoAnswer` if it accepts the connection. */
-  readonly ping: (name: string, address: string) => Promise<Pick<MemberFacts, 'state' | 'load'>>;
+  readonly ping: (name: string, address: string) => Promise<MemberLoad>;
   /** Whether requests go to this gateway, or come from it. */
   readonly isInUse: (name: string) => boolean;
   /** Reports that a gateway does not answer. */
@@ -79,7 +90,8 @@ const STALE_MS = 5_000;
  * Failed pings after which a gateway counts as dead. A gateway that accepts connections and sends heartbeats gets more pings,
  * because it is only busy, and will answer its requests.
  */
-const [PINGS, PINGS_OF_BUSY] = [3, 7];
+const PINGS = 3;
+const PINGS_OF_BUSY = 7;
 const MAX_TEXT = 4_096;
 
 /**
@@ -148,7 +160,9 @@ export class Members {
 
   get view(): ClusterView {
     return {
-      ...{ instance: this.#options.self, members: this.status, strangers: this.#strangers.size },
+      instance: this.#options.self,
+      members: this.status,
+      strangers: this.#strangers.size,
       ...(this.#storeFault !== undefined && { storeFault: this.#storeFault }),
     };
   }
@@ -159,7 +173,11 @@ export class Members {
     const others = [...this.#members.values()].map(({ name: instance, ...member }) => ({ instance, ...member }));
     return [own, ...others]
       .map(({ instance, isReachable, facts: { address, version, load, servers, state } }) => ({
-        ...{ instance, address, version, load, servers },
+        instance,
+        address,
+        version,
+        load,
+        servers,
         state: isReachable === false ? ('unreachable' as const) : state,
       }))
       .sort((a, b) => (a.instance < b.instance ? -1 : 1));

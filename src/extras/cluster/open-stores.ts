@@ -1,4 +1,4 @@
-import type { ClusterConfig } from '../../config/file/check-file.js';
+import type { ClusterConfig, GatewayConfig } from '../../config/file/check-file.js';
 import type { Config } from '../../config/resolve/config.js';
 import { UsageError } from '../../host/errors/usage-error.js';
 import { createSeals, readSealKeys } from '../../state/seal.js';
@@ -22,8 +22,11 @@ export async function openClusterStore(
  * Opens the vault of a configuration: the store of its cluster, or a folder of this user if there is no cluster. `shared` is
  * the store of this process if the process is a member of the cluster.
  */
-export async function openVault(config: Pick<Config, 'gateway'>, shared?: ClusterStore): Promise<Vault> {
-  const { cluster, sealKeyFile, secretFolder } = config.gateway;
+export async function openVault(
+  { gateway }: { readonly gateway: GatewayConfig },
+  shared?: ClusterStore,
+): Promise<Vault> {
+  const { cluster, sealKeyFile, secretFolder } = gateway;
   if (cluster === undefined || sealKeyFile === undefined) {
     const { FolderVault } = await import('../../upstream/auth/folder-vault.js');
     return new FolderVault(loginFolder());

@@ -4,7 +4,7 @@ import type { HttpLimits } from '../../downstream/http/limits.js';
 import { endBrokenConnection, Listener } from '../../downstream/http/listener.js';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import type { ClusterView, MemberFacts } from './members.js';
+import type { ClusterView, MemberLoad } from './members.js';
 import {
   HOMES_PATH,
   MEMBERS_PATH,
@@ -19,7 +19,7 @@ interface PeerListenerOptions {
   readonly events: EventSink;
   readonly clock: Clock;
   readonly verifier: RequestVerifier;
-  readonly facts: () => Pick<MemberFacts, 'state' | 'load'>;
+  readonly facts: () => MemberLoad;
   readonly view: () => ClusterView;
   readonly isHome: (key: string) => boolean;
   /** Called with the name of the gateway that has sent a ping. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Caller } from '../../downstream/http/http-client.js';
 import type { ClientAddress } from '../../downstream/http/listener.js';
 import { isSigned, type Keys, sign } from '../../host/sealed-bytes.js';
@@ -9,7 +9,9 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 /** Header with the facts about a request between gateways, and its signature. */
 export const SIGNATURE_HEADER = 'trunkline-hop';
 /** Paths of the peer port: ping, list of the gateways, and whether this gateway is the home of the user or session whose key follows. */
-export const [PING_PATH, MEMBERS_PATH, HOMES_PATH] = ['/cluster/ping', '/cluster/members', '/cluster/homes/'];
+export const PING_PATH = '/cluster/ping';
+export const MEMBERS_PATH = '/cluster/members';
+export const HOMES_PATH = '/cluster/homes/';
 /**
  * Stands for the receiver in the request of a command, because the command does not know the name of the gateway. Such a
  * request may only ask for the list of the gateways.
@@ -80,7 +82,7 @@ export class RequestSigner {
   /** Whether a gateway with the key gives this answer to the request with these headers. */
   isProven(
     request: Readonly<Record<string, string>>,
-    { headers }: Pick<IncomingMessage, 'headers'>,
+    { headers }: { readonly headers: IncomingHttpHeaders },
     body = '',
   ): boolean {
     return isSigned(this.#keys, String(headers[SIGNATURE_HEADER]), answerTo(request[SIGNATURE_HEADER], body));
@@ -166,7 +168,8 @@ class SeenNumbers {
 
   #set(bits: Uint8Array, seq: number, isSeen: boolean): void {
     const at = seq % WINDOW;
-    const [byte, mask] = [bits[at >> 3] ?? 0, 1 << (at & 7)];
+    const byte = bits[at >> 3] ?? 0;
+    const mask = 1 << (at & 7);
     bits[at >> 3] = isSeen ? byte | mask : byte & ~mask;
   }
 }
@@ -184,7 +187,8 @@ export function signText(keys: Keys, name: string, text: string): string {
 /** Returns a signed text; `undefined` if no gateway with the key has written it under this name. */
 export function verifyText(keys: Keys, name: string, signed: string): string | undefined {
   const at = signed.indexOf('.');
-  const [mac, text] = [signed.slice(0, Math.max(0, at)), signed.slice(at + 1)];
+  const mac = signed.slice(0, Math.max(0, at));
+  const text = signed.slice(at + 1);
   return isSigned(keys, mac, [name, text]) ? text : undefined;
 }
 

@@ -16,12 +16,11 @@ import {
 import type { SoleServerDialer as Port } from '../feature.js';
 import { GATEWAY } from './homes.js';
 import { IDLE_MS } from './hop.js';
-import { Leases, type LeasesOptions } from './leases.js';
+import { Leases, type LeasesShared } from './leases.js';
 import type { RequestSigner } from './signed-request.js';
-import { type ClusterStore, StoreUnavailable } from './store.js';
+import { StoreUnavailable } from './store.js';
 
-interface SoleServersOptions extends Omit<LeasesOptions, 'isKept'> {
-  readonly store: LeasesOptions['store'] & Pick<ClusterStore, 'holderOf'>;
+interface SoleServersOptions extends LeasesShared {
   /** Host and port of this gateway's own peer port. */
   readonly address: string;
   /** Returns the host and the port of another gateway; `undefined` if it cannot be reached. */
@@ -254,7 +253,11 @@ export class SoleServers implements Port {
     return {
       headers: async ({ method, url, headers, body }) =>
         sign({
-          ...{ to: holder, method, path: url.pathname, body, facts },
+          to: holder,
+          method,
+          path: url.pathname,
+          body,
+          facts,
           // All headers are signed, so those that every request gets are named here.
           headers: { ...DEFAULT_HEADERS, ...headers, host: url.host },
         }),
@@ -267,7 +270,8 @@ export class SoleServers implements Port {
 const PAUSE = { everyMs: 10_000, ms: 2_000 };
 
 /** Longest wait for another gateway to run a server, and the time between two looks, in milliseconds. */
-const [MOVE_MS, STEP_MS] = [6_000, 200];
+const MOVE_MS = 6_000;
+const STEP_MS = 200;
 
 /** Longest time from SIGTERM to SIGKILL for a process whose lease ends, in milliseconds. */
 const KILL_AFTER_MS = 4_000;
@@ -284,7 +288,7 @@ function failed(reason: string): Failed {
 }
 
 /** Loads the code with the first connection to another gateway. */
-async function openDialer(options: Omit<HttpDialerOptions, 'createAgent'>): Promise<HttpDialer> {
+async function openDialer(options: HttpDialerOptions): Promise<HttpDialer> {
   const { HttpDialer } = await import('../../upstream/http/http-dialer.js');
   return new HttpDialer({ ...options, createAgent: () => new Agent({ keepAlive: true, timeout: IDLE_MS }) });
 }

@@ -9,7 +9,11 @@ export class StoreUnavailable extends Error {
 }
 
 /** Claims a name for `ms` milliseconds. Resolves with false if it was claimed before. Rejects with `StoreUnavailable`. */
-export async function takeOnce(store: Pick<ClusterStore, 'claim'>, name: string, ms: number): Promise<boolean> {
+export async function takeOnce(
+  store: { readonly claim: ClusterStore['claim'] },
+  name: string,
+  ms: number,
+): Promise<boolean> {
   const taker = randomBytes(16).toString('base64url');
   return (await store.claim(`once:${name}`, taker, ms)) === taker;
 }
@@ -28,7 +32,7 @@ export function ignoreAbsence(error: unknown): undefined {
  * once while the store is known to be away, so that no client waits. Only `beat` and `connect` ask a store that is away, and may
  * then take some seconds.
  */
-export interface ClusterStore {
+export interface ClusterStore extends ClaimStore {
   /** Whether the store is connected, and has answered every command since. */
   readonly isUp: boolean;
 
@@ -39,6 +43,17 @@ export interface ClusterStore {
   /** Removes a member. */
   leave(member: string): Promise<void>;
 
+  /** Stores a record; for ever without `ms`. */
+  write(name: string, value: Uint8Array, ms?: number): Promise<void>;
+  /** Removes a record. */
+  remove(name: string): Promise<void>;
+
+  /** Ends the connection. Commands in flight are rejected. */
+  close(): Promise<void>;
+}
+
+/** The claims and the records that change at once for all gateways. */
+export interface ClaimStore {
   /**
    * Returns the holder of the name. If the name is free, or if `instead` holds it, `holder` gets it for `ms` first. If `holder` has
    * the claim already, its time begins again.
@@ -56,13 +71,6 @@ export interface ClusterStore {
 
   /** Returns a record; `undefined` if there is none. */
   read(name: string): Promise<Uint8Array | undefined>;
-  /** Stores a record; for ever without `ms`. */
-  write(name: string, value: Uint8Array, ms?: number): Promise<void>;
   /** Stores a record for ever if its content is still `before` (`undefined`: absent). Returns whether it was stored. */
   replace(name: string, before: Uint8Array | undefined, value: Uint8Array): Promise<boolean>;
-  /** Removes a record. */
-  remove(name: string): Promise<void>;
-
-  /** Ends the connection. Commands in flight are rejected. */
-  close(): Promise<void>;
 }

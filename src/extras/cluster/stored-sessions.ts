@@ -5,7 +5,7 @@ import { type Keys, openBytes, sealBytes } from '../../host/sealed-bytes.js';
 import { type ClusterStore, ignoreAbsence } from './store.js';
 
 interface StoredSessionsOptions {
-  readonly store: Pick<ClusterStore, 'read' | 'write'>;
+  readonly store: ClusterStore;
   /** The keys for records, which all gateways share. */
   readonly keys: Keys;
   readonly limits: { readonly sessionIdleMs: number; readonly maxSessionAgeMs: number };

@@ -192,7 +192,8 @@ function contentOf(bytes: Uint8Array, block: Span): BlockContent {
   const inner = membersOf(bytes, resource);
   const text = inner('text');
   if (text !== undefined) return { kind: 'text', literal: text };
-  const [uri, type] = [stringAt(bytes, inner('uri')), stringAt(bytes, inner('mimeType'))];
+  const uri = stringAt(bytes, inner('uri'));
+  const type = stringAt(bytes, inner('mimeType'));
   return { kind: 'resource', literal: inner('blob'), mimeType: type, uri };
 }
 

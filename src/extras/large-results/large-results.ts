@@ -101,7 +101,8 @@ export class LargeResults implements ResultCutter {
         maxBytes: maxBytes || Number.POSITIVE_INFINITY,
         maxBinaryBytes: maxBinaryBytes || Number.POSITIVE_INFINITY,
         isStructureFixed: () => tool === undefined || mayHaveOutputSchema(backend, tool),
-        ...{ source, hasLinks },
+        source,
+        hasLinks,
         keep: (content) => this.#keep(exchange, { ...content, maxBytes }),
       });
       // Content that is left out needs no translation to another era.
@@ -135,7 +136,7 @@ export class LargeResults implements ResultCutter {
   }
 
   /** Returns the URI of the result, or `undefined` if the result is too large to be kept. */
-  #keep(exchange: Exchange, result: KeptContent & Pick<KeptResult, 'maxBytes'>): string | undefined {
+  #keep(exchange: Exchange, result: KeptContent & { readonly maxBytes: number }): string | undefined {
     const { bytes, count } = this.#limits;
     if (result.inside.length > bytes) return undefined;
     while (this.#bytes + result.inside.length > bytes || this.#count >= count) this.#forgetOne();

@@ -7,8 +7,6 @@ import { expositionOf, type Labels, type Metrics, type Sample, type Samples } fr
 /** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-type Measured = Pick<FeatureHost, 'gateway' | 'status' | 'features' | 'usage'>;
-
 /** States of a server, in the order of its life. */
 const STATES = [
   ...['stopped', 'idle', 'installing', 'starting', 'ready', 'suspect', 'backoff', 'offline', 'blocked', 'parked'],
@@ -60,7 +58,7 @@ const HELP = {
 };
 
 /** Returns a function that reads all metrics as text for Prometheus. It adds up the processor time from scrape to scrape. */
-export function createExposition(metrics: Metrics, host: Measured): () => Promise<string> {
+export function createExposition(metrics: Metrics, host: FeatureHost): () => Promise<string> {
   const cpu = new ProcessorTime();
   return async () => {
     const usage = await host.usage.readAll();
@@ -133,7 +131,7 @@ function sum({ instances }: ServerFacts, read: (backend: ServerFacts['backend'])
   return instances.reduce((total, { backend }) => total + read(backend), 0);
 }
 
-type Usage = Awaited<ReturnType<Measured['usage']['readAll']>>;
+type Usage = Awaited<ReturnType<FeatureHost['usage']['readAll']>>;
 
 function ofUsage({ servers }: StatusFacts, usage: Usage, cpu: ProcessorTime): Samples {
   const used = servers.map(({ backend: { key: server }, instances }) => {
@@ -191,7 +189,7 @@ function ofEvents({ restarts, refused, renewals }: Metrics, facts: StatusFacts):
   };
 }
 
-function sessions({ gateway }: Measured, { service }: StatusFacts): Sample[] {
+function sessions({ gateway }: FeatureHost, { service }: StatusFacts): Sample[] {
   const front = service === undefined || service.kind === 'alone' ? 'stdio' : service.kind;
   const counts = { legacy: 0, modern: 0 };
   for (const { revision } of gateway.clients)

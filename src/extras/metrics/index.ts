@@ -1,5 +1,4 @@
-import type { CreateFeature, FeatureHost } from '../feature.js';
-import { Switch } from '../feature.js';
+import { type CreateFeature, type FeatureHost, Switch } from '../feature.js';
 import { Metrics } from './metrics.js';
 
 /** Counts all calls, and shows the counts as text for Prometheus: to the operator, and at `metrics.listen` of the configuration. */

@@ -1,5 +1,4 @@
 import { type CallObservation, type CallObserver, type ObservedCall, serverOf } from '../../gateway/call-feed.js';
-import type { Gateway } from '../../gateway/gateway.js';
 import type { EventSource } from '../../host/observe/events/events.js';
 import { readText } from '../../wire/json/json-text.js';
 import { RPC_CODES } from '../../wire/jsonrpc/message.js';
@@ -18,6 +17,11 @@ const OWN = 'trunkline';
 /** Label of calls of names that are not listed, and of tools beyond the limit. */
 const OTHER = 'other';
 
+interface NamesTools {
+  /** Returns the name of a tool as clients see it; `undefined` if no server has the tool. */
+  exposedName(server: string | undefined, name: string): string | undefined;
+}
+
 /**
  * Counts calls and events since the start of the process. The counters belong to keys of the configuration and not to processes, so
  * they survive restarts and reloads.
@@ -35,11 +39,11 @@ export class Metrics implements CallObserver, CallObservation {
   readonly renewals = counters();
   /** Whether calls are counted by tool from now on. */
   hasTools = true;
-  readonly #gateway: Pick<Gateway, 'exposedName'>;
+  readonly #gateway: NamesTools;
   /** The tools with series of their own, each behind its server. */
   readonly #tools = new Set<string>();
 
-  constructor(gateway: Pick<Gateway, 'exposedName'>, events: EventSource) {
+  constructor(gateway: NamesTools, events: EventSource) {
     this.#gateway = gateway;
     const earlier = new Map<string, { readonly state: string; readonly restarts: number }>();
     events.subscribe('server.changed', ({ instance, snapshot: { state, restarts } }) => {

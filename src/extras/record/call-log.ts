@@ -35,9 +35,17 @@ const MAX_READ_CHARACTERS = 16 * 1024;
 const DROPPED_CHARACTERS = 4 * 1024;
 
 /** A call that has ended. */
-export interface EndedCall
-  extends Pick<ObservedCall, 'instance' | 'generation' | 'method' | 'name' | 'requestId' | 'outcome' | 'reason'>,
-    Pick<ObservedCall, 'durationMs' | 'bytesIn' | 'bytesOut'> {
+export interface EndedCall {
+  readonly instance: string | undefined;
+  readonly generation: number | undefined;
+  readonly method: string;
+  readonly name: string | undefined;
+  readonly requestId: string;
+  readonly outcome: ObservedCall['outcome'];
+  readonly reason: ObservedCall['reason'];
+  readonly durationMs: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
   readonly client: CallingClient;
   /** The arguments, or all parameters of a request without arguments, as JSON. `undefined` unless wanted. Not redacted. */
   readonly params: Excerpt | undefined;
@@ -117,7 +125,7 @@ export class CallFile implements LineOutput {
 /** The parts of a gateway that its call log needs. */
 export interface LoggedGateway {
   readonly composition: {
-    readonly calls: Pick<CallFeed, 'observe'>;
+    readonly calls: CallFeed;
     readonly config: { readonly file: string };
     readonly secrets: { readonly redact: Redact };
   };

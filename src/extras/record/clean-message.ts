@@ -13,7 +13,8 @@ export function createCleaner(find: FindSecrets): CleanMessage {
     const found = find(text);
     if (found.known.length === 0 && found.likely.length === 0) return text;
     if (parseJson(text) === undefined) return withoutSecrets(text, found);
-    const [knownIn, likelyIn] = [inOrder(found.known), inOrder(found.likely)];
+    const knownIn = inOrder(found.known);
+    const likelyIn = inOrder(found.likely);
     const clean = text.replaceAll(TOKEN, (token, offset: number) => {
       const end = offset + token.length;
       const known = knownIn(offset, end);

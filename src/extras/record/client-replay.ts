@@ -46,7 +46,8 @@ export async function replayClients(options: ClientReplayOptions): Promise<Repla
   const { entries, ignored, timeoutMs } = options;
   const clients = new Map<number, ReplayedClient>();
   const findings: ChangedAnswer[] = [];
-  let [compared, skipped] = [0, 0];
+  let compared = 0;
+  let skipped = 0;
   for (const entry of entries) {
     if (entry.dir !== 'c>g' && entry.dir !== 'g>c') continue;
     const client = clients.get(entry.conn) ?? new ReplayedClient(options, entry.conn);
@@ -210,7 +211,8 @@ export function differences(recorded: unknown, now: unknown, ignored: ReadonlySe
   }
   if (Object.is(recorded, now)) return [];
   if (typeof recorded === 'string' && typeof now === 'string') {
-    const [before, after] = [recorded.replaceAll(TIME, '<time>'), now.replaceAll(TIME, '<time>')];
+    const before = recorded.replaceAll(TIME, '<time>');
+    const after = now.replaceAll(TIME, '<time>');
     if (before === after || matchesRedacted(before, after, REDACTED)) return [];
   }
   return recorded === REDACTED ? [] : [{ path, recorded, now }];
@@ -230,7 +232,8 @@ const SHOWN_BEFORE = 20;
 
 /** Describes a difference, such as `result.content[0].text: "a" is now "b"`. */
 export function differenceText({ path, recorded, now }: Difference): string {
-  const [before, after] = [valueText(recorded), valueText(now)];
+  const before = valueText(recorded);
+  const after = valueText(now);
   let same = 0;
   while (same < before.length && before[same] === after[same]) same += 1;
   const start = before.length > LONGEST_VALUE && same > SHOWN_BEFORE ? same - SHOWN_BEFORE : 0;

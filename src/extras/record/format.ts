@@ -11,7 +11,7 @@ import { printable } from '../../wire/json/printable.js';
 export const FORMAT = 1;
 
 /** The first line of a file. */
-export interface Header {
+export interface Header extends RecordingSource {
   readonly trunkline: 'recording';
   readonly format: number;
   /** Id of the recording, the same in all its parts. */
@@ -20,9 +20,13 @@ export interface Header {
   readonly part: number;
   /** Says that earlier messages were removed. */
   readonly note?: string;
-  /** The version of Trunkline that made the recording. */
-  readonly version: string;
   readonly startedAt: string;
+}
+
+/** The gateway that made a recording. */
+export interface RecordingSource {
+  /** The version of Trunkline. */
+  readonly version: string;
   /** Digest of the configured servers without secrets. Equal servers have equal digests. */
   readonly configDigest: string;
   readonly servers: readonly string[];

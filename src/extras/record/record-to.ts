@@ -5,7 +5,7 @@ import { type CallFeed, serverOf } from '../../gateway/call-feed.js';
 import { withFile } from '../../host/errors/file-error.js';
 import type { FindSecrets, Redact } from '../../host/observe/redact.js';
 import { VERSION } from '../../version.js';
-import type { MessageFeed, PassingMessage } from '../../wire/io/message-feed.js';
+import type { MessageFeed, MessageObserver, PassingMessage } from '../../wire/io/message-feed.js';
 import { asText } from '../../wire/json/json-value.js';
 import { splice, splicedLength } from '../../wire/json/splice.js';
 import { LATEST_LEGACY_REVISION } from '../../wire/mcp/revisions.js';
@@ -19,7 +19,7 @@ import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES }
 export interface RecordedGateway {
   readonly platform: { readonly messages: MessageFeed; readonly clock: Clock };
   readonly calls: CallFeed;
-  readonly config: Pick<Config, 'file' | 'servers'>;
+  readonly config: Config;
   readonly secrets: { readonly find: FindSecrets; readonly redact: Redact };
 }
 
@@ -48,16 +48,13 @@ export async function recordTo(
 }
 
 /** Passes all messages to a sink as the lines of a recording. */
-export function showMessages(
-  { platform, secrets }: Pick<RecordedGateway, 'platform' | 'secrets'>,
-  options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault' | 'maxMessageBytes'>,
-): Recorder {
+export function showMessages({ platform, secrets }: RecordedGateway, options: ShownMessages): Recorder {
   const { messages, clock } = platform;
   return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });
 }
 
 /** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */
-function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
+function digestOf({ servers }: Config, redact: Redact): string {
   const programs = servers.map(({ key, spec }) =>
     spec?.kind === 'remote'
       ? [key, spec.url, Object.keys(spec.headers)]
@@ -69,16 +66,19 @@ function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string 
     .slice(0, 16);
 }
 
-interface RecorderOptions {
-  readonly feed: Pick<MessageFeed, 'observe'>;
+interface RecorderOptions extends ShownMessages {
+  readonly feed: { observe(observer: MessageObserver): () => void };
   readonly findSecrets: FindSecrets;
+  /** Returns milliseconds on the monotonic clock. */
+  readonly now: () => number;
+}
+
+interface ShownMessages {
   readonly sink: LineOutput;
   /** Key of the server whose messages are shown; all messages if absent. */
   readonly server?: string | undefined;
   /** Limit of a message in bytes; `MAX_MESSAGE_BYTES` if absent. */
   readonly maxMessageBytes?: number | undefined;
-  /** Returns milliseconds on the monotonic clock. */
-  readonly now: () => number;
   readonly onFault: (error: unknown) => void;
 }
 

@@ -3,14 +3,11 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { errorCode } from '../../host/errors/error-text.js';
 import { withFile } from '../../host/errors/file-error.js';
-import { type Entry, FORMAT, type Header, parseLine } from './format.js';
+import { type Entry, FORMAT, type Header, parseLine, type RecordingSource } from './format.js';
 import type { LineOutput } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
 
 export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024;
-
-/** Description of the recording process in the first line. */
-export type About = Pick<Header, 'version' | 'configDigest' | 'servers' | 'revision'>;
 
 /** Number of files of a recording. Each has half of its size, and together they have the newest messages. */
 const PARTS = 2;
@@ -29,7 +26,7 @@ export function largestMessage(maxBytes: number): number {
  * Begins a recording of at most `maxBytes`. An existing recording becomes `FILE.1`. Rejects if the file cannot be
  * written, or if an existing file is no recording; such a file stays unchanged.
  */
-export async function createRecording(file: string, maxBytes: number, about: About): Promise<LineOutput> {
+export async function createRecording(file: string, maxBytes: number, about: RecordingSource): Promise<LineOutput> {
   for (const each of [file, `${file}.1`]) {
     if (!(await isFreeFor(each)))
       throw new Error(`${each} is there already and is no recording; name another file, or remove it`);
@@ -42,7 +39,10 @@ export async function createRecording(file: string, maxBytes: number, about: Abo
     isShared: false,
     header: (part) =>
       JSON.stringify({
-        ...{ trunkline: 'recording', format: FORMAT, recording, part },
+        trunkline: 'recording',
+        format: FORMAT,
+        recording,
+        part,
         ...(part > PARTS && { note: `earlier messages were removed: the recording may have ${maxBytes} bytes` }),
         startedAt: new Date().toISOString(),
         ...about,

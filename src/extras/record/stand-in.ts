@@ -247,7 +247,12 @@ function sceneOf(message: Exclude<Envelope, { kind: 'response' }>, line: number)
   const params = paramsOf(message);
   const token = message.tokens.requestProgressToken;
   return {
-    ...{ method, params, line, steps: [], isUsed: false, isRequest: kind === 'request' },
+    method,
+    params,
+    line,
+    steps: [],
+    isUsed: false,
+    isRequest: kind === 'request',
     key: keyOf(message),
     progressToken: token && readText(bytes, token),
   };

@@ -1,5 +1,5 @@
 import { describeFailure, reasonFor } from '../../downstream/failure.js';
-import type { CallEnd, Exchange, HttpFacts, SendingConnection } from '../../downstream/port.js';
+import type { CallEnd, Exchange, SendingConnection } from '../../downstream/port.js';
 import type { CallObservation, CallObserver, ObservedCall } from '../../gateway/call-feed.js';
 import { type Span as Range, readText, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit, SplicedMessage } from '../../wire/json/splice.js';
@@ -17,7 +17,7 @@ import {
   type TraceContext,
   withTraceparent,
 } from './trace-context.js';
-import type { TraceSettings } from './trace-settings.js';
+import type { SpanSettings } from './trace-settings.js';
 
 /** A span. Its name, its end and its error are final when it ends. */
 export interface CallSpan {
@@ -37,10 +37,22 @@ export interface CallSpan {
 
 type Attributes = Record<string, string | number>;
 
-export type Address = Pick<HttpFacts, 'address' | 'port'>;
+/** Host and port of a server behind a URL. */
+export interface ServerAddress {
+  readonly address: string;
+  readonly port: number;
+}
 
-export interface CallSpansOptions {
-  readonly settings: Pick<TraceSettings, 'sampler' | 'insertsContext' | 'hasContent'>;
+/** The parts of the gateway that spans are made with. */
+export interface SpanSources {
+  readonly now: () => number;
+  readonly scan: ScanEnvelope;
+  readonly redact: (text: string) => string;
+  readonly addressOf: (server: string) => ServerAddress | undefined;
+}
+
+export interface CallSpansOptions extends SpanSources {
+  readonly settings: SpanSettings;
   readonly ids: { generateTraceId(): string; generateSpanId(): string };
   /** Returns a number from 0 to 1, excluding 1. */
   readonly random: () => number;
@@ -53,11 +65,6 @@ export interface CallSpansOptions {
   readonly ended: (span: CallSpan) => void;
   /** Difference between milliseconds since 1970 and milliseconds on the clock. */
   readonly epoch: () => number;
-  readonly now: () => number;
-  readonly scan: ScanEnvelope;
-  readonly redact: (text: string) => string;
-  /** Host and port of a server behind a URL. */
-  readonly addressOf: (server: string) => Address | undefined;
 }
 
 /** Limits in characters: of names and messages, of contents, and of the text in which secrets of a content are searched. */
@@ -275,7 +282,7 @@ function attributesOf(
   method: string,
   name: string,
   revision: string | undefined,
-  other: Address | undefined,
+  other: ServerAddress | undefined,
   names: typeof OF_FRONT | typeof OF_ATTEMPT,
 ): Attributes {
   const attributes: Attributes = { [ATTRIBUTES.method]: method };

@@ -1,8 +1,8 @@
 import type { Config } from '../../config/resolve/config.js';
 import { publicPartOf } from '../../host/observe/redact.js';
-import type { StatusFacts } from '../../status/status-facts.js';
+import type { TracingFacts } from '../../status/status-facts.js';
 import { type CreateFeature, type Feature, type FeatureHost, Switch } from '../feature.js';
-import type { Address } from './call-spans.js';
+import type { ServerAddress } from './call-spans.js';
 import type { SpanExport } from './span-export.js';
 import { describeSampler, type TraceSettings, traceSettings } from './trace-settings.js';
 
@@ -15,13 +15,13 @@ class Tracing implements Feature {
   #settings: TraceSettings | undefined;
   #offBecause: string | undefined;
   #spans: SpanExport | undefined;
-  #addresses: ReadonlyMap<string, Address> = new Map();
+  #addresses: ReadonlyMap<string, ServerAddress> = new Map();
 
   constructor(host: FeatureHost) {
     this.#host = host;
   }
 
-  get facts(): Pick<StatusFacts, 'tracing'> {
+  get facts(): { readonly tracing?: TracingFacts } {
     if (this.#offBecause !== undefined) return { tracing: { offBecause: this.#offBecause } };
     if (this.#settings === undefined || this.#spans === undefined) return {};
     const { endpoint, sampler, from } = this.#settings;
@@ -56,7 +56,11 @@ class Tracing implements Feature {
       secrets.know([{ env: credentialsIn(endpoint, headers, env), args: [] }]);
       const { SpanExport } = await import('./span-export.js');
       const spans = new SpanExport({
-        ...{ settings, env, scan: platform.scan, redact: secrets.redact, now: () => platform.clock.now() },
+        settings,
+        env,
+        scan: platform.scan,
+        redact: secrets.redact,
+        now: () => platform.clock.now(),
         addressOf: (server) => this.#addresses.get(server),
         onFailing: (fault) =>
           logger.warn(

@@ -9,9 +9,8 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
 import { errorCode, errorMessage } from '../../host/errors/error-text.js';
-import type { TracingFacts } from '../../status/status-facts.js';
 import { VERSION } from '../../version.js';
-import { type CallSpan, CallSpans, type CallSpansOptions } from './call-spans.js';
+import { type CallSpan, CallSpans, type SpanSources } from './call-spans.js';
 import { COLLECTOR_VARIABLES, type TraceSettings } from './trace-settings.js';
 
 /*
@@ -33,7 +32,7 @@ const FLUSH_WITHIN_MS = 500;
 /** Drift of the wall clock against the monotonic clock, in milliseconds, beyond which the machine must have slept or its time was set. */
 const MAX_DRIFT_MS = 1000;
 
-export interface SpanExportOptions extends Pick<CallSpansOptions, 'now' | 'scan' | 'redact' | 'addressOf'> {
+export interface SpanExportOptions extends SpanSources {
   readonly settings: TraceSettings;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Called when the collector begins to fail, and when it takes spans again. `dropped` counts all spans that were not sent so far. */
@@ -85,7 +84,7 @@ export class SpanExport {
     });
   }
 
-  get facts(): Pick<Extract<TracingFacts, { endpoint: string }>, 'exported' | 'dropped' | 'failing'> {
+  get facts() {
     return { exported: this.#exported, dropped: this.#dropped, failing: this.#failing };
   }
 

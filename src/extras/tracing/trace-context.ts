@@ -2,7 +2,12 @@ import { addFirst } from '../../wire/json/edit-members.js';
 import { isObject, isString, readString, type Span, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import type { ScanEnvelope } from '../../wire/mcp/envelope.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import {
+  EnvelopeRequest,
+  type RelayedRequest,
+  type RequestParams,
+  type RequestTokens,
+} from '../../wire/mcp/relayed-request.js';
 
 /** The identity of a span in messages to other programs, as in W3C Trace Context: https://www.w3.org/TR/trace-context. */
 export interface TraceContext {
@@ -39,7 +44,7 @@ export function formatTraceparent({ traceId, spanId, traceFlags }: TraceContext)
 export function contextIn({
   bytes,
   tokens: { requestMeta },
-}: Pick<RelayedRequest, 'bytes' | 'tokens'>): (TraceContext & { readonly value: Span }) | undefined {
+}: RequestTokens): (TraceContext & { readonly value: Span }) | undefined {
   if (requestMeta === undefined || !isObject(bytes, requestMeta)) return undefined;
   const [value, ...others] = valuesAt(bytes, requestMeta, ['traceparent']);
   if (value === undefined || others.length > 0 || !isString(bytes, value)) return undefined;
@@ -58,7 +63,7 @@ export function replacing(value: Span, context: TraceContext): Edit {
  * `span` is the position of the whole message in the bytes.
  */
 export function withTraceparent(
-  { bytes, params, tokens }: Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>,
+  { bytes, params, tokens }: RequestParams,
   span: Span,
   context: TraceContext,
   scan: ScanEnvelope,

@@ -1,18 +1,22 @@
 import type { TracingConfig } from '../../config/file/check-file.js';
 
 /** How spans of calls are made and sent. */
-export interface TraceSettings {
+export interface TraceSettings extends SpanSettings {
   /** URL to which batches of spans are posted. */
   readonly endpoint: string;
   /** Headers of the configuration. Absent if the endpoint and the headers of the environment count. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Where the endpoint comes from: `gateway.tracing`, or the name of a variable. */
+  readonly from: string;
+}
+
+/** The settings that decide on the spans of a call. */
+export interface SpanSettings {
   readonly sampler: Sampler;
   /** Whether a request without a `traceparent` gets one. */
   readonly insertsContext: boolean;
   /** Whether spans have the arguments and results of calls. */
   readonly hasContent: boolean;
-  /** Where the endpoint comes from: `gateway.tracing`, or the name of a variable. */
-  readonly from: string;
 }
 
 /** `ratio` is the share of traced calls. With `followsParent`, the client decides on calls that belong to its traces. */
@@ -66,7 +70,10 @@ export function traceSettings(env: Variables, config: TracingConfig | undefined)
   return {
     endpoint: url,
     ...(endpoint !== undefined && { headers: headers ?? {} }),
-    ...{ sampler, insertsContext: insert, hasContent: content, from },
+    sampler,
+    insertsContext: insert,
+    hasContent: content,
+    from,
   };
 }
 

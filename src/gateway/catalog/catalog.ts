@@ -44,7 +44,7 @@ interface MergeOptions {
 
 interface MergedListsOptions extends MergeOptions {
   readonly servers: readonly ListedServer[];
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   /** Whether a client wants announcements although it has read no list. */
   readonly isFollowed?: () => boolean;
   /** Called after each merge, except the one in the constructor. */

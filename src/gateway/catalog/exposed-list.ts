@@ -108,13 +108,18 @@ export const UNOFFERED_LIST: ExposedList = {
   hint: { freshUntil: Number.POSITIVE_INFINITY, isPublic: true },
 };
 
-export interface ExposureRules {
+export interface ExposureRules extends ToolRules {
   readonly key: string;
   /**
    * Empty if names are exposed without a prefix; `undefined` if they are also exposed without being shortened. Renames of the
    * configuration apply in both cases.
    */
   readonly prefix: string | undefined;
+  readonly sha256: Sha256;
+}
+
+/** The tools of a server that clients see, and their form. */
+export interface ToolRules {
   readonly policy: ToolPolicy;
   /** Absent if the tools need no approval. */
   readonly approvals?: ToolApprovals | undefined;
@@ -125,7 +130,6 @@ export interface ExposureRules {
    * headers are not valid.
    */
   readonly isRemote?: boolean;
-  readonly sha256: Sha256;
 }
 
 /** Checks the entries of a list one by one and inserts the exposed names. A bad entry does not affect the others. */
@@ -195,8 +199,18 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   });
   const { truncated, hint } = list;
   return {
-    ...{ entries, withheld, repaired, denied, truncated, hint, withHiddenCharacters, verdicts },
-    ...{ taskOnly, repeatable, otherOutputs, mirrored },
+    entries,
+    withheld,
+    repaired,
+    denied,
+    truncated,
+    hint,
+    withHiddenCharacters,
+    verdicts,
+    taskOnly,
+    repeatable,
+    otherOutputs,
+    mirrored,
     ...(shaping && { renamed: shaping.names, unshaped: shaping.end(), pinned: shaping.pinned }),
   };
 }
@@ -315,8 +329,8 @@ function quoted(text: string): Uint8Array {
 export function editPage(
   kind: ListKind,
   { bytes, tokens }: ResponseEnvelope,
-  { policy, approvals, shaping, isRemote }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
-  known: Pick<ExposedList, 'renamed'>,
+  { policy, approvals, shaping, isRemote }: ToolRules,
+  known: { readonly renamed?: ExposedList['renamed'] },
   { isModern = false, hasHandshake = false } = {},
 ): readonly Edit[] {
   const isTools = kind === 'tools';

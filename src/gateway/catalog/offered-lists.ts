@@ -1,5 +1,5 @@
 import { type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
+import type { ListSource, RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
 import { declares } from '../../wire/mcp/handshake.js';
 import { LISTS, type ListKind } from '../../wire/mcp/methods.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
@@ -20,9 +20,6 @@ export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
 
 /** The kind of names that a client sees: exposed names or, for a client of one server alone, original names. */
 export type ListNaming = 'exposed' | 'original';
-
-/** Source of the lists of a server: its connection or its cached catalogue. */
-type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision' | 'capabilities'>;
 
 /** The reason why a list of a server could not be read. */
 export interface ListFailure {

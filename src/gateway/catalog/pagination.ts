@@ -1,5 +1,5 @@
 import type { Exchange } from '../../downstream/port.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/upstream-connection.js';
+import type { RequestTimeouts } from '../../upstream/upstream-connection.js';
 import {
   isNumber,
   isString,
@@ -18,7 +18,7 @@ import {
   readCachingHint,
 } from '../../wire/mcp/envelope.js';
 import { LISTS, type ListFacts, type ListKind } from '../../wire/mcp/methods.js';
-import type { RequestFailure } from '../../wire/mcp/outcome.js';
+import type { Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
 import type { Hmac } from '../../wire/mcp/task-id.js';
 
 /** One entry of a list, as bytes of the server. */
@@ -67,7 +67,7 @@ const EXCESSIVE_ANSWERS: ReadonlySet<RequestFailure> = new Set(['response_too_la
  * short. A page that fails makes the whole list fail, because a partial list would look as if tools had been removed.
  */
 export async function listAllPages(
-  source: Pick<UpstreamConnection, 'request'>,
+  source: { request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> },
   { method, token }: PagedMethod,
   timeouts: RequestTimeouts,
 ): Promise<ListOutcome> {

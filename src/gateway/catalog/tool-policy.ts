@@ -1,19 +1,11 @@
 import type { ListMode } from '../../spec/list-modes.js';
-import type { ResultLimits } from '../../spec/server-rules.js';
+import type { ResultLimits, ToolFilter } from '../../spec/server-rules.js';
 import { suggest } from '../../wire/json/suggest.js';
-
-/** Glob patterns for the original names of the tools that are listed and callable. */
-export interface ToolPolicyRules {
-  /** Allowed tools. Absent means all. */
-  readonly allow?: readonly string[];
-  /** Denied tools. Takes precedence over `allow`. */
-  readonly deny: readonly string[];
-}
 
 /** Returns whether a tool is allowed. Checked when a list is read, and before a call of a tool that may not be in such a list. */
 export type ToolPolicy = (originalName: string) => boolean;
 
-export function createToolPolicy({ allow, deny }: ToolPolicyRules): ToolPolicy {
+export function createToolPolicy({ allow, deny }: ToolFilter): ToolPolicy {
   return (name) => {
     const isAllowed = allow?.some((glob) => matchesGlob(glob, name)) ?? true;
     return isAllowed && !deny.some((glob) => matchesGlob(glob, name));
@@ -54,7 +46,7 @@ interface ViewRules {
   /** Keys of the servers. Absent means all. */
   readonly servers?: readonly string[] | undefined;
   /** Globs for names such as `KEY__TOOL`. */
-  readonly tools?: Partial<ToolPolicyRules> | undefined;
+  readonly tools?: Partial<ToolFilter> | undefined;
   readonly results?: ResultLimits | undefined;
   readonly mode?: ListMode | undefined;
 }

@@ -4,7 +4,7 @@ import { elementsOf, foldKey, isObject, membersOf, type Span, stringAt, toBytes 
 import type { Edit } from '../../wire/json/splice.js';
 import { didYouMean, suggest } from '../../wire/json/suggest.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
-import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import type { RequestParams } from '../../wire/mcp/relayed-request.js';
 import { createToolPolicy, type ToolPolicy } from './tool-policy.js';
 
 /** The changes that the configuration makes to the tools of one server. Prepared once, for lists and for calls. */
@@ -88,7 +88,7 @@ export class ToolShaping {
   }
 
   /** Returns the edits that put the values of the configuration into a call, or an error if the call cannot be made. */
-  editsOf(original: string, request: CallParts): readonly Edit[] | RpcError {
+  editsOf(original: string, request: RequestParams): readonly Edit[] | RpcError {
     return this.#params.get(original)?.editsOf(request) ?? NO_EDITS;
   }
 
@@ -174,8 +174,6 @@ function quoted(name: string): string {
 
 const NO_EDITS: readonly Edit[] = [];
 
-type CallParts = Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>;
-
 /** The parameters of one tool. The values of the configuration are serialized once. */
 class ToolParams {
   readonly #shapes: ParamShapes;
@@ -223,7 +221,7 @@ class ToolParams {
     return unknown.map((name) => `has no parameter ${JSON.stringify(name)}${hintFor(name, known)}`);
   }
 
-  editsOf({ bytes, params, tokens: { arguments: args } }: CallParts): readonly Edit[] | RpcError {
+  editsOf({ bytes, params, tokens: { arguments: args } }: RequestParams): readonly Edit[] | RpcError {
     const lookalike = args && this.#lookalikeIn(bytes, args);
     if (lookalike !== undefined) {
       const message = `The configuration decides about a parameter that some servers take ${lookalike} for`;

@@ -11,7 +11,9 @@ import type { Availability } from './availability.js';
 import { Call, type CallHost, type Stage } from './call.js';
 import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
 
-interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
+interface AdmissionHost {
+  readonly limits: CallLimits;
+  readonly fail: CallHost['fail'];
   readonly options: {
     readonly clock: Clock;
     readonly waiting?: SharedLimit | undefined;
@@ -312,7 +314,10 @@ class ExclusiveClient {
   }
 }
 
-interface ConcurrencyLimitOptions<Item> extends Pick<CallLimits, 'concurrency' | 'maxQueued'> {
+interface ConcurrencyLimitOptions<Item> {
+  /** Number of calls that may be in flight, and of those that may wait. */
+  readonly concurrency: number;
+  readonly maxQueued: number;
   readonly allWaiting?: SharedLimit | undefined;
   /** Called when a call gets its slot, which it must release once. */
   readonly onSlot: (call: Item, release: () => void) => void;
@@ -357,7 +362,7 @@ export class ConcurrencyLimit<Item> {
   }
 
   /** Sets other limits. Calls beyond the new limits keep their slots or their places in the queue. */
-  configure({ concurrency, maxQueued }: Pick<CallLimits, 'concurrency' | 'maxQueued'>): void {
+  configure({ concurrency, maxQueued }: { readonly concurrency: number; readonly maxQueued: number }): void {
     this.#maxQueued = maxQueued;
     this.#queue.concurrency = concurrency;
   }

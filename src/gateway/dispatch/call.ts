@@ -1,4 +1,4 @@
-import { type Failure, type FailureReason, reasonFor, type SendFailure } from '../../downstream/failure.js';
+import { type FailureReason, reasonFor, type SendFailure } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import {
   internalError,
@@ -29,7 +29,11 @@ import type { Clock } from '../../wire/timing/clock.js';
 import type { Due } from '../../wire/timing/deadlines.js';
 import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
-export type FailureWords = Pick<Failure, 'detail' | 'because'>;
+/** The words of a failure, as in `Failure`. */
+export interface FailureWords {
+  readonly detail?: string | undefined;
+  readonly because?: string | undefined;
+}
 
 /** The dispatcher of one server, as its calls see it. */
 export interface CallHost {
@@ -39,7 +43,7 @@ export interface CallHost {
   readonly counters: CallCounters;
   readonly latencies: Latencies;
   readonly inFlightCalls: InFlightCalls;
-  readonly breaker: Pick<CircuitBreaker, 'failed' | 'succeeded'>;
+  readonly breaker: CircuitBreaker;
   /** Fails a call that no process will answer. `sent` is whether a process may have seen the call. */
   fail(exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords): void;
   /** Releases the slot of the call and its exclusive access to the server. */
@@ -447,10 +451,7 @@ export interface Handling {
 }
 
 /** Returns the edits of a server's response, just before the response is relayed. `connection` is the one that it came over. */
-export type EditAnswer = (
-  response: ResponseEnvelope,
-  connection: Pick<UpstreamConnection, 'revision'>,
-) => readonly Edit[];
+export type EditAnswer = (response: ResponseEnvelope, connection: UpstreamConnection) => readonly Edit[];
 
 /** Replaces the task ids in messages between a client and a server, just before each message is relayed. */
 export interface Translation {
@@ -486,7 +487,7 @@ export function mender({ request, client }: Exchange, repaired: Map<string, stri
   if (kind === undefined) return undefined;
   const uri = kind === 'resource' ? stringAt(request.bytes, request.tokens.uri) : undefined;
   const isModernClient = !hasHandshake(client.revision);
-  return (response: ResponseEnvelope, { revision }: Pick<UpstreamConnection, 'revision'>): ResponseEnvelope => {
+  return (response: ResponseEnvelope, { revision }: UpstreamConnection): ResponseEnvelope => {
     const { bytes, span, result, tokens } = response;
     if (result === undefined || result.end - result.start > MAX_READ_BYTES) return response;
     const [inner] = valuesAt(bytes, result, path);

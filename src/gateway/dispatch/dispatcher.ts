@@ -16,31 +16,42 @@ import {
   afterState,
   initialAvailability,
 } from './availability.js';
-import type { Handling } from './call.js';
 import {
   Call,
   type CallHost,
   type CallHostOptions,
   type FailureWords,
+  type Handling,
   Latencies,
   newCallCounters,
   taskTimeouts,
 } from './call.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
-export interface DispatcherOptions extends CallHostOptions {
-  /** Counts the waiting calls of all servers together. */
-  readonly waiting?: SharedLimit;
+/** The rules of the configuration for calls. */
+export interface CallRules {
   readonly limits: CallLimits;
   /** Names in lower case of the headers of a client's request that go to the server with its calls. */
   readonly passHeaders?: readonly string[];
+}
+
+export interface DispatcherOptions extends CallHostOptions, CallRules {
+  /** Counts the waiting calls of all servers together. */
+  readonly waiting?: SharedLimit;
   readonly isMisconfigured?: boolean;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
   /** Reason for which no process runs, without secrets. */
-  readonly whyDown?: () => (Pick<Failure, 'cause' | 'because'> & Partial<Pick<Failure, 'reason'>>) | undefined;
+  readonly whyDown?: () => WhyDown | undefined;
   /** Whether the server is behind a URL. */
   readonly isRemote?: boolean;
+}
+
+/** The reason for which no process runs, as in a `Failure`. */
+export interface WhyDown {
+  readonly cause?: string | undefined;
+  readonly because?: string | undefined;
+  readonly reason?: FailureReason;
 }
 
 /**
@@ -125,7 +136,7 @@ export class Dispatcher implements CallHost {
   }
 
   /** Sets other rules. Calls in flight keep their timeouts. */
-  configure({ limits, passHeaders = [] }: Pick<DispatcherOptions, 'limits' | 'passHeaders'>): void {
+  configure({ limits, passHeaders = [] }: CallRules): void {
     this.limits = limits;
     this.passHeaders = passHeaders;
     this.admission.configure();

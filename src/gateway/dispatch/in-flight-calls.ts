@@ -33,7 +33,7 @@ export class InFlightCalls {
   }
 
   /** The client of a suspended call came back with input. From now on, the call counts as the call that was sent last. */
-  resumed(exchange: Pick<Exchange, 'requireInput'>): void {
+  resumed(exchange: unknown): void {
     const index = this.#calls.findIndex((each) => each.exchange === exchange);
     if (index >= 0) this.#calls.push(...this.#calls.splice(index, 1));
   }

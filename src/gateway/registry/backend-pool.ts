@@ -15,18 +15,22 @@ import {
 } from './server-instances.js';
 
 /** A new set of servers, from a new configuration. */
-export interface PoolChange {
-  readonly servers: readonly PooledServer[];
+export interface PoolChange extends PoolSettings {
   /** Keys of the servers whose program has changed for at least some clients. */
   readonly replaced: ReadonlySet<string>;
   /** Ids of the instances whose clients need another process. */
   readonly retired: ReadonlySet<string>;
+}
+
+/** The servers of a configuration. */
+export interface PoolSettings {
+  readonly servers: readonly PooledServer[];
+  /** Time that a process without clients waits for the next client, in milliseconds. */
   readonly idleStopMs: number;
 }
 
-export interface BackendPoolOptions {
+export interface BackendPoolOptions extends PoolSettings {
   readonly clock: Clock;
-  readonly servers: readonly PooledServer[];
   /** Creates a backend with a unique id. Its process runs as `origin` says, and its handshake waits for `profile`. */
   readonly create: (
     server: string,
@@ -36,8 +40,6 @@ export interface BackendPoolOptions {
   ) => RunningBackend;
   /** The client profile that a server with `sharing: all` gets in the handshake. */
   readonly profileOfAll: ClientProfile;
-  /** Time that a process without clients waits for the next client, in milliseconds. */
-  readonly idleStopMs: number;
 }
 
 /** Limit of the instances of one server that wait for a client. Beyond it, the pool ends those that were unused longest. */

@@ -1,15 +1,20 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { ResultLimits, ToolShapes } from '../../spec/server-rules.js';
+import type { CallLimits, ResultLimits, ServerRules } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
-import type { ApprovalFacts } from '../../spec/tool-approvals.js';
-import type { ServerRequest, UpstreamConnection } from '../../upstream/upstream-connection.js';
+import type { ApprovalFacts, ToolApprovals } from '../../spec/tool-approvals.js';
+import type {
+  ListSource,
+  ServerHandshake,
+  ServerRequest,
+  UpstreamConnection,
+} from '../../upstream/upstream-connection.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import { hasHandshake, isModernRevision, knowsTasks } from '../../wire/mcp/revisions.js';
 import type { ListedServer } from '../catalog/catalog.js';
-import type { ExposureRules } from '../catalog/exposed-list.js';
+import type { ExposureRules, ToolRules } from '../catalog/exposed-list.js';
 import {
   type ListFailure,
   type ListNaming,
@@ -18,28 +23,19 @@ import {
   type ServerLists,
 } from '../catalog/offered-lists.js';
 import type { RawEntry } from '../catalog/pagination.js';
-import { createToolPolicy, type ToolPolicyRules } from '../catalog/tool-policy.js';
+import { createToolPolicy } from '../catalog/tool-policy.js';
 import { ToolShaping } from '../catalog/tool-shaping.js';
 import type { Handling } from '../dispatch/call.js';
-import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
+import { type CallRules, Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { LoginOffer, OfferedLogin } from '../dispatch/login-offer.js';
 import { FirstStart } from './first-start.js';
 import { IdleTimer } from './idle-timer.js';
-
-/** Content of an initialize result. */
-type Handshake = Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'>;
 
 /** Initialize result and lists of one server, byte for byte as the server sent them. */
 export interface CatalogueContent {
   readonly initializeResult: Uint8Array;
   readonly lists: ReadonlyMap<ListKind, readonly RawEntry[]>;
 }
-
-/** Catalogue of an earlier run, with the interface of a connection, so that its lists pass the same checks. */
-export type CachedCatalogue = Pick<
-  UpstreamConnection,
-  'revision' | 'capabilities' | 'instructions' | 'serverInfo' | 'request' | 'offers'
->;
 
 export type ListenerFor = (backend: Backend) => BackendListener;
 
@@ -58,7 +54,7 @@ export class Backend implements ListedServer {
   #usedAt = Number.NEGATIVE_INFINITY;
   /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
-  #lastHandshake: Handshake | undefined;
+  #lastHandshake: ServerHandshake | undefined;
   #loginOffer: Promise<LoginOffer> | undefined;
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
@@ -121,14 +117,14 @@ export class Backend implements ListedServer {
   }
 
   /** Content of the initialize result of the process or, without a process, of the cached one, or of the last process. */
-  get handshake(): Handshake | undefined {
+  get handshake(): ServerHandshake | undefined {
     const { connection } = this.dispatcher;
     const said = connection ?? this.firstStart.catalogue ?? (this.isUnavailable ? undefined : this.#lastHandshake);
     return said && this.approved(said);
   }
 
   /** The handshake without its texts for models, if they need approval and have none. */
-  approved(said: Handshake): Handshake {
+  approved(said: ServerHandshake): ServerHandshake {
     const { approvals } = this.#options;
     const { capabilities, instructions, serverInfo } = said;
     const texts = [instructions, serverInfo?.title, serverInfo?.description];
@@ -139,7 +135,7 @@ export class Backend implements ListedServer {
   }
 
   /** The same of the last process, of this backend or of the one that was passed to `expect`. */
-  get lastHandshake(): Handshake | undefined {
+  get lastHandshake(): ServerHandshake | undefined {
     return this.#lastHandshake && this.approved(this.#lastHandshake);
   }
 
@@ -235,7 +231,7 @@ export class Backend implements ListedServer {
    * Shows the lists of an earlier run until a process is ready. With `isOfOthers`, they were read for another client, so the first
    * list still waits for the server. Resolves with the reason if they cannot be used.
    */
-  async loadCached(catalogue: CachedCatalogue, { isOfOthers = false } = {}): Promise<string | undefined> {
+  async loadCached(catalogue: ListSource, { isOfOthers = false } = {}): Promise<string | undefined> {
     const fault = await this.lists.loadCached(catalogue);
     if (fault !== undefined) return fault;
     this.firstStart.catalogue = catalogue;
@@ -411,12 +407,15 @@ export interface RunningBackend {
 }
 
 /** A description of a server for clients. */
-export type Teller = Pick<Backend, 'key' | 'prefix' | 'handshake' | 'listsAs'>;
+export interface Teller {
+  readonly key: string;
+  readonly prefix: string;
+  readonly handshake: ServerHandshake | undefined;
+  listsAs(naming: ListNaming): ServerLists;
+}
 
-/** Rules of the configuration for one server. They may change while its process runs. */
-export interface BackendRules
-  extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
-    Pick<DispatcherOptions, 'limits' | 'passHeaders'> {
+/** The `ServerRules` of one server, prepared for use. They may change while its process runs. */
+export interface BackendRules extends ToolRules, CallRules {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
@@ -427,20 +426,23 @@ export interface BackendRules
   readonly results?: ResultLimits;
 }
 
-interface WrittenRules extends Omit<BackendRules, 'policy' | 'answers' | 'shaping'> {
-  readonly tools: ToolPolicyRules;
-  /** Globs for the methods that MCP does not define and this server answers. */
-  readonly methods: readonly string[];
-  readonly shapes: ToolShapes | undefined;
-}
-
-/** Prepares the rules of the configuration for use. See `ToolShaping` for `onWarnings`. */
+/** Prepares the rules of a resolved entry for use. See `ToolShaping` for `onWarnings`. */
 export function toBackendRules(
-  { tools, methods, shapes, ...others }: WrittenRules,
+  rules: ServerRules,
+  limits: CallLimits,
+  approvals: ToolApprovals | undefined,
   onWarnings: (warnings: readonly string[]) => void,
 ): BackendRules {
+  const { prefix, spec, tools, methods, shapes, trusted, idleStopMs, results, passHeaders } = rules;
   return {
-    ...others,
+    prefix,
+    limits,
+    approvals,
+    isTrusted: trusted,
+    isRemote: spec?.kind === 'remote',
+    idleStopMs,
+    results,
+    passHeaders,
     policy: createToolPolicy(tools),
     answers: createToolPolicy({ allow: methods, deny: [] }),
     shaping: shapes && new ToolShaping(shapes, onWarnings),

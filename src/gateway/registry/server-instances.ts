@@ -34,7 +34,9 @@ export interface PooledServer {
 }
 
 /** A backend that has had a process, which may have ended since. */
-interface Told extends Pick<Instance, 'variant' | 'principal'> {
+interface Told {
+  readonly variant: string;
+  readonly principal: string | undefined;
   readonly backend: Backend;
   /** Whether the configuration has changed since, so that the lists may be shaped in another way. */
   readonly areListsOld?: boolean;
@@ -200,6 +202,6 @@ export class Instance {
 }
 
 /** Whether clients of this principal may see the process: it has no principal, because it is for all clients, or it has this one. */
-export function isOpenTo(own: Pick<Instance, 'principal'>, principal: string | undefined): boolean {
+export function isOpenTo(own: { readonly principal: string | undefined }, principal: string | undefined): boolean {
   return own.principal === undefined || own.principal === principal;
 }

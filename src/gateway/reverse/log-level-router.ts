@@ -37,7 +37,7 @@ export class LogLevelRouter {
   }
 
   /** Handling of `logging/setLevel` of a client of this server alone. Another client may need a more verbose level. */
-  relay({ client, request }: Exchange, backend: Backend): Pick<Handling, 'edits' | 'onAnswered'> {
+  relay({ client, request }: Exchange, backend: Backend): Handling {
     const level = requestedLevel(request);
     const span = request.tokens.level;
     if (level === undefined || span === undefined) return { edits: [] };

@@ -137,7 +137,7 @@ export class NotificationRouter {
   #isWanted(
     client: DownstreamClient,
     notification: NotificationEnvelope,
-    cause: Pick<Exchange, 'logLevel'> | undefined,
+    cause: { readonly logLevel: Exchange['logLevel'] } | undefined,
   ): boolean {
     const { logs } = this.#options;
     const isLog = notification.method === METHODS.message;
@@ -174,7 +174,7 @@ function forEitherEra(notification: NotificationEnvelope): SentNotification {
 /** Sends the notification along a call of this client, or unsolicited. */
 function notify(
   client: DownstreamClient,
-  via: Pick<Exchange, 'send'> | undefined,
+  via: { readonly send: Exchange['send'] } | undefined,
   notification: NotificationEnvelope,
   edits: readonly Edit[],
 ): void {

@@ -19,7 +19,7 @@ const MAX_ID_BYTES = 1_024;
 interface Addressee {
   readonly client: DownstreamClient;
   /** The client's request that caused the server request, if it is known. */
-  readonly cause: Pick<Exchange, 'requireInput'> | undefined;
+  readonly cause: { readonly requireInput: Exchange['requireInput'] } | undefined;
   /** Edits of the server request. */
   readonly edits: readonly Edit[];
 }

@@ -333,7 +333,12 @@ function needsUri(method: string): RpcError {
 
 type NamedKind = 'tools' | 'prompts';
 
-type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pick<Route, 'isListed'> & { name: string };
+interface NamedTarget extends Target {
+  readonly name: string;
+  readonly original: string;
+  readonly isGuess: boolean;
+  readonly isListed: boolean;
+}
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const;
 

@@ -5,8 +5,7 @@ import { clipText, firstSentence, printable, withoutHiddenCharacters } from '../
 import { suggest } from '../../wire/json/suggest.js';
 import type { Catalog, Route } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
-import type { VisibleBackends } from '../routing/own-tool.js';
-import { textResult } from '../routing/own-tool.js';
+import { textResult, type VisibleBackends } from '../routing/own-tool.js';
 import { type SearchedTool, ToolIndex } from './tool-index.js';
 
 /** A tool that can be found, under its exposed name. */
@@ -139,7 +138,10 @@ export function searchedTexts(
   });
   const ofAnnotations = isRecord(annotations) ? textOf(annotations.title) : '';
   return {
-    ...{ name: original, server, keywords, params },
+    name: original,
+    server,
+    keywords,
+    params,
     title: textOf(title) || ofAnnotations,
     description: textOf(description),
   };

@@ -192,7 +192,7 @@ function objectAt(bytes: Uint8Array, parent: Span, name: string): Span | undefin
 }
 
 /** Some models write the arguments as a string that contains the JSON. */
-function argumentsText(bytes: Uint8Array, args: Span): Pick<Edit, 'text' | 'part'> {
+function argumentsText(bytes: Uint8Array, args: Span): { readonly text: Uint8Array; readonly part?: Span } {
   const text = stringAt(bytes, args);
   return text !== undefined && isRecord(parseJson(text)) ? { text: toBytes(text) } : { text: bytes, part: args };
 }

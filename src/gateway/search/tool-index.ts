@@ -209,7 +209,8 @@ function conceptsIn(request: string, vocabulary: Vocabulary): Alternative[][] {
 /** Stems that begin with this one, as `todoist` does with `todo`. */
 function longerThan(stem: string, { sorted }: Vocabulary): Alternative[] {
   if (stem.length < MIN_SIMILAR) return [];
-  let [from, to] = [0, sorted.length];
+  let from = 0;
+  let to = sorted.length;
   while (from < to) {
     const middle = (from + to) >> 1;
     if ((sorted[middle] ?? '') <= stem) from = middle + 1;

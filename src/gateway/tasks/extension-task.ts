@@ -26,9 +26,12 @@ export function toTaskResult({ bytes, result }: ResponseEnvelope): ResponseEnvel
   return ownResponse(renamed(bytes.slice(task.start, task.end), { first: '"resultType":"task"' }));
 }
 
-interface TaskStateOptions {
+interface TaskPlace {
   readonly connection: UpstreamConnection;
   readonly dispatcher: Dispatcher;
+}
+
+interface TaskStateOptions extends TaskPlace {
   readonly inputs: TaskInputs;
 }
 
@@ -69,7 +72,7 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
 export async function toAcknowledgment(
   response: ResponseEnvelope,
   taskId: string,
-  { connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
+  { connection, dispatcher }: TaskPlace,
 ): Promise<Outcome> {
   if (response.result !== undefined) return madeOutcome(EMPTY_RESULT, dispatcher);
   // Copies the response, because its memory is reused soon.

@@ -65,11 +65,7 @@ export class ServerTasks {
    * The client becomes the owner if the task has no other owner, or if the client waits for the result, because the
    * server requests of a task go to the client that waits.
    */
-  target(
-    { bytes, tokens, method }: RelayedRequest,
-    client: DownstreamClient,
-    backends: Backends,
-  ): Pick<Target, 'backend' | 'edits'> | RpcError {
+  target({ bytes, tokens, method }: RelayedRequest, client: DownstreamClient, backends: Backends): Target | RpcError {
     const name = stringAt(bytes, tokens.taskId);
     const found = name === undefined ? undefined : this.named(name, client, backends);
     if (found === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
@@ -240,7 +236,12 @@ const LIST_HEAD = toBytes('{"tasks":');
 const LIST_TAIL = toBytes('}');
 
 /** Sends the messages of one task to its client, if the other calls of the client do not carry them. */
-export interface TaskChannel extends Pick<Exchange, 'client' | 'isSettled' | 'logLevel' | 'requireInput' | 'send'> {
+export interface TaskChannel {
+  readonly client: Exchange['client'];
+  readonly isSettled: boolean;
+  readonly logLevel: Exchange['logLevel'];
+  readonly requireInput: Exchange['requireInput'];
+  readonly send: Exchange['send'];
   end?(): void;
 }
 
@@ -356,10 +357,7 @@ export class ClientTasks {
   }
 
   /** Returns the server for a client's task status notification; `undefined` if no server waits for it. */
-  holderOf(
-    client: DownstreamClient,
-    { bytes, tokens }: NotificationEnvelope,
-  ): Pick<Target, 'backend' | 'edits'> | undefined {
+  holderOf(client: DownstreamClient, { bytes, tokens }: NotificationEnvelope): Target | undefined {
     const id = stringAt(bytes, tokens.taskId);
     const task = id === undefined ? undefined : this.#byClient.get(client)?.tasks.get(id);
     if (id === undefined || task === undefined) return undefined;

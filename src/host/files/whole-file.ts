@@ -302,7 +302,7 @@ function unusable(fault: FileFault, reason: string, cause?: unknown): Unusable {
 }
 
 /** Describes something that is not a regular file, in words. */
-export function describeKind(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>): string {
+export function describeKind(stats: Stats): string {
   if (stats.isDirectory()) return 'a folder, not a file';
   if (stats.isFIFO()) return 'a pipe, not a regular file';
   return stats.isSocket() ? 'a socket, not a regular file' : 'a device, not a regular file';

@@ -73,7 +73,8 @@ export function bare(host: string): string {
 }
 
 function listOf(...subnets: readonly (readonly [string, number])[]) {
-  const [list, translated] = [new BlockList(), new BlockList()];
+  const list = new BlockList();
+  const translated = new BlockList();
   for (const [net, bits] of subnets) {
     const isIpv6 = net.includes(':');
     list.addSubnet(net, bits, isIpv6 ? 'ipv6' : 'ipv4');

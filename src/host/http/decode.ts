@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { pipeline, type Readable, Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 
@@ -41,7 +41,7 @@ export function decode(response: IncomingMessage): HttpAnswer {
 }
 
 /** The codings of a body that cannot be decoded, as the server writes them; `undefined` if it can be decoded. */
-export function unknownCoding(answer: Pick<IncomingMessage, 'headers'>): string | undefined {
+export function unknownCoding(answer: { readonly headers: IncomingHttpHeaders }): string | undefined {
   const codings = codingsOf(answer);
   const isKnown = codings.length <= MAX_CODINGS && codings.every((coding) => Object.hasOwn(DECODERS, coding));
   return isKnown ? undefined : answer.headers['content-encoding'];
@@ -49,7 +49,7 @@ export function unknownCoding(answer: Pick<IncomingMessage, 'headers'>): string 
 
 const NO_CODINGS: string[] = [];
 
-function codingsOf({ headers }: Pick<IncomingMessage, 'headers'>): string[] {
+function codingsOf({ headers }: { readonly headers: IncomingHttpHeaders }): string[] {
   const header = headers['content-encoding'];
   if (header === undefined) return NO_CODINGS;
   const codings = header.toLowerCase().split(',');

@@ -67,7 +67,10 @@ function createSingleFetch(options: FetchOptions): (url: URL, init: RequestInit)
     const signal = AbortSignal.timeout(method === 'GET' ? GET_MS : POST_MS);
     try {
       const response = await sendRequest(options.clock, {
-        ...{ url, method, agent, signal },
+        url,
+        method,
+        agent,
+        signal,
         headers: { ...Object.fromEntries(new Headers(init.headers)), connection: 'close' },
         ...(form && { body: form }),
         lookup: (host, lookupOptions, found) => lookUpPermitted(host, lookupOptions, refuses, found),
@@ -139,7 +142,11 @@ async function isServerInside(server: URL, { clock, ...options }: FetchOptions):
   try {
     return await new Promise((resolve) => {
       sendRequest(clock, {
-        ...{ url: new URL(server.origin), method: 'GET', headers: {}, agent, signal: abort.signal },
+        url: new URL(server.origin),
+        method: 'GET',
+        headers: {},
+        agent,
+        signal: abort.signal,
         onSent: () => resolve(true),
         lookup: (name, lookupOptions, found) => lookUpPermitted(name, lookupOptions, refuses, found),
       }).catch(() => resolve(false));

@@ -1,5 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Cancel, Clock } from '../../wire/timing/clock.js';
+import type { Cancel, Clock, Timers } from '../../wire/timing/clock.js';
 
 /** A local binding is faster than the global, which is looked up for each access. */
 const { performance } = globalThis;
@@ -17,7 +17,7 @@ export const systemClock: Clock = {
 };
 
 /** Timers of this clock do not keep the process alive. */
-export const backgroundClock: Pick<Clock, 'schedule'> = {
+export const backgroundClock: Timers = {
   schedule: (delayMs, task) => {
     const timer = setTimeout(task, Math.ceil(delayMs)).unref();
     return () => clearTimeout(timer);
@@ -84,11 +84,12 @@ export interface EventLoopDelay {
  * the last look, if it was more than `heldMs`. A delay of more than 15 s is sleep of the machine.
  */
 export function watchEventLoop(
-  clock: Pick<Clock, 'schedule'>,
+  clock: Timers,
   heldMs: number,
   onHeld: (ms: number) => void,
 ): EventLoopDelay & { close(): void } {
-  const [all, latest] = [measure(), measure()];
+  const all = measure();
+  const latest = measure();
   let cancel: Cancel;
   const look = () => {
     const ms = delayMs(latest.max);

@@ -148,7 +148,10 @@ export class AttachSession implements ByteReader {
 const KEPT = () => {};
 const NEWLINE = Buffer.from('\n');
 
-const [TAB, LF, CARRIAGE_RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20];
+const TAB = 0x09;
+const LF = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
 /** The longest line that a hub takes. The beginning of a longer line is enough, because the line is not sent again. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 /** Length of the stored beginning of a line that is too long. */
@@ -189,7 +192,9 @@ export class ClientLines {
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, start)) {
       this.#continue(bytes.subarray(start, end));
       start = end + 1;
-      const [pieces, bytesOfLine, isBlankLine] = [this.#pieces, this.#bytes, this.#isBlank];
+      const pieces = this.#pieces;
+      const bytesOfLine = this.#bytes;
+      const isBlankLine = this.#isBlank;
       this.#pieces = [];
       this.#bytes = 0;
       this.#isBlank = true;

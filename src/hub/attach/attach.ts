@@ -12,8 +12,9 @@ import { VERSION } from '../../version.js';
 import { type ByteReader, copyInto } from '../../wire/io/byte-reader.js';
 import { passClaim } from '../endpoint.js';
 import { type Claim, hubFiles, hubFolder, hubLog, writeMarker } from '../hub-folder.js';
+import type { ClientHello } from '../wire.js';
 import { attachClient, type HubEnd } from './attach-client.js';
-import { findHub, type Person } from './find-hub.js';
+import { findHub } from './find-hub.js';
 
 /** The options of the command line that concern a hub. */
 export interface AttachOptions {
@@ -25,7 +26,7 @@ export interface AttachOptions {
 }
 
 /** Loads the code of a hub. The returned function serves the client in this process, at the other end of `stream`. */
-type LoadHub = () => Promise<(hello: Person, because: string, stream: Duplex) => Promise<void>>;
+type LoadHub = () => Promise<(hello: ClientHello, because: string, stream: Duplex) => Promise<void>>;
 
 /** `undefined` if the client was served. Otherwise nothing was read from stdin; `because` is absent if no hub is wanted. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
@@ -183,7 +184,7 @@ function namesIn(configFile: string): string[] {
 }
 
 /** The hello of this process, with its values of the variables that the configuration names. `resumed` is that of `Hello`. */
-export function helloOf(configFile: string, resumed: number, view?: string): Person {
+export function helloOf(configFile: string, resumed: number, view?: string): ClientHello {
   const { env } = process;
   const environment = Object.fromEntries(
     namesIn(configFile).flatMap((name) => {
@@ -234,7 +235,7 @@ function leaveUnserved(error: unknown): void {
 }
 
 /** Starts a hub in this process, and returns the client's end of the connection to that hub. */
-function serveInside(loadHub: LoadHub, hello: Person, because: string): HubEnd {
+function serveInside(loadHub: LoadHub, hello: ClientHello, because: string): HubEnd {
   const [here, there] = memoryPair();
   void loadHub().then((serve) => serve(hello, because, there), leaveUnserved);
   return {

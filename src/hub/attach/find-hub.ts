@@ -7,6 +7,7 @@ import { addressIn, hasPipe, isClaimHeld, SYSTEM_FORM } from '../endpoint.js';
 import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
 import { isSameProof, newNonce, proofOf } from '../proof.js';
 import {
+  type ClientHello,
   FirstLineReader,
   type Hello,
   type HubChallenge,
@@ -16,12 +17,9 @@ import {
   WIRE,
 } from '../wire.js';
 
-/** The facts of a client about itself, without those about one connection. */
-export type Person = Omit<Hello, 'wire' | 'proof'>;
-
 export interface FindHubOptions {
   readonly folder: string;
-  readonly hello: Person;
+  readonly hello: ClientHello;
   /**
    * Starts the process of a hub with the claimed number and listener. Must hand over the listener before it returns, because
    * otherwise this process would accept the connections.
@@ -143,7 +141,7 @@ const STARTING_MS = 20;
 const SURE_AFTER_MS = 1_000;
 
 /** Attaches to the hub with this number in this folder, or to the other gateway with this name. Never rejects. */
-export async function attachTo(folder: string, name: number | string, hello: Person): Promise<Attempt> {
+export async function attachTo(folder: string, name: number | string, hello: ClientHello): Promise<Attempt> {
   const { folder: own, ready, ended } = hubFiles(folder, name);
   const answerMs = hasPipe(own) ? PIPE_ANSWERS_WITHIN_MS : ANSWER_WITHIN_MS[hello.role];
   const waitMs = existsSync(ready) ? answerMs : FIRST_ANSWER_WITHIN_MS;
@@ -163,7 +161,7 @@ export async function attachTo(folder: string, name: number | string, hello: Per
   }
 }
 
-function attachOnce(folder: string, name: number | string, hello: Person, waitMs: number): Promise<Attempt> {
+function attachOnce(folder: string, name: number | string, hello: ClientHello, waitMs: number): Promise<Attempt> {
   const files = hubFiles(folder, name);
   let token: string;
   let path: string;

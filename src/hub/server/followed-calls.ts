@@ -160,7 +160,8 @@ export class FollowedCalls implements CallObserver {
       ms: rounded(call.durationMs),
       queueMs: isSent ? rounded(call.waitedMs) : null,
       serverMs: isSent ? rounded(call.servedMs) : null,
-      ...{ bytesIn, bytesOut },
+      bytesIn,
+      bytesOut,
     };
   }
 
@@ -191,7 +192,9 @@ export class FollowedCalls implements CallObserver {
       return found;
     };
     return rows.map((row) => ({
-      ...{ ...row, client: clean(row.client), method: clean(row.method) },
+      ...row,
+      client: clean(row.client),
+      method: clean(row.method),
       name: row.name && clean(row.name),
       reason: row.reason && clean(row.reason),
     }));

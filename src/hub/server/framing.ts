@@ -80,7 +80,9 @@ export class HubFraming {
     const isListen = message?.kind === 'request' && message.method === METHODS.listen;
     const reply = isListen ? this.#listening(pipe, line, once, listenSlot(message)) : once;
     return {
-      ...{ isShared: true, isDisconnected: false, onAbandoned: () => {} },
+      isShared: true,
+      isDisconnected: false,
+      onAbandoned: () => {},
       get unwrittenBytes() {
         return pipe.unwrittenBytes;
       },

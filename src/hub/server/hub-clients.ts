@@ -2,21 +2,19 @@ import type { Duplex } from 'node:stream';
 import {
   type Framing,
   openStdioTransport,
+  type StdioService,
   type StdioTransport,
-  type StdioTransportOptions,
 } from '../../downstream/stdio/stdio-transport.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { type Closing, type Hello, type HubRefusal, MarkedInput } from '../wire.js';
 import { HubFraming } from './framing.js';
 import type { HubPeer } from './hub-listener.js';
 
-export interface HubClientsOptions
-  extends Omit<StdioTransportOptions, 'read' | 'output' | 'framing' | 'onInputEnd' | 'onEnd' | 'onUnread' | 'clock'> {
-  readonly clock: Clock;
+export interface HubClientsOptions extends StdioService {
   /** Clients beyond this number are refused. */
   readonly maxClients: () => number;
   /** Calls `giveUp` when the time for the answers to a client that has sent its last request is over. */
-  readonly limitDrain: (client: Pick<StdioTransport, 'inFlight' | 'isLive'>, giveUp: () => void) => Cancel;
+  readonly limitDrain: (client: StdioTransport, giveUp: () => void) => Cancel;
   readonly onUnread: (client: Hello, unwrittenBytes: number) => void;
   readonly onChange: () => void;
 }

@@ -28,9 +28,9 @@ export interface RunningHub {
 
 /** The parts of the gateway that the commands of a user need. */
 export interface ServedGateway extends RecordedGateway {
-  readonly gateway: Pick<Gateway, 'pool' | 'catalogsIn' | 'named' | 'viewNameFor' | 'connected'>;
+  readonly gateway: Gateway;
   readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };
-  readonly config: Pick<Config, 'file' | 'servers' | 'disabled' | 'gateway'>;
+  readonly config: Config;
   status(): StatusFacts;
   readonly usage: {
     /** Measures memory and processes of all servers, for the next status. */
@@ -54,7 +54,7 @@ export interface HubCommandsOptions {
   readonly running: Promise<RunningHub>;
   /** The hub after `running` has resolved, `undefined` before. */
   readonly hub: () => RunningHub | undefined;
-  readonly life: Pick<HubLife, 'refusal'>;
+  readonly life: { readonly refusal: HubLife['refusal'] };
   readonly platform: { readonly clock: Clock };
   readonly kind: GatewayKind;
   /** The number of a hub; 0 for another gateway. */
@@ -152,7 +152,13 @@ export function describe(options: HubCommandsOptions, report?: StatusReport): Hu
   const { clock } = options.platform;
   const hub = options.hub();
   return {
-    ...{ kind, pid: process.pid, version: VERSION, number, configFile, logFile, ...(url !== undefined && { url }) },
+    kind,
+    pid: process.pid,
+    version: VERSION,
+    number,
+    configFile,
+    logFile,
+    ...(url !== undefined && { url }),
     ...ageOf(startedAt, clock),
     hasStarted: hub !== undefined,
     isDraining: life.refusal !== undefined,
@@ -161,7 +167,7 @@ export function describe(options: HubCommandsOptions, report?: StatusReport): Hu
   };
 }
 
-function processesOf(facts: StatusFacts, report = reportStatus(facts)): Pick<HubDescription, 'servers' | 'advice'> {
+function processesOf(facts: StatusFacts, report = reportStatus(facts)) {
   const lacking = report.servers.filter(({ code }) => code === 'TL-VAR-USER');
   const ofUsers = lacking.map(({ server, problem, advice }) => `${server}: ${problem} ${advice}`);
   return { servers: processReports(facts), advice: [...ofUsers, ...adviseOnSharing(report.servers)] };
@@ -198,7 +204,7 @@ function describeAttached(
   };
 }
 
-function nameOf(profile: ClientProfile | undefined): Pick<ClientDescription, 'name' | 'version'> {
+function nameOf(profile: ClientProfile | undefined) {
   const { name, version } = profile?.clientInfo ?? {};
   return {
     name: typeof name === 'string' ? name : null,
@@ -234,7 +240,7 @@ export interface RecordCounts {
 }
 
 /** Error text for a command about a server that does not run here. */
-function noServerText(server: string, { servers, disabled }: Pick<Config, 'servers' | 'disabled'>): string {
+function noServerText(server: string, { servers, disabled }: Config): string {
   if (disabled.includes(server))
     return `The server "${server}" is disabled in the configuration; run: trunkline enable ${server}`;
   const keys = servers.map(({ key }) => key);
@@ -244,7 +250,7 @@ function noServerText(server: string, { servers, disabled }: Pick<Config, 'serve
 }
 
 /** The commands that record and show messages. Their code is loaded at the first such command. */
-export function recordingCommands(running: Promise<Pick<RunningHub, 'composition'>>): ControlCommands {
+export function recordingCommands(running: Promise<RunningHub>): ControlCommands {
   const recordings = new Map<string, AbortController>();
   return {
     /** Records all messages to a file until the connection is closed, or until `stopRecording`. */

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } f
 import { createServer, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { readInto } from '../../wire/io/streams/read-into.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { listenIn } from '../endpoint.js';
@@ -26,7 +27,7 @@ export interface HubListenerOptions {
 export interface HubPeer {
   readonly stream: Duplex;
   /** Reads the bytes after the hello. */
-  readonly reader: Pick<FirstLineReader, 'handOver'>;
+  readonly reader: { handOver(next: ByteReader): void };
   /** Answers the hello. Nothing may be written to the stream before. */
   welcome(): void;
 }

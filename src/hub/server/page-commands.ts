@@ -137,7 +137,10 @@ function stateOf(options: HubCommandsOptions): PageEvent {
 }
 
 /** Numbers that change without an event, as one text. */
-function countsOf(composition: ServedGateway | undefined, { refusal }: Pick<HubLife, 'refusal'>): string {
+function countsOf(
+  composition: ServedGateway | undefined,
+  { refusal }: { readonly refusal: HubLife['refusal'] },
+): string {
   if (composition === undefined) return '';
   const servers = instancesOf(composition).map(({ dispatcher, clients }) => {
     const { counters, connection, admission, breaker } = dispatcher;

@@ -9,15 +9,20 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { endGroup } from '../process/end-group.js';
 import { environmentOf, networkVariables, npmEnvironment, serverNode } from '../process/environment.js';
-import type { GroupGuard } from '../process/orphan-guard.js';
 import { type SpawnRequest, spawnChild } from '../process/spawn-child.js';
 import type { LockedPackage } from './lock-file.js';
 import { readInstalled } from './package-store.js';
 
+interface NpmRules {
+  readonly env: PackageRequest['env'];
+  readonly foreignDependencies: boolean;
+  readonly isConfined: boolean;
+}
+
 interface NpmClientOptions {
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
+  readonly orphanGuard: { add(pgid: number): void; remove(pgid: number): void };
   /** Working folder of npm for lookups. Only this user may write there, because npm reads settings from the folder. */
   readonly folder: string;
 }
@@ -61,7 +66,7 @@ export class NpmClient {
 
   /** Looks up the versions of a package. */
   async published(
-    { name, env }: Pick<PackageRequest, 'name' | 'env'>,
+    { name, env }: { readonly name: string; readonly env: PackageRequest['env'] },
     signal: AbortSignal,
   ): Promise<PublishedVersions> {
     const { folder } = this.#options;
@@ -117,11 +122,7 @@ export class NpmClient {
   async #run(
     args: readonly string[],
     cwd: string,
-    {
-      env: declared,
-      foreignDependencies,
-      isConfined,
-    }: Pick<PackageRequest, 'env' | 'foreignDependencies' | 'isConfined'>,
+    { env: declared, foreignDependencies, isConfined }: NpmRules,
     signal: AbortSignal,
   ): Promise<NpmResult> {
     const { clock, orphanGuard } = this.#options;
@@ -343,7 +344,9 @@ async function runConfined(run: NpmRun, declared: PackageRequest['env']): Promis
       args: [...args, '--cache', join(home, '.npm')],
       env: {
         ...environmentOf({ command: nodePath, args: [npm], env: declared }, env),
-        ...{ ...networkVariables(env), ...Object.fromEntries(named), TMPDIR: undefined },
+        ...networkVariables(env),
+        ...Object.fromEntries(named),
+        TMPDIR: undefined,
       },
       confine: async (request) => {
         const { confineInstallation } = await import('../sandbox/confined-launch.js');

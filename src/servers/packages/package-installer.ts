@@ -7,7 +7,7 @@ import { explain } from '../../host/errors/file-error.js';
 import { statOf } from '../../host/files/whole-file.js';
 import type { Logger } from '../../host/observe/logger.js';
 import { openProcessLock, type ProcessLock } from '../../host/process/process-lock.js';
-import type { PackageRequest } from '../../spec/server-spec.js';
+import type { PackageName, PackageRequest } from '../../spec/server-spec.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { type LockedPackage, LockFile } from './lock-file.js';
@@ -20,7 +20,7 @@ interface PackageInstallerOptions {
   readonly store: PackageStore;
   readonly storeLock: ProcessLock;
   readonly lockFile: LockFile;
-  readonly npm: Pick<NpmClient, 'install' | 'resolve'>;
+  readonly npm: { readonly install: NpmClient['install']; readonly resolve: NpmClient['resolve'] };
   /** Largest number of packages that are installed at once. */
   readonly limit: number;
   /** Called with the path of a lock file that cannot be next to the configuration. */
@@ -28,7 +28,7 @@ interface PackageInstallerOptions {
   /** Called with the folder of a damaged package, before the package is installed again. */
   readonly onDamaged: (folder: string) => void;
   /** The packages of the configuration at this moment. */
-  readonly requests: () => readonly Pick<PackageRequest, 'name' | 'version'>[];
+  readonly requests: () => readonly PackageName[];
   /** Called with the paths of the files that were copied from the folder of an earlier version, and with this folder. */
   readonly onCarried: (files: readonly string[], from: string) => void;
 }
@@ -218,7 +218,7 @@ interface OpenInstallerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
+  readonly orphanGuard: GroupGuard;
   readonly requests: PackageInstallerOptions['requests'];
 }
 

@@ -8,7 +8,7 @@ import type { InstalledPackages } from '../../config/resolve/package-bin.js';
 import { systemFault } from '../../host/errors/file-error.js';
 import { whenFree } from '../../host/files/held-files.js';
 import { fileNamesIn, readJsonFile } from '../../host/files/whole-file.js';
-import type { PackageRequest } from '../../spec/server-spec.js';
+import type { PackageName, PackageRequest } from '../../spec/server-spec.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { INTEGRITY, type LockedPackage, LockFile, LockFileError, REGISTRY_VERSION } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';
@@ -162,8 +162,11 @@ function contentOf(tree: LockedPackage['tree']): unknown {
 }
 
 /** The configuration file, and the folders of its packages. */
-export interface PackagePaths {
+export interface PackagePaths extends PackageFolders {
   readonly configFile: string;
+}
+
+export interface PackageFolders {
   readonly storeFolder: string;
   /** For lock files of configurations in folders that cannot be written. */
   readonly locksFolder: string;
@@ -175,7 +178,7 @@ export function openStore({ storeFolder }: PackagePaths): PackageStore {
 }
 
 /** The key of a package in the lock file: `name`, or `name@` and the version, range or tag in the configuration. */
-export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'version'>): string {
+export function lockKey({ name, version }: PackageName): string {
   return version === undefined ? name : `${name}@${version}`;
 }
 

@@ -44,7 +44,8 @@ export function writtenIn(folder: string): string[] {
  */
 export function carryOver(from: string, to: string, { newerWins = false } = {}): CarriedFiles {
   const ownSince = statOf(join(to, MODULES, '.package-lock.json'))?.mtimeMs ?? 0;
-  const [fromCopies, toCopies] = [copiesIn(from), copiesIn(to)];
+  const fromCopies = copiesIn(from);
+  const toCopies = copiesIn(to);
   const carried: string[] = [];
   const left: string[] = [];
   const kept: string[] = [];
@@ -78,7 +79,8 @@ export function refreshCopies(folder: string): void {
   const copies = copiesIn(folder);
   let isChanged = false;
   for (const [path, copiedMs] of copies) {
-    const [source, target] = [statOf(join(from, path)), statOf(join(folder, path))];
+    const source = statOf(join(from, path));
+    const target = statOf(join(folder, path));
     if (!source?.isFile() || !isInside(from, path) || isSameTime(copiedMs, source.mtimeMs)) continue;
     if (target !== undefined && !isSameTime(copiedMs, target.mtimeMs)) continue;
     if (!copy(join(from, path), folder, path, source)) continue;
@@ -141,7 +143,8 @@ function copiesIn(folder: string): Map<string, number> {
  * was not confined, and a copy must not bring it files from elsewhere.
  */
 function isInside(folder: string, path: string): boolean {
-  const [real, top] = [realPath(join(folder, path)), realPath(folder)];
+  const real = realPath(join(folder, path));
+  const top = realPath(folder);
   // The folder of the packages could be such a link itself.
   const modules = join(top ?? sep, MODULES);
   return real !== undefined && top !== undefined && (real === modules || real.startsWith(modules + sep));

@@ -48,7 +48,11 @@ const NPM_TASK = /^npm_config_(?:package|call)$/i;
 
 /** The complete environment of a server's process, without its mark. */
 export function environmentOf(
-  { command, args, env }: Pick<ChildSpec, 'command' | 'args' | 'env'>,
+  {
+    command,
+    args,
+    env,
+  }: { readonly command: string; readonly args: readonly string[]; readonly env: ChildSpec['env'] },
   parent: Variables,
   node = serverNode(),
 ): Record<string, string> {

@@ -132,7 +132,8 @@ export class OrphanGuard implements GroupGuard {
       const found = processTrees.family(mark, listed);
       const before = family.others;
       family.others = found.filter((each) => each.pgid !== pgid).map(({ pid, startTime }) => ({ pid, startTime }));
-      const [gone, come] = [missing(before, family.others), missing(family.others, before)];
+      const gone = missing(before, family.others);
+      const come = missing(family.others, before);
       for (const each of gone) this.#guardian.removeProcess(each);
       for (const each of come) this.#guardian.addProcess(each);
       const { leader, others } = family;

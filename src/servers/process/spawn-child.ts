@@ -9,10 +9,10 @@ import { execa } from 'execa';
 import { errorCode } from '../../host/errors/error-text.js';
 import { HAS_GROUPS } from '../../host/process/processes.js';
 import type { ChildExit } from '../../spec/launch.js';
-import type { ChildSpec } from '../../spec/server-spec.js';
+import type { Program } from '../../spec/server-spec.js';
 
 /** Program to run. `env` is the child's whole environment, because it inherits nothing. */
-export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {
+export interface SpawnRequest extends Program {
   /** Whether the command is a line for the shell of the system. */
   readonly isShell?: boolean;
   /** Contents that the program reads from the descriptors 3, 4 and so on. */
@@ -135,10 +135,7 @@ function start({ command, args, cwd, env, isShell = false, inputs = [], onListen
   return subprocess;
 }
 
-function takeListener(
-  subprocess: Pick<ChildProcess, 'once' | 'disconnect'>,
-  onListener: (listener: Server) => void,
-): void {
+function takeListener(subprocess: ChildProcess, onListener: (listener: Server) => void): void {
   subprocess.once('message', (_, handle) => {
     subprocess.disconnect();
     if (handle instanceof Server) onListener(handle);
@@ -146,8 +143,10 @@ function takeListener(
 }
 
 /** Closed streams, for a process that has no pipes to this one. */
-export function closedStreams(): Omit<SpawnedChild, 'exit'> {
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+export function closedStreams() {
+  const stdin = new PassThrough();
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
   for (const stream of [stdin, stdout, stderr]) stream.destroy();
   return { pid: undefined, stdin, stdout, stderr };
 }

@@ -20,13 +20,16 @@ export const HIDDEN_FILES: readonly string[] = [
 ].map((name) => `/proc/${name}`);
 
 /** The program within the sandbox. */
-interface Confined {
-  readonly policy: Policy;
+interface Confined extends ConfinedProgram {
   readonly cwd: string;
   /** Descriptor from which bubblewrap reads the filter for system calls. */
   readonly filterDescriptor: number;
   /** Descriptor from which bubblewrap reads its other arguments, because `/proc/1/cmdline` shows those of its command line. */
   readonly argumentsDescriptor: number;
+}
+
+export interface ConfinedProgram {
+  readonly policy: Policy;
   /** The program and its arguments. */
   readonly words: readonly string[];
   /** Folder that takes the files that are written outside of all openings. Without it, none can be written there. */
@@ -93,6 +96,14 @@ function mountsOf({ openings, closed, home, ownHome }: Policy, emptied: readonly
 }
 
 /** The path at which the server has its home folder: that of the user, unless the entry opens the user's own. */
-export function homeOf({ openings, home, ownHome }: Pick<Policy, 'openings' | 'home' | 'ownHome'>): string {
+export function homeOf({
+  openings,
+  home,
+  ownHome,
+}: {
+  readonly openings: Policy['openings'];
+  readonly home: string;
+  readonly ownHome: string;
+}): string {
   return home === '/' || openings.some(({ path }) => isWithin(home, path)) ? ownHome : home;
 }

@@ -5,7 +5,7 @@ import { readTextFile, realPath, statOf } from '../../host/files/whole-file.js';
 import type { ChildSpec, SandboxSpec } from '../../spec/server-spec.js';
 import { environmentOf, serverNode } from '../process/environment.js';
 import type { SpawnRequest } from '../process/spawn-child.js';
-import { bubblewrapCommand, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
+import { bubblewrapCommand, type ConfinedProgram, HIDDEN_FILES, homeOf, type SystemFolders } from './bubblewrap.js';
 import { type ConfinementFault, confinement } from './find-bubblewrap.js';
 import { CERTIFICATE_VARIABLES, isWithin, type Policy, policyOf, SYSTEM_FOLDERS } from './policy.js';
 import { syscallFilter } from './syscall-filter.js';
@@ -67,7 +67,7 @@ export interface ConfineOptions {
   readonly environment: Variables;
   /** Called when the server was refused a connection to this name and port. The server chose the name: it can be any text. */
   readonly onRefused: (target: string, reason: string) => void;
-  readonly trial?: Trial;
+  readonly trial?: Trial | undefined;
 }
 
 /** A launch that finds out the needs of a server: all names are allowed, and its writes go to copies. */
@@ -133,11 +133,7 @@ function closeInherited(): void {
 const CLOSE_ON_EXEC = 0o2000000;
 
 /** The request to run the command line `words` in bubblewrap. */
-function wrapped(
-  request: SpawnRequest,
-  program: string,
-  confined: Pick<Parameters<typeof bubblewrapCommand>[0], 'policy' | 'words' | 'scratch' | 'sharesNetwork'>,
-): SpawnRequest {
+function wrapped(request: SpawnRequest, program: string, confined: ConfinedProgram): SpawnRequest {
   closeInherited();
   const { args, input } = bubblewrapCommand(
     { ...confined, cwd: request.cwd, filterDescriptor: 3, argumentsDescriptor: 4 },
@@ -217,7 +213,9 @@ function variablesIn(variables: SpawnRequest['env'], policy: Policy, hasProxy: b
     HOME: homeOf(policy),
     ...(hasProxy && {
       ...Object.fromEntries(names.map((name) => [name, PROXY])),
-      ...{ NO_PROXY: 'localhost,127.0.0.1,::1', no_proxy: 'localhost,127.0.0.1,::1', NODE_USE_ENV_PROXY: '1' },
+      NO_PROXY: 'localhost,127.0.0.1,::1',
+      no_proxy: 'localhost,127.0.0.1,::1',
+      NODE_USE_ENV_PROXY: '1',
     }),
   };
 }

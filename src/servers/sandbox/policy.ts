@@ -47,23 +47,27 @@ export interface Opening {
 }
 
 /** The files, names and sockets that a confined server can use. */
-export interface Policy {
+export interface Policy extends OpenedPlaces {
   /** Sorted, each folder before the openings within it. */
   readonly openings: readonly Opening[];
   /** Trunkline's own files and folders within an opening. The server sees them empty. */
   readonly closed: readonly string[];
   readonly home: string;
   readonly ownHome: string;
-  readonly network: readonly { readonly name: string; readonly because: string }[];
   readonly unixSockets: boolean;
   /** The path under which the program can be started. `undefined` if it was not found. */
   readonly command: string | undefined;
+  /** The reason why there is no safe policy, as a clause. */
+  readonly fault?: string;
+}
+
+/** The places that an entry opens to its server, and those that stay closed. */
+export interface OpenedPlaces {
+  readonly network: readonly { readonly name: string; readonly because: string }[];
   /** Files and folders in its arguments and variables that stay closed. The server sees nothing there. */
   readonly proposed: readonly string[];
   /** Sentences about places that stay closed, because the server or the author of its program could have chosen them. */
   readonly distrusted: readonly string[];
-  /** The reason why there is no safe policy, as a clause. */
-  readonly fault?: string;
 }
 
 /** Folders of the system, all of whose files are open. */

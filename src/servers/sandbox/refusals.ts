@@ -24,7 +24,7 @@ export class Refusals {
   /** Notes a refusal. Returns it if the name is new. */
   note(
     sandbox: SandboxSpec,
-    { target, reason, at }: Omit<SandboxRefusal, 'allowedBy' | 'kind'>,
+    { target, reason, at }: { readonly target: string; readonly reason: string; readonly at: number },
   ): SandboxRefusal | undefined {
     const shown = printable(target);
     const allowedBy =
@@ -39,7 +39,8 @@ export class Refusals {
   noteWrite(sandbox: SandboxSpec, error: string, at: number): void {
     const [, folder, name = ''] = UNWRITABLE.exec(error) ?? [];
     if (folder === undefined) return;
-    const [target, reason] = [`${folder}/${name}`, 'its folder is not open for writing'];
+    const target = `${folder}/${name}`;
+    const reason = 'its folder is not open for writing';
     this.#keep(sandbox, { kind: 'write', target, reason, allowedBy: entryWith(sandbox, 'write', folder), at });
   }
 
@@ -100,7 +101,7 @@ function isListable(target: string): boolean {
  * A remark about a confined server that may use the network, if its Node is too old to send `fetch` through a proxy. A package,
  * and a server whose command is `node`, `npx` or `npm`, is taken to run with the Node that runs Trunkline.
  */
-export function proxyRemark({ command }: Pick<ChildSpec, 'command'>, usesNetwork: boolean): string | undefined {
+export function proxyRemark({ command }: ChildSpec, usesNetwork: boolean): string | undefined {
   const { execPath, versions } = process;
   const runsNode = command === execPath || /^(?:node|npx|npm)$/.test(command);
   if (!usesNetwork || !runsNode || followsProxies(versions.node)) return undefined;

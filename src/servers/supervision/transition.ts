@@ -1,6 +1,6 @@
 import type { ChildExit, Launched, LaunchFault } from '../../spec/launch.js';
 import type { ServerSpec } from '../../spec/server-spec.js';
-import type { AfterStop, ChildPhase, ChildSnapshot, ChildState } from '../../spec/server-state.js';
+import type { AfterStop, ChildFailure, ChildPhase, ChildSnapshot, ChildState } from '../../spec/server-state.js';
 
 /** Something that happened to a child, or a request about it. */
 export type ChildEvent =
@@ -72,7 +72,7 @@ export function initialState(generation = 0): ChildState {
 interface SupervisedChild {
   readonly spec: ServerSpec;
   readonly state: ChildState;
-  readonly launched: Pick<Launched, 'pid'> | undefined;
+  readonly launched: Launched | undefined;
 }
 
 /** The facts about a child at this moment. */
@@ -295,9 +295,7 @@ function onRetryDue(state: ChildState, context: TransitionContext): Transition {
 
 const NO_EXIT: ChildExit = { code: null, signal: null };
 
-type Failure = Omit<NonNullable<ChildState['lastFailure']>, 'at' | keyof ChildExit> & Partial<ChildExit>;
-
-function fail(state: ChildState, failure: Failure, context: TransitionContext): Transition {
+function fail(state: ChildState, failure: ChildFailure & Partial<ChildExit>, context: TransitionContext): Transition {
   const { now, random } = context;
   const { restart } = context.spec;
   const consecutiveFailures = state.consecutiveFailures + 1;

@@ -6,7 +6,7 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { plural } from '../../wire/json/printable.js';
 import type { FoundCommand } from '../clients/files/found-server.js';
 import { type Finding, finding } from './finding.js';
-import { type Machine, variableOf } from './machine.js';
+import { type OperatingSystem, variableOf } from './machine.js';
 
 /** The result of running a client's command as the client runs it. */
 export interface ClientStart {
@@ -35,11 +35,7 @@ const INHERITED_ON_WINDOWS = [
 ];
 
 /** The variables that the command gets, with the PATH of the desktop. */
-export function clientEnvironment(
-  run: FoundCommand,
-  path: string,
-  machine: Pick<Machine, 'env' | 'platform'>,
-): Record<string, string> {
+export function clientEnvironment(run: FoundCommand, path: string, machine: OperatingSystem): Record<string, string> {
   const names = machine.platform === 'win32' ? INHERITED_ON_WINDOWS : INHERITED;
   const inherited = names.flatMap((name) => {
     const value = variableOf(machine, name);

@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ServerConfig } from '../../config/resolve/config.js';
 import { type ChildSpec, programOf } from '../../spec/server-spec.js';
 import { type Finding, finding } from './finding.js';
-import { type Machine, pathSeparator, variableOf } from './machine.js';
+import { type Machine, type OperatingSystem, pathSeparator, variableOf } from './machine.js';
 
 /** Folders in which programs that the desktop has started find commands, and those of the login shell, if they are known. */
 interface SearchPaths {
@@ -13,10 +13,8 @@ interface SearchPaths {
   readonly shell: string | undefined;
 }
 
-type Asked = Pick<Machine, 'platform' | 'env' | 'home' | 'node'>;
-
 /** Whether the commands of the servers can be run, also by a gateway that a desktop program starts. */
-export function checkCommands(servers: readonly ServerConfig[], paths: SearchPaths, machine: Asked): Finding[] {
+export function checkCommands(servers: readonly ServerConfig[], paths: SearchPaths, machine: Machine): Finding[] {
   return servers.flatMap((server) => {
     const { key } = server;
     const spec = programOf(server);
@@ -26,7 +24,7 @@ export function checkCommands(servers: readonly ServerConfig[], paths: SearchPat
   });
 }
 
-function checkCommand(key: string, spec: ChildSpec, { desktop, shell }: SearchPaths, machine: Asked): Finding[] {
+function checkCommand(key: string, spec: ChildSpec, { desktop, shell }: SearchPaths, machine: Machine): Finding[] {
   const { command, label = command, cwd, env } = spec;
   const separator = pathSeparator(machine);
   // A server finds the Node that runs Trunkline first; `PATH` of its entry replaces the rest.
@@ -51,7 +49,7 @@ function checkCommand(key: string, spec: ChildSpec, { desktop, shell }: SearchPa
 }
 
 /** Finds a script whose interpreter does not exist. A script without a first line is no mistake, because the system runs it by `sh`. */
-function checkInterpreter(key: string, file: string, path: string, { cwd }: ChildSpec, machine: Asked): Finding[] {
+function checkInterpreter(key: string, file: string, path: string, { cwd }: ChildSpec, machine: Machine): Finding[] {
   const interpreter = machine.platform === 'win32' ? undefined : interpreterOf(file);
   if (interpreter === undefined) return [];
   if (findCommand(interpreter, path, cwd, machine).kind === 'found') return [];
@@ -60,7 +58,7 @@ function checkInterpreter(key: string, file: string, path: string, { cwd }: Chil
   return [finding('TL-COMMAND-INTERPRETER', text, [file])];
 }
 
-function checkBorder(key: string, { command }: ChildSpec, { platform, env }: Asked): Finding[] {
+function checkBorder(key: string, { command }: ChildSpec, { platform, env }: OperatingSystem): Finding[] {
   const crosses = platform === 'win32' ? /(?:^|[\\/])(?:wsl|bash)(?:\.exe)?$/i : /^\/mnt\/[a-z]\/.*|\.exe$/i;
   if (!crosses.test(command) || (platform !== 'win32' && !env.WSL_DISTRO_NAME)) return [];
   return [finding('TL-WSL-MIXED', `server \`${key}\` runs on the other side of the border between Windows and WSL`)];
@@ -69,7 +67,7 @@ function checkBorder(key: string, { command }: ChildSpec, { platform, env }: Ask
 /** Text that can only be a path: neither a URL nor an option. */
 const PATH_LIKE = /^(?:~|\.{1,2})?[\\/](?![\\/])[^\s*?{}|<>]*$|^[a-z]:[\\/][^*?|<>]*$/i;
 
-function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked): Finding[] {
+function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Machine): Finding[] {
   return args.flatMap((arg, index) => {
     if (!PATH_LIKE.test(arg)) return [];
     const path = /^~[\\/]/.test(arg) ? join(home, arg.slice(2)) : resolve(cwd, arg);
@@ -80,8 +78,10 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
   });
 }
 
-/** The facts of a machine that name the PATH of its programs. */
-type Shells = Pick<Machine, 'platform' | 'env' | 'home'>;
+/** The system, and the home folder of the user. */
+interface UserSystem extends OperatingSystem {
+  readonly home: string;
+}
 
 /** The PATH of programs that the Dock or the Finder starts. Only shells read `/etc/paths`. */
 const PATH_OF_DOCK = '/usr/bin:/bin:/usr/sbin:/sbin';
@@ -96,7 +96,7 @@ const TOOL_WITHIN_MS = 1_000;
  *
  * The part for macOS is untried: `launchctl` names the PATH of the session if one is set, otherwise it is that of the Dock.
  */
-export async function desktopPath(machine: Shells): Promise<string> {
+export async function desktopPath(machine: UserSystem): Promise<string> {
   switch (machine.platform) {
     // Programs of the desktop and of a console have the same variables.
     case 'win32':
@@ -113,7 +113,7 @@ export async function desktopPath(machine: Shells): Promise<string> {
 }
 
 /** The PATH of the user's login shell; `undefined` if it does not say it in time. Windows has no such shell. */
-export async function shellPath(machine: Shells): Promise<string | undefined> {
+export async function shellPath(machine: UserSystem): Promise<string | undefined> {
   const { SHELL } = machine.env;
   if (machine.platform === 'win32' || !SHELL) return undefined;
   // The shell's profile may print text before the mark.
@@ -126,7 +126,7 @@ export async function shellPath(machine: Shells): Promise<string | undefined> {
 async function outputOf(
   command: string,
   args: readonly string[],
-  { env, home }: Shells,
+  { env, home }: UserSystem,
   limitMs: number,
 ): Promise<string> {
   return await new Promise((resolve) => {
@@ -153,13 +153,11 @@ async function outputOf(
   });
 }
 
-type System = Pick<Machine, 'platform' | 'env'>;
-
 /**
  * Finds the program of a command as the system does: a path as it is, and a name in the folders of this PATH. A file or
  * folder that cannot be run is `not-executable`.
  */
-function findCommand(command: string, path: string, cwd: string, system: System) {
+function findCommand(command: string, path: string, cwd: string, system: OperatingSystem) {
   const isPath = command.includes('/') || (system.platform === 'win32' && command.includes('\\'));
   const folders = isPath ? [''] : path.split(pathSeparator(system)).filter(Boolean);
   let unusable: string | undefined;
@@ -176,7 +174,7 @@ function findCommand(command: string, path: string, cwd: string, system: System)
 }
 
 /** File name extensions that a command may omit: Windows finds `npx.cmd` for `npx`. */
-function suffixes(command: string, system: System): readonly string[] {
+function suffixes(command: string, system: OperatingSystem): readonly string[] {
   if (system.platform !== 'win32' || /\.[a-z]{3}$/i.test(command)) return [''];
   return (variableOf(system, 'PATHEXT') ?? '.COM;.EXE;.BAT;.CMD').split(';');
 }

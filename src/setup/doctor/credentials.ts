@@ -12,7 +12,7 @@ import { type Finding, finding, type Repair } from './finding.js';
 import type { Machine } from './machine.js';
 
 /** Finds credentials in the configuration itself, and whether other users can read such a file. */
-export function checkLiterals(file: string, { uid }: Pick<Machine, 'uid'>): Finding[] {
+export function checkLiterals(file: string, { uid }: Machine): Finding[] {
   const source = parseYaml(readConfigText(file), file);
   const literals = literalsIn(source);
   const found = literals.map(({ path, line, column }) => {

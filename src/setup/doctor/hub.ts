@@ -16,7 +16,10 @@ export interface ExaminedHub {
   /** Reasons why no hub can run, as phrases. */
   readonly faults: readonly string[];
   readonly state:
-    | { readonly kind: 'running'; readonly hub: Pick<HubDescription, 'pid' | 'version' | 'clients'> }
+    | {
+        readonly kind: 'running';
+        readonly hub: { readonly pid: number; readonly version: string; readonly clients: HubDescription['clients'] };
+      }
     /** Its process may still run, with its servers. */
     | { readonly kind: 'silent'; readonly pid: number | undefined }
     | { readonly kind: 'refused' }

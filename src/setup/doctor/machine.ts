@@ -11,13 +11,11 @@ import { plural, sentence, someOf } from '../../wire/json/printable.js';
 import { type Finding, finding } from './finding.js';
 
 /** The facts about the machine, the user and this process that checks depend on. Tests pass the facts of other machines. */
-export interface Machine {
-  readonly platform: 'darwin' | 'linux' | 'win32';
+export interface Machine extends OperatingSystem {
   readonly home: string;
   readonly cwd: string;
   /** The root folder of the system: `/`, or the system drive on Windows. */
   readonly root: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
   /** The user id that owns files; `undefined` on Windows, where files have neither owners nor modes of this kind. */
   readonly uid: number | undefined;
   readonly node: {
@@ -33,13 +31,18 @@ export interface Machine {
   readonly isOffline: boolean;
 }
 
+export interface OperatingSystem {
+  readonly platform: 'darwin' | 'linux' | 'win32';
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
 /** The character between two folders of a PATH on this system. */
-export function pathSeparator({ platform }: Pick<Machine, 'platform'>): string {
+export function pathSeparator({ platform }: OperatingSystem): string {
   return platform === 'win32' ? ';' : ':';
 }
 
 /** The value of an environment variable. Windows ignores the case of the name. */
-export function variableOf({ env, platform }: Pick<Machine, 'env' | 'platform'>, name: string): string | undefined {
+export function variableOf({ env, platform }: OperatingSystem, name: string): string | undefined {
   if (platform !== 'win32') return env[name];
   const found = Object.keys(env).find((each) => each.toUpperCase() === name.toUpperCase());
   return found === undefined ? undefined : env[found];
@@ -192,7 +195,7 @@ const CERTIFICATE_FILES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'REQUESTS_CA_
 const LOCAL = /(?:^|[,\s])(?:\*|localhost|127\.0\.0\.1|\[?::1\]?)(?=$|[,\s:])/i;
 
 /** Whether the variables for proxies and certificates make sense. Servers inherit them. Values may hold passwords. */
-export function checkNetwork(machine: Pick<Machine, 'env' | 'platform'>): Finding[] {
+export function checkNetwork(machine: OperatingSystem): Finding[] {
   const read = (name: string) => variableOf(machine, name) || variableOf(machine, name.toLowerCase()) || undefined;
   const set = PROXIES.filter((name) => read(name) !== undefined);
   const malformed = set.filter((name) => !/^[a-z][\w+.-]*:\/\/\S+$/i.test(read(name) ?? ''));
@@ -224,7 +227,7 @@ const VANISHING: readonly (readonly [sign: RegExp, why: string])[] = [
 ];
 
 /** Whether this Node can run Trunkline, now and tomorrow. */
-export function checkNode({ node }: Pick<Machine, 'node'>): Finding[] {
+export function checkNode({ node }: { readonly node: Machine['node'] }): Finding[] {
   const evidence = [node.path];
   const found: Finding[] = [];
   if (!satisfies(node.version, NEEDED))
@@ -246,7 +249,7 @@ export function whyVanishing(path: string): string | undefined {
  * errors of npm.
  */
 export async function checkNpm(
-  { isOffline }: Pick<Machine, 'isOffline'>,
+  { isOffline }: { readonly isOffline: boolean },
   file: string | undefined,
   isNeeded: boolean,
   ping: () => Promise<readonly string[]>,
@@ -259,6 +262,6 @@ export async function checkNpm(
 }
 
 /** The npm that would install packages. */
-export function npmOf({ node, env }: Pick<Machine, 'node' | 'env'>): string | undefined {
+export function npmOf({ node, env }: Machine): string | undefined {
   return findNpm(node.path, env.PATH ?? env.Path);
 }

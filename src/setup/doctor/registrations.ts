@@ -204,7 +204,7 @@ export interface Registration {
 }
 
 /** Finds the entries that run Trunkline under any name, or connect to one on this machine under the name `trunkline`. */
-export function findRegistrations(servers: readonly FoundServer[], machine: Pick<Machine, 'program'>): Registration[] {
+export function findRegistrations(servers: readonly FoundServer[], machine: Machine): Registration[] {
   return servers.flatMap((server): Registration[] => {
     const { run, name } = server;
     if (run.kind === 'remote') {

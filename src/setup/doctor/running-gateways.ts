@@ -17,7 +17,7 @@ interface OtherGatewaysFacts {
   readonly servers: readonly ServerConfig[];
   /** The name of the gateway that these words run, if they run one. */
   readonly gatewayOf: (words: readonly string[]) => string | undefined;
-  readonly machine: Pick<Machine, 'program'>;
+  readonly machine: Machine;
 }
 
 /** Other gateways that run now, started by a client or by a person, and the servers of Trunkline that they run, too. */

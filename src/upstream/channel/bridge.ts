@@ -22,6 +22,7 @@ import {
   type RequestTimeouts,
   type SentNotification,
   type SentRequest,
+  type ServerMessages,
   type ServerRequest,
 } from '../upstream-connection.js';
 import { type JunkReason, MessageReader, type ReadingOptions } from './message-reader.js';
@@ -49,7 +50,7 @@ export class Bridge implements Channel {
   readonly #health: HealthMonitor;
   readonly #readers = new Set<MessageReader>();
   #closed: CloseReason | undefined;
-  #receiver: Pick<BridgeEvents, 'request' | 'notification'> & Partial<ChannelReceiver>;
+  #receiver: ServerMessages & Partial<ChannelReceiver>;
 
   constructor(options: BridgeOptions) {
     const { clock, output, events } = options;
@@ -317,11 +318,8 @@ export class Bridge implements Channel {
 
 const NO_SPAN = { start: 0, end: 0 };
 
-export interface BridgeEvents extends HealthEvents {
-  /** The server sends a request. */
-  request(request: ServerRequest): void;
-  /** The server sends a notification other than progress, which the bridge delivers itself. */
-  notification(notification: NotificationEnvelope): void;
+/** Notifications of progress are missing among the messages, because the bridge delivers them itself. */
+export interface BridgeEvents extends HealthEvents, ServerMessages {
   /** The server wrote a line that cannot be used. It belongs in the server's log only. */
   junk(line: Uint8Array, reason: JunkReason): void;
   /** A handler threw an error, which affects only its message. Without this listener, the error is thrown again. */
@@ -352,7 +350,7 @@ interface HeldMessage {
 
 interface HeldMessagesOptions {
   readonly clock: Clock;
-  readonly output: Pick<TrackedSink, 'sentBytes' | 'unwrittenBytes'>;
+  readonly output: TrackedSink;
   /** Messages wait while the server has more unread bytes than this. */
   readonly maxUnwrittenBytes: number;
 }

@@ -1,13 +1,9 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../host/errors/internal-error.js';
+import type { BufferPool } from '../../wire/io/buffer-pool.js';
 import type { ByteReader } from '../../wire/io/byte-reader.js';
-import {
-  type DroppedLineSink,
-  LineDecoder,
-  type LineDecoderOptions,
-  type LineSink,
-  type OversizedLine,
-} from '../../wire/io/line-decoder.js';
+import { type DroppedLineSink, LineDecoder, type LineSink, type OversizedLine } from '../../wire/io/line-decoder.js';
 import type { FeedConnection, MessageFeed } from '../../wire/io/message-feed.js';
+import type { FairMemory } from '../../wire/io/shared-limit.js';
 import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../wire/json/json-text.js';
 import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '../../wire/mcp/envelope.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -25,7 +21,17 @@ export type JunkReason =
   | 'no-newline'
   | 'carriage-return-instead-of-newline';
 
-export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
+/** The parts that all connections share. */
+export interface SharedReading {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  /** Memory of the unfinished lines of all servers and clients. */
+  readonly unfinishedLines: FairMemory;
+  /** Memory for reading. */
+  readonly bufferPool: BufferPool;
+}
+
+export interface ReadingOptions extends Partial<SharedReading> {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly events: {

@@ -94,7 +94,7 @@ export class HealthMonitor {
 interface LivenessProbeOptions {
   readonly clock: Clock;
   /** `isSilent`: several requests in a row timed out, and there was no sign of life since. */
-  readonly connection: Pick<UpstreamConnection, 'inFlight' | 'isClosed'> & { readonly isSilent: boolean };
+  readonly connection: { readonly inFlight: number; readonly isClosed: boolean; readonly isSilent: boolean };
   /** Sends a request in the form that the era of the connection requires. */
   readonly request: UpstreamConnection['request'];
   /** The probe starts. */

@@ -2,7 +2,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { endGroup, type GroupEnd } from '../../servers/process/end-group.js';
 import { type SpawnedChild, spawnChild } from '../../servers/process/spawn-child.js';
 import type { ChildExit } from '../../spec/launch.js';
-import type { HeadersCommand, RemoteSpec } from '../../spec/server-spec.js';
+import type { HeadersCommand } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { type AccessHeaders, asClause, type Blocked, type Challenge, isBlocked, type RemoteAccess } from './access.js';
 
@@ -24,9 +24,15 @@ export interface ConfiguredAccessOptions {
   readonly keepSecret: (headers: AccessHeaders) => () => void;
 }
 
+/** The parts of the entry of a server that give headers. */
+interface ConfiguredHeaders {
+  readonly headers: AccessHeaders;
+  readonly headersCommand?: HeadersCommand;
+}
+
 /** Access with the headers of the configuration, and with those that its command gives. */
 export function configuredAccess(
-  { headers, headersCommand }: Pick<RemoteSpec, 'headers' | 'headersCommand'>,
+  { headers, headersCommand }: ConfiguredHeaders,
   options: ConfiguredAccessOptions,
 ): ConfiguredAccess {
   if (headersCommand !== undefined) return new CommandAccess(headers, headersCommand, options);

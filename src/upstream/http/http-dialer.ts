@@ -11,8 +11,8 @@ import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import { ownNotification } from '../../wire/mcp/relayed-request.js';
 import type { Cancel } from '../../wire/timing/clock.js';
-import { Bridge, type BridgeOptions } from '../channel/bridge.js';
-import type { MessageReader } from '../channel/message-reader.js';
+import { Bridge } from '../channel/bridge.js';
+import type { MessageReader, SharedReading } from '../channel/message-reader.js';
 import { type Dialect, openConnection } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../upstream-connection.js';
@@ -20,8 +20,15 @@ import type { OpenedAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
 import type { ConnectionLoss } from './http-session.js';
 
-export interface HttpDialerOptions
-  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
+export interface HttpDialerOptions extends HttpReading {
+  /** Opens the access of one connection. The end of the connection waits for `release`. */
+  readonly openAccess: (spec: RemoteSpec) => OpenedAccess;
+  /** Makes the agent of a server, for connections to other gateways and for tests. */
+  readonly createAgent?: (url: URL, options: AgentOptions) => Agent;
+}
+
+/** The parts that all connections share. */
+export interface HttpReading extends SharedReading {
   /** The servers whose output answers nothing. One of them is read at a time. */
   readonly floods: FloodQueue;
   /** Opens a connection in the era that the server speaks. */
@@ -30,15 +37,14 @@ export interface HttpDialerOptions
   readonly onInternalError: OnInternalError;
   /** Removes secrets from the words of servers. */
   readonly redact?: (text: string) => string;
-  /** Opens the access of one connection. The end of the connection waits for `release`. */
-  readonly openAccess: (spec: RemoteSpec) => OpenedAccess;
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
-  /** Makes the agent of a server, for connections to other gateways and for tests. */
-  readonly createAgent?: (url: URL, options: AgentOptions) => Agent;
 }
 
-export interface RemoteTarget extends DialTarget<RemoteSpec> {
+export interface RemoteTarget extends DialTarget<RemoteSpec>, ToolHeaders {}
+
+/** The parameters of tools that headers must repeat. */
+export interface ToolHeaders {
   /** Returns the parameters of a tool that headers must repeat (`x-mcp-header`). */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];
   /** Reads the tools of the server again. Never rejects. */
@@ -83,7 +89,13 @@ export class HttpDialer {
       listener.unfit(because);
     };
     const output = new HttpOutput({
-      ...{ url, clock, scan, maxFrameBytes, paramsOf, rereadTools, transport: spec.transport },
+      url,
+      clock,
+      scan,
+      maxFrameBytes,
+      paramsOf,
+      rereadTools,
+      transport: spec.transport,
       agent: (this.#options.createAgent ?? createAgent)(url, spec),
       access,
       incoming: {
@@ -123,7 +135,14 @@ export class HttpDialer {
       }
     };
     const bridge = new Bridge({
-      ...{ clock, scan, output, maxFrameBytes, maxUnwrittenBytes, unfinishedLines, bufferPool, flood },
+      clock,
+      scan,
+      output,
+      maxFrameBytes,
+      maxUnwrittenBytes,
+      unfinishedLines,
+      bufferPool,
+      flood,
       feed: { messages, connection },
       holdsBack: (error, request) => output.doubts(error, request),
       events: {
@@ -168,7 +187,7 @@ export class HttpDialer {
     response: HttpAnswer,
     push: (chunk: Uint8Array) => void,
     flood: FloodBound,
-    reader: Pick<MessageReader, 'wasUseful'>,
+    reader: MessageReader,
     key: string,
   ): Promise<boolean> {
     const { clock, backpressure } = this.#options;

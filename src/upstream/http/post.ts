@@ -1,6 +1,5 @@
 import { errorMessage } from '../../host/errors/error-text.js';
-import type { HttpAnswer } from '../../host/http/decode.js';
-import { unknownCoding } from '../../host/http/decode.js';
+import { type HttpAnswer, unknownCoding } from '../../host/http/decode.js';
 import { RequestError } from '../../host/http/send-request.js';
 import { copyInto } from '../../wire/io/byte-reader.js';
 import { readText } from '../../wire/json/json-text.js';
@@ -251,7 +250,8 @@ export class Post {
     this.#fail(reason, mayHaveRun(refusal), clauseOf(refusal));
   }
 
-  get #sent(): Pick<ServerRefusal, 'isInSession' | 'isInitialize' | 'isModern'> {
+  /** The facts about message and session in a refusal. */
+  get #sent() {
     const isInSession = this.#sessionId !== undefined || this.#session.hasOneStream;
     return { isInSession, isInitialize: this.#isInitialize, isModern: this.isModern };
   }

@@ -53,16 +53,12 @@ export function meaningOf({ status, body, code, isInSession, isInitialize, isMod
  * Whether a server may have processed a message that it refused. An error with 200 may come from a proxy whose server ended
  * during the call, unless the error is about the session or the form of the request.
  */
-export function mayHaveRun({ status, code, body }: Pick<ServerRefusal, 'status' | 'code' | 'body'>): boolean {
+export function mayHaveRun({ status, code, body }: ServerRefusal): boolean {
   if (status === 200) return code !== RPC_CODES.invalidRequest && !ABOUT_SESSION.test(body);
   return status >= 500 && status !== 503;
 }
 
 /** The refusal as a clause with *it* as the subject. */
-export function clauseOf({
-  status,
-  statusMessage,
-  body,
-}: Pick<ServerRefusal, 'status' | 'statusMessage' | 'body'>): string {
+export function clauseOf({ status, statusMessage, body }: ServerRefusal): string {
   return `it answered ${describeHttpRefusal(status, statusMessage, body)}`;
 }

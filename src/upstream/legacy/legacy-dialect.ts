@@ -7,7 +7,7 @@ import { withoutEraMembers } from '../../wire/mcp/older-revisions.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../wire/mcp/revisions.js';
-import { type Channel, type Dialect, EraConnection, failedDial, type OpenOptions } from '../dialect.js';
+import { type Channel, type Dialect, EraConnection, failedDial, type HandshakeOptions } from '../dialect.js';
 import type {
   DialOutcome,
   RequestHandler,
@@ -21,7 +21,7 @@ import type {
 export const legacyDialect = {
   async open(
     channel: Channel,
-    { generation, profile, timeoutMs }: Pick<OpenOptions, 'generation' | 'profile' | 'timeoutMs'>,
+    { generation, profile, timeoutMs }: HandshakeOptions,
   ): Promise<DialOutcome & { readonly version?: string | undefined }> {
     const requestedRevision = profile.protocolVersion ?? LATEST_LEGACY_REVISION;
     const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };

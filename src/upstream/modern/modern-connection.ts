@@ -26,9 +26,7 @@ export interface ModernOptions {
   readonly mintId: () => string;
 }
 
-interface ModernConnectionOptions
-  extends ModernOptions,
-    Pick<OpenOptions, 'generation' | 'profile' | 'listener' | 'era'> {
+interface ModernConnectionOptions extends ModernOptions, OpenOptions {
   readonly channel: Channel;
   readonly revision: ModernRevision;
   readonly discovered: DiscoverResult;

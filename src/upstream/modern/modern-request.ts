@@ -223,7 +223,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
   }
 
   /** Ends the request without the input. A `tools/call` gets a tool result with the reason, any other method an error. */
-  #refuse({ method, error, message }: Omit<Extract<RoundEnd, { kind: 'refused' }>, 'kind'>): void {
+  #refuse({ method, error, message }: RefusedInput): void {
     if (this.#options.request.method !== METHODS.callTool) this.#answer(error, 'error');
     else this.#answer(toolError(`The tool needs ${method} from the client, but: ${message}`));
   }
@@ -325,12 +325,13 @@ function readRequiredInput(
 /** The input that a client gave, or the error that ends the request. */
 export type RoundEnd =
   | { readonly kind: 'complete'; readonly responses: Uint8Array }
-  | {
-      readonly kind: 'refused';
-      readonly method: string;
-      readonly error: Uint8Array | RpcError;
-      readonly message: string;
-    };
+  | (RefusedInput & { readonly kind: 'refused' });
+
+interface RefusedInput {
+  readonly method: string;
+  readonly error: Uint8Array | RpcError;
+  readonly message: string;
+}
 
 export interface InputRoundOptions {
   readonly asked: readonly NamedInput[];

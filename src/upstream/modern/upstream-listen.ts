@@ -12,7 +12,7 @@ import { ownNotification, ownRequest } from '../../wire/mcp/relayed-request.js';
 import { isTerminal } from '../../wire/mcp/task-id.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import type { Channel } from '../dialect.js';
-import type { SentRequest, UpstreamListener } from '../upstream-connection.js';
+import type { SentRequest } from '../upstream-connection.js';
 import { modernMessage, type RequestMeta } from './modern-messages.js';
 
 interface UpstreamListenOptions {
@@ -21,7 +21,7 @@ interface UpstreamListenOptions {
   readonly meta: RequestMeta;
   /** Whether the server declared a capability. */
   readonly offers: (capability: string) => boolean;
-  readonly listener: Pick<UpstreamListener, 'notification'>;
+  readonly listener: { notification(notification: NotificationEnvelope): void };
 }
 
 /** Called once, with an error if the server does not report on the subject, or with `closed` if the channel is closed first. */
@@ -250,7 +250,10 @@ export class UpstreamListen {
   }
 
   /** Answers the waiting subscriptions to the subjects of a stream. `faultOf` returns the error for a subject, if any. */
-  #answerWaiting({ subjects }: Pick<Stream, 'subjects'>, faultOf: (subject: Subject) => RpcError | undefined): void {
+  #answerWaiting(
+    { subjects }: { readonly subjects: Subjects },
+    faultOf: (subject: Subject) => RpcError | undefined,
+  ): void {
     const concerned = this.#waiting.filter(({ subject }) => subjects.has(keyOf(subject)));
     this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(keyOf(subject)));
     for (const { subject, done } of concerned) {

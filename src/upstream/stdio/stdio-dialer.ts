@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import type { OnInternalError } from '../../host/errors/internal-error.js';
 import type { EventSink } from '../../host/observe/events/events.js';
 import type { Logger } from '../../host/observe/logger.js';
@@ -16,9 +17,10 @@ import { readInto, watchReader } from '../../wire/io/streams/read-into.js';
 import { FloodBound, type FloodQueue, TurnReader } from '../../wire/io/streams/turn-reader.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { Bridge, type BridgeEvents, type BridgeOptions } from '../channel/bridge.js';
+import { Bridge } from '../channel/bridge.js';
+import type { SharedReading } from '../channel/message-reader.js';
 import { type Dialect, openConnection } from '../dialect.js';
-import { LivenessProbe } from '../health/health-monitor.js';
+import { type HealthEvents, LivenessProbe } from '../health/health-monitor.js';
 import type {
   Dialed,
   Dialer,
@@ -43,24 +45,12 @@ import type {
  *    the family.
  */
 
-export interface StdioDialerOptions
-  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
-  readonly orphanGuard: GroupGuard;
-  readonly events: Pick<EventSink, 'emit'>;
-  /** Queue that all flooding servers share. */
-  readonly floods: FloodQueue;
+export interface StdioDialerOptions extends JoinOptions, FamilyOptions {
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
-  readonly backpressure: Backpressure;
-  readonly resources: Pick<ResourceWatch, 'add'>;
-  readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
+  readonly resources: ResourceWatch;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether each client has its own connection to Trunkline, as over HTTP. */
-  readonly hasManyConnections: boolean;
-  readonly onInternalError: OnInternalError;
-  /** Shows the messages to recordings. */
-  readonly messages: MessageFeed;
 }
 
 /** Time for which the output is read after an exit. Requests that are then still in flight fail. */
@@ -171,20 +161,22 @@ export class StdioDialer implements Dialer<ChildSpec> {
 }
 
 /** The pipes of a server, as its process has them. */
-type ServerPipes = Pick<SpawnedChild, 'stdin' | 'stdout' | 'stderr'>;
+interface ServerPipes {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+}
 
-type JoinOptions = Pick<
-  StdioDialerOptions,
-  | 'clock'
-  | 'scan'
-  | 'unfinishedLines'
-  | 'bufferPool'
-  | 'backpressure'
-  | 'messages'
-  | 'hasManyConnections'
-  | 'onInternalError'
-  | 'floods'
->;
+interface JoinOptions extends SharedReading {
+  /** Queue that all flooding servers share. */
+  readonly floods: FloodQueue;
+  readonly backpressure: Backpressure;
+  /** Shows the messages to recordings. */
+  readonly messages: MessageFeed;
+  /** Whether each client has its own connection to Trunkline, as over HTTP. */
+  readonly hasManyConnections: boolean;
+  readonly onInternalError: OnInternalError;
+}
 
 interface Joined {
   /** The pipes to use from now on. */
@@ -199,9 +191,9 @@ interface Joined {
 export function joinPipes(
   spawned: ServerPipes,
   { spec, generation, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget<ChildSpec>,
-  listener: Pick<UpstreamListener, 'request' | 'notification'>,
+  listener: UpstreamListener,
   options: JoinOptions,
-  { pipeClosed, ...health }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
+  { pipeClosed, ...health }: HealthEvents & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
 ): Joined {
   const { clock, scan, unfinishedLines, bufferPool } = options;
   const { backpressure, messages, hasManyConnections, onInternalError } = options;
@@ -286,7 +278,12 @@ export function watchPipes(clock: Clock, onUseless: (because: EndedBecause) => v
 /** Most pids of processes outside of a server's group that one log line names. */
 const SHOWN_PIDS = 10;
 
-type FamilyOptions = Pick<StdioDialerOptions, 'clock' | 'logger' | 'orphanGuard' | 'events'>;
+interface FamilyOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly orphanGuard: GroupGuard;
+  readonly events: EventSink;
+}
 
 /** All processes of one launch of a server, which are its process group and its family. Ends them. */
 class LaunchedFamily {
@@ -307,7 +304,7 @@ class LaunchedFamily {
   }
 
   /** Call this in the tick of the spawn, even if the spawn failed. */
-  started({ pid }: Pick<SpawnedChild, 'pid'>): void {
+  started({ pid }: SpawnedChild): void {
     const { orphanGuard } = this.#options;
     this.#endsFamily = pid !== undefined && !this.#target.spec.leaveRunning;
     if (pid !== undefined) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);

@@ -72,7 +72,10 @@ export function Calls() {
   const minutes = queried('minutes');
   const after = minutes === '' ? 0 : (held?.at ?? Date.now()) - Number(minutes) * 60_000;
   const all = log.calls.filter(({ at }) => at >= after);
-  const [words, server, client, outcome] = [queried('words'), queried('server'), queried('client'), queried('outcome')];
+  const words = queried('words');
+  const server = queried('server');
+  const client = queried('client');
+  const outcome = queried('outcome');
   const found = filterCalls(all, { words, server, client, outcome });
   const gaps = log.gaps.filter(({ to }) => to >= after);
   const servers = [...(hub.value?.kind === 'none' ? hub.value.servers : (report.value?.servers ?? [])), ...log.calls];
@@ -207,7 +210,7 @@ function Name({ line, isOpen, toggle }: { line: Line; isOpen: boolean; toggle: (
   );
 }
 
-function Client({ client, session }: Pick<CallRow, 'client' | 'session'>) {
+function Client({ client, session }: { readonly client: string; readonly session: CallRow['session'] }) {
   return (
     <>
       {foreign(client)} <span class="quiet">#{session}</span>
@@ -215,7 +218,7 @@ function Client({ client, session }: Pick<CallRow, 'client' | 'session'>) {
   );
 }
 
-function Outcome({ outcome, reason }: Pick<CallRow, 'outcome' | 'reason'>) {
+function Outcome({ outcome, reason }: CallRow) {
   return <span class={outcome === 'ok' ? 'quiet' : 'state bad'}>{outcomeText(outcome, reason)}</span>;
 }
 

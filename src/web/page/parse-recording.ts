@@ -30,14 +30,21 @@ export interface RecordingFile {
   readonly unreadable: number;
 }
 
-type Requests = Map<string, Pick<RecordedMessage, 'at' | 'method' | 'name'>>;
+interface SentRequest {
+  readonly at: number;
+  readonly method: string;
+  readonly name: string;
+}
+
+type Requests = Map<string, SentRequest>;
 
 /** Reads the lines of a recording, and finds the request of each answer. */
 export function parseRecording(text: string): RecordingFile {
   const requests: Requests = new Map();
   const messages: RecordedMessage[] = [];
   let header: Header | null = null;
-  let [dropped, unreadable] = [0, 0];
+  let dropped = 0;
+  let unreadable = 0;
   for (const line of text.split('\n')) {
     if (line === '') continue;
     const parsed = parseLine(line);

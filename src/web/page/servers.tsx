@@ -143,7 +143,8 @@ const NO_SERVER =
 
 function Running({ servers, disabled }: { servers: readonly ServerReport[]; disabled: readonly string[] }) {
   const count = servers.length + disabled.length;
-  const [words, state] = [queried('words'), queried('state')];
+  const words = queried('words');
+  const state = queried('state');
   const [latest] = history.value?.servers ?? [];
   const lines = latest === undefined ? '' : spanOf(latest.calls);
   if (count === 0) return <p>{prose(NO_SERVER)}</p>;
@@ -202,7 +203,8 @@ function Filter({ count, found, states }: { count: number; found: number; states
 
 function Configured({ servers }: { servers: readonly ConfiguredServer[] }) {
   const stateOf = ({ isDisabled }: ConfiguredServer) => (isDisabled ? DISABLED : 'not running');
-  const [words, state] = [queried('words'), queried('state')];
+  const words = queried('words');
+  const state = queried('state');
   if (servers.length === 0) return <p>{prose(NO_SERVER)}</p>;
   const found = servers.filter(
     (each) => matches(`${each.server} ${each.runs} ${stateOf(each)}`, words) && ['', stateOf(each)].includes(state),

@@ -8,7 +8,8 @@ const HIDDEN_MS = 60_000;
 /** Silence after which a connection counts as broken. `trunkline web` sends a comment every 15 seconds. */
 const SILENT_MS = 40_000;
 const SLOWEST_UPDATE_MS = 1_000;
-const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
 
 /** Message to the other tabs: a request for the state (`JOIN`), the news that the stream has broken, or frames. */
 type Told = typeof JOIN | 'lost' | readonly Frame[];

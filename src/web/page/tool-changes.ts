@@ -28,6 +28,9 @@ export function changesFor(
   });
 }
 
-function listsOf(server: string, lists: readonly ToolLists[]): Omit<ToolLists, 'server'> {
+function listsOf(
+  server: string,
+  lists: readonly ToolLists[],
+): { readonly deny: readonly string[]; readonly allow: readonly string[] } {
   return lists.find((each) => each.server === server) ?? { deny: [], allow: [] };
 }

@@ -36,7 +36,9 @@ export function Tools() {
 function View(props: { view: AdvisedView; views: readonly AdvisedView[]; lists: readonly ToolLists[] }) {
   const { view, views, lists } = props;
   const by = useSignal('Tokens');
-  const [words, state, server] = [queried('words'), queried('state'), queried('server')];
+  const words = queried('words');
+  const state = queried('state');
+  const server = queried('server');
   const found = view.tools.filter(
     (tool) =>
       (state === '' || (state === 'shown') === (tool.state === 'shown')) &&
@@ -116,8 +118,11 @@ function pick(picked: Picks, tools: readonly ToolRow[], isPicked: boolean): void
   picked.value = next;
 }
 
-interface PickProps {
+interface PickProps extends PickingProps {
   tools: readonly ToolRow[];
+}
+
+interface PickingProps {
   lists: readonly ToolLists[];
   picked: Picks;
 }
@@ -166,7 +171,7 @@ function Picked({ tools, lists, picked }: PickProps) {
 }
 
 /** Name of a tool. If the tool is shown, a click on the name opens its definition. */
-function Name({ tool, view, lists, picked }: Omit<PickProps, 'tools'> & { tool: ToolRow; view: string }) {
+function Name({ tool, view, lists, picked }: PickingProps & { tool: ToolRow; view: string }) {
   const { name, title, state } = tool;
   const code = <code>{foreign(name)}</code>;
   const open = () => showDefinition(name, view);

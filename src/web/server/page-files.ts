@@ -27,7 +27,8 @@ export function readPageFiles(folder: string): ReadonlyMap<string, PageFile> {
       'Cache-Control': isDocument ? 'no-cache' : 'public, max-age=31536000, immutable',
       Vary: 'Accept-Encoding',
     };
-    const [plain, gzip] = [readFileSync(join(folder, name)), readFileSync(join(folder, `${name}.gz`))];
+    const plain = readFileSync(join(folder, name));
+    const gzip = readFileSync(join(folder, `${name}.gz`));
     // The document has one address, because `Sec-Fetch-Site: none` is allowed there only.
     return [isDocument ? '/' : `/${name}`, { headers, plain, gzip }];
   });

@@ -113,7 +113,7 @@ function withCalls(before: Calls | undefined, next: Calls): Calls {
 
 /** All open pages. The hub is followed once for all of them, until some time after the last of them has gone. */
 export class PageStreams {
-  readonly #source: Pick<PageSource, 'follow'>;
+  readonly #source: PageSource;
   readonly #clock: Clock;
   readonly #streams = new Set<PageStream>();
   /** The newest frame of each kind, and the latest calls, with which further pages begin. */
@@ -121,7 +121,7 @@ export class PageStreams {
   #end: (() => void) | undefined;
   #cancelEnd: Cancel | undefined;
 
-  constructor(source: Pick<PageSource, 'follow'>, clock: Clock) {
+  constructor(source: PageSource, clock: Clock) {
     this.#source = source;
     this.#clock = clock;
   }

@@ -38,7 +38,7 @@ export const SESSION_LIMITS = {
 
 /** One-time codes, and the sessions that they open. All are in memory only, so they end with the command. */
 export class PageSessions {
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Clock;
   readonly #onNewCode: (code: string, reason: NewUrlReason) => void;
   /** The least recently used first. */
   readonly #sessions = new Set<PageSession>();
@@ -48,7 +48,7 @@ export class PageSessions {
   #code: { readonly hash: Buffer; readonly expiresAt: number; wrong: number } | undefined;
   #quietUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Pick<Clock, 'now'>, onNewCode: (code: string, reason: NewUrlReason) => void) {
+  constructor(clock: Clock, onNewCode: (code: string, reason: NewUrlReason) => void) {
     this.#clock = clock;
     this.#onNewCode = onNewCode;
   }
@@ -83,7 +83,8 @@ export class PageSessions {
       return refusal('This URL has expired. The terminal in which `trunkline web` runs shows another one.');
     }
     this.#code = undefined;
-    const [key, cookie] = [secret(), secret()];
+    const key = secret();
+    const cookie = secret();
     const [oldest] = this.#sessions;
     if (this.#sessions.size >= SESSION_LIMITS.sessions && oldest !== undefined) this.end(oldest);
     const hashes = { keyHash: sha256(key), cookieHash: sha256(cookie) };

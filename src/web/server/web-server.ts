@@ -63,8 +63,10 @@ const optional =
 
 const SERVER = { server: isText };
 const CHANGE: Fields = {
-  ...{ ...SERVER, isDisabled: optional((value) => typeof value === 'boolean') },
-  ...{ deny: optional(isTexts), allow: optional(isTexts) },
+  ...SERVER,
+  isDisabled: optional((value) => typeof value === 'boolean'),
+  deny: optional(isTexts),
+  allow: optional(isTexts),
 };
 /** Members of the query of a `GET` and of the body of a `POST`. */
 const REQUESTS: Readonly<Record<Route, Fields>> = {

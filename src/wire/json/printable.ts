@@ -198,7 +198,8 @@ function visibleOnly(text: string): string {
   patterns ??= makePatterns();
   const needsMarks = patterns.rightToLeft.test(text);
   return text.replace(patterns.neededOrNot, (...match) => {
-    const [character, groups] = [match[0] as string, match.at(-1) as { readonly hidden?: string }];
+    const character = match[0] as string;
+    const groups = match.at(-1) as { readonly hidden?: string };
     const isNeeded = groups.hidden === undefined || (needsMarks && MARK.test(character));
     return isNeeded ? character : '';
   });

@@ -1,7 +1,7 @@
 import { stringAt, valuesAt } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
 import type { ResponseEnvelope } from './envelope.js';
-import type { RelayedRequest } from './relayed-request.js';
+import type { RequestTokens } from './relayed-request.js';
 
 /** Extension for the skills of servers. See its specification, SEP-2640. */
 export const SKILLS_EXTENSION = 'io.modelcontextprotocol/skills';
@@ -35,10 +35,7 @@ const MAIN_FILE = '/SKILL.md';
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /** Whether the client of a request without a handshake accepts a task as the answer. */
-export function declaresTasks({
-  bytes,
-  tokens: { eraCapabilities },
-}: Pick<RelayedRequest, 'bytes' | 'tokens'>): boolean {
+export function declaresTasks({ bytes, tokens: { eraCapabilities } }: RequestTokens): boolean {
   if (eraCapabilities === undefined) return false;
   return valuesAt(bytes, eraCapabilities, ['extensions', TASKS_EXTENSION]).length > 0;
 }

@@ -17,7 +17,7 @@ import { type Edit, splice } from '../json/splice.js';
 import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { METHODS } from './methods.js';
-import type { RelayedRequest } from './relayed-request.js';
+import type { RelayedRequest, RequestParams } from './relayed-request.js';
 import { isOlder } from './revisions.js';
 
 /** Member of a notification's `_meta` with the id of the `subscriptions/listen` request that it belongs to. */
@@ -31,11 +31,7 @@ const OF_META: ReadonlySet<string> = new Set(
 const OF_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
 
 /** Removes the members of a modern client's request or notification that a legacy server must not get. */
-export function withoutEraMembers({
-  bytes,
-  params,
-  tokens,
-}: Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>): readonly Edit[] {
+export function withoutEraMembers({ bytes, params, tokens }: RequestParams): readonly Edit[] {
   const { requestMeta, inputResponses, requestState } = tokens;
   const ofMeta = requestMeta === undefined ? [] : without(OF_META, bytes, requestMeta);
   if (params === undefined || (inputResponses === undefined && requestState === undefined)) return ofMeta;
@@ -147,7 +143,8 @@ export function asOlderInput({ method, bytes, params }: RelayedRequest, revision
 
 function choices(list: unknown): string | undefined {
   if (!Array.isArray(list) || !list.every(isChoice)) return undefined;
-  const [values, titles] = [list.map((choice) => choice.const), list.map(({ title }) => title)];
+  const values = list.map((choice) => choice.const);
+  const titles = list.map(({ title }) => title);
   return `"enum":${JSON.stringify(values)},"enumNames":${JSON.stringify(titles)}`;
 }
 

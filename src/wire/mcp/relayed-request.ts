@@ -13,17 +13,25 @@ import { INPUT_METHODS, METHODS } from './methods.js';
 /** The members of `params`. Absent ones are `undefined`. */
 export type ParamTokens = Pick<RequestEnvelope['tokens'], ParamName>;
 
+/** The content of a request. */
+export interface RequestParams extends RequestTokens {
+  readonly params: Span | undefined;
+}
+
+/** The tokens that routing reads from the `params` of a request. */
+export interface RequestTokens {
+  /** The bytes that the positions point into. */
+  readonly bytes: Uint8Array;
+  readonly tokens: ParamTokens;
+}
+
 /**
  * A request on its way through the gateway: its content without its envelope.
  *
  * The id, the progress token and the extent of the whole message belong to the protocol era that read the request.
  */
-export interface RelayedRequest {
+export interface RelayedRequest extends RequestParams {
   readonly method: string;
-  /** The bytes that `params` and `tokens` point into. */
-  readonly bytes: Uint8Array;
-  readonly params: Span | undefined;
-  readonly tokens: ParamTokens;
   /** The whole message in `bytes`. Absent if `message` makes edits of its own, so that the bytes are not the request. */
   readonly whole?: Span | undefined;
   /**

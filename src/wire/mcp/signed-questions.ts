@@ -16,7 +16,6 @@ import type { Edit } from '../json/splice.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { METHODS } from './methods.js';
-import type { RelayedRequest } from './relayed-request.js';
 
 /*
  * Questions of servers to a person (elicitation). A person sees one client and cannot tell who asks, so each question begins
@@ -27,7 +26,7 @@ import type { RelayedRequest } from './relayed-request.js';
 /** Returns the edits that put the name of the server into its question, or an error if no person may see the question. */
 export function signedQuestion(
   server: string,
-  { method, bytes, params }: Pick<RelayedRequest, 'method' | 'bytes' | 'params'>,
+  { method, bytes, params }: { readonly method: string; readonly bytes: Uint8Array; readonly params: Span | undefined },
 ): readonly Edit[] | RpcError {
   return method === METHODS.elicit && params !== undefined ? signed(server, bytes, params) : NO_EDITS;
 }

@@ -71,7 +71,7 @@ async function callAtHub(
 }
 
 /** Returns the exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
-function exposedNameOf(name: string, { servers, disabled }: Pick<Config, 'servers' | 'disabled'>): string {
+function exposedNameOf(name: string, { servers, disabled }: Config): string {
   const at = name.indexOf('.');
   refuseDisabled([name.slice(0, at)], disabled);
   const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
@@ -125,7 +125,7 @@ async function readStdin(): Promise<string> {
 }
 
 async function send(
-  { client, progressLine }: Pick<Once, 'client' | 'progressLine'>,
+  { client, progressLine }: { readonly client: LocalClient; readonly progressLine: ProgressLine },
   name: string,
   object: string,
 ): Promise<Uint8Array> {

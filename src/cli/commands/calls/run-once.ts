@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { GatewayProcess, type GatewayProcessOptions } from '../../../app/gateway-process.js';
+import { GatewayProcess } from '../../../app/gateway-process.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { createPlatform, type Platform } from '../../../app/platform.js';
 import { readConfig, refuseDisabled, requireView } from '../../../app/read-config.js';
@@ -8,10 +8,12 @@ import { formatProblem } from '../../../config/file/config-error.js';
 import { currentFolder } from '../../../config/file/find-config.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import type { User } from '../../../downstream/port.js';
+import type { CreateFeature } from '../../../extras/feature.js';
 import { largeResults } from '../../../extras/large-results/index.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import type { Logger } from '../../../host/observe/logger.js';
-import type { ChildSnapshot } from '../../../spec/server-state.js';
+import type { Trial } from '../../../servers/sandbox/confined-launch.js';
+import type { ServerState } from '../../../spec/server-state.js';
 import { type CatalogueStore, openCatalogues } from '../../../state/catalogue-cache.js';
 import { readSealSecret } from '../../../state/seal.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
@@ -34,11 +36,17 @@ export interface Once {
   readonly ending: AbortSignal;
 }
 
-export interface RunOnceOptions extends Pick<GatewayProcessOptions, 'trial'> {
+interface UserName {
+  readonly name: string;
+  readonly kind: User['kind'];
+}
+
+export interface RunOnceOptions {
+  readonly trial?: Trial | undefined;
   readonly isReview?: boolean;
   readonly isQuiet?: boolean;
   /** Starts the servers with the variables of this user or machine. */
-  readonly user?: Pick<User, 'name' | 'kind'> | undefined;
+  readonly user?: UserName | undefined;
 }
 
 /**
@@ -93,7 +101,7 @@ export async function runOnce(
 }
 
 /** Returns the configuration with the servers that a user gets over HTTP. Throws a `UsageError` if users have no variables. */
-async function asUser(config: Config, { name, kind }: Pick<User, 'name' | 'kind'>): Promise<Config> {
+async function asUser(config: Config, { name, kind }: UserName): Promise<Config> {
   const folder = config.gateway.http.auth?.variables;
   if (folder === undefined)
     throw new UsageError(
@@ -142,13 +150,20 @@ export function openQuietLog(settings: GlobalOptions): OpenLog {
   return log;
 }
 
+interface OnceOptions {
+  readonly platform?: Platform;
+  readonly catalogues?: CatalogueStore | undefined;
+  readonly trial?: Trial;
+  readonly features?: readonly CreateFeature[];
+}
+
 /** Makes a gateway for one command. It installs missing packages into `packages`. Without `packages`, it installs none. */
 export function composeOnce(
   config: Config,
   log: OpenLog,
   packages?: ReturnType<typeof packageFolders>,
   isReview = false,
-  more: Pick<GatewayProcessOptions, 'platform' | 'catalogues' | 'trial' | 'features'> = {},
+  more: OnceOptions = {},
 ): GatewayProcess {
   const approvals = approvalFolders(isReview ? 'review' : 'once');
   const rest = {
@@ -164,7 +179,7 @@ export function composeOnce(
 /** Runs the work of a command to its end, or until a signal comes, and then stops the composition. */
 export async function runCommand(
   composition: RunToEndOptions['composition'],
-  { logger }: Pick<OpenLog, 'logger'>,
+  { logger }: OpenLog,
   work: RunToEndOptions['work'],
 ): Promise<number> {
   const onSignal: RunToEndOptions['onSignal'] = (signal) => 128 + constants.signals[signal];
@@ -222,7 +237,13 @@ export class StartProgress {
     this.#timer.unref();
   }
 
-  moved(key: string, { missing, installingSince }: Pick<ChildSnapshot, 'missing' | 'installingSince'>): void {
+  moved(
+    key: string,
+    {
+      missing,
+      installingSince,
+    }: { readonly missing: string | undefined; readonly installingSince: number | undefined },
+  ): void {
     if (missing === undefined || installingSince === undefined) this.#installing.delete(key);
     else this.#installing.set(key, { shown: missing, since: installingSince });
     this.#show();
@@ -292,7 +313,7 @@ export class FirstStarts {
     return this.#readyAfterMs.get(key);
   }
 
-  moved(key: string, { state, pid }: Pick<ChildSnapshot, 'state' | 'pid'>): void {
+  moved(key: string, { state, pid }: { readonly state: ServerState; readonly pid: number | undefined }): void {
     if (!this.#pending.has(key)) return;
     const now = performance.now();
     const begun = this.#begun.get(key);
@@ -319,7 +340,13 @@ export interface TriedServer {
 }
 
 /** Examines the servers of a gateway that has started each of them once. */
-export function examine({ config, composition }: Pick<Once, 'config' | 'composition'>): TriedServer[] {
+export function examine({
+  config,
+  composition,
+}: {
+  readonly config: Config;
+  readonly composition: GatewayProcess;
+}): TriedServer[] {
   const status = composition.status();
   return config.servers.flatMap((server) => {
     const { servers } = reportStatus(status, server.key);

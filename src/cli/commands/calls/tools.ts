@@ -7,7 +7,7 @@ import { reportView, type ToolRow, type ViewTools } from '../../../status/tool-r
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../wire/json/json-text.js';
 import { plural, printable } from '../../../wire/json/printable.js';
 import { LISTS } from '../../../wire/mcp/methods.js';
-import type { Invocation } from '../../command.js';
+import type { Invocation, InvokedWords } from '../../command.js';
 import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
 import { lookOf, table, waiting } from '../../terminal.js';
@@ -56,10 +56,7 @@ async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], is
 }
 
 /** Prints the size of each tool, the largest first, and the lines of YAML that would make the list smaller. */
-async function sizes(
-  { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
-  hub: HubClientForCommand | undefined,
-): Promise<number> {
+async function sizes({ settings, words, isJson }: InvokedWords, hub: HubClientForCommand | undefined): Promise<number> {
   const use = await readToolUseOf(settings, Date.now());
   const show = async (view: ViewTools | undefined) => {
     const { tools: all = [] } = view ?? {};

@@ -17,7 +17,7 @@ import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import type { Trial } from '../../../servers/sandbox/confined-launch.js';
 import { isWithin, type Opening, type Policy } from '../../../servers/sandbox/policy.js';
 import { proxyRemark, quoted } from '../../../servers/sandbox/refusals.js';
-import { type ChildSpec, programOf } from '../../../spec/server-spec.js';
+import { type ChildSpec, programOf, type SandboxSpec } from '../../../spec/server-spec.js';
 import { outputOf } from '../../../status/verdict.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
@@ -110,7 +110,7 @@ async function report(key: string, { names, read, write, uncopied }: Proposal, i
   tell('Tools that the trial did not call may need more: name one after `--try` to call it in the trial.');
 }
 
-type Confinable = ChildSpec & Required<Pick<ChildSpec, 'sandbox'>>;
+type Confinable = ChildSpec & { readonly sandbox: SandboxSpec };
 
 /** The program of a server, as it would be confined. Throws a `UsageError` if the server has none, or cannot run. */
 export function confinableOf(server: ServerConfig): Confinable {
@@ -174,7 +174,7 @@ class TrialFiles {
   }
 
   /** Files that the server has read and written. */
-  used(): Pick<Proposal, 'read' | 'write' | 'uncopied'> {
+  used() {
     const wasRead = (file: string) => (lstatSync(file, { throwIfNoEntry: false })?.atimeMs ?? 0) > 0;
     const tellsAccess = this.#tellsAccess();
     const read = this.#copies.filter(({ before }) => !tellsAccess || [...before.keys()].some(wasRead));

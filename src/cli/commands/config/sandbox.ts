@@ -6,7 +6,7 @@ import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { policyFor } from '../../../servers/sandbox/confined-launch.js';
 import { confinement } from '../../../servers/sandbox/find-bubblewrap.js';
 import { needsOf, suggestedEntry } from '../../../servers/sandbox/needs.js';
-import type { Policy } from '../../../servers/sandbox/policy.js';
+import type { OpenedPlaces, Policy } from '../../../servers/sandbox/policy.js';
 import { proxyRemark, quoted } from '../../../servers/sandbox/refusals.js';
 import { programOf } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
@@ -72,10 +72,7 @@ function rowsOf({ openings, network, unixSockets, home, ownHome }: Policy): stri
 }
 
 /** The lines below the table: known needs of the server with a suggested entry, and openings that its entry lacks. */
-export function remarksOnOpenings(
-  server: ServerConfig,
-  { proposed, distrusted, network }: Pick<Policy, 'proposed' | 'distrusted' | 'network'>,
-): string[] {
+export function remarksOnOpenings(server: ServerConfig, { proposed, distrusted, network }: OpenedPlaces): string[] {
   const spec = programOf(server);
   const name = npmPackageOf(server);
   const known = needsOf(name);

@@ -17,7 +17,6 @@ import {
   connectToHub,
   describeHub,
   findGateway,
-  type HubSite,
   type OpenGateway,
   REFUSED,
   silentText,
@@ -186,7 +185,11 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
 }
 
 /** Starts the successor, unless another process has just done so. */
-async function startNext(options: GlobalOptions, site: Pick<HubSite, 'folder' | 'configFile'>, { number }: HubControl) {
+async function startNext(
+  options: GlobalOptions,
+  site: { readonly folder: string; readonly configFile: string },
+  { number }: HubControl,
+) {
   const claim = await claimSuccessor(site.folder, number);
   if (claim !== undefined) hubStarter(options, site)(claim);
   const control = await connectToHub(site.folder);

@@ -19,14 +19,9 @@ import { capitalized, plural } from '../../../wire/json/printable.js';
 import { readServing } from '../serve/serve-options.js';
 
 /** A gateway of this user that runs on this machine: a hub, or a process that serves HTTP or one client on stdin. */
-export interface RunningGateway {
-  readonly kind: GatewayKind;
-  /** `undefined` for a hub that does not answer and whose pid is not known. */
-  readonly pid: number | undefined;
+export interface RunningGateway extends GatewayIdentity {
   /** `undefined` if it is not known. The file may not exist any more. */
   readonly configFile: string | undefined;
-  /** The URL of a gateway that serves HTTP, without the path. */
-  readonly url: string | undefined;
   /** Time of its start, in milliseconds since 1970; 0 for a hub, because only the latest hub of a folder takes clients. */
   readonly since: number;
   /** The folder that contains the folder of the gateway, and the name of the latter: for a hub, its number. */
@@ -34,6 +29,14 @@ export interface RunningGateway {
   readonly name: number | string;
   /** Its own description, or the reason why it takes no commands. */
   readonly answer: HubDescription | Exclude<NoControl, 'not running'>;
+}
+
+interface GatewayIdentity {
+  readonly kind: GatewayKind;
+  /** `undefined` for a hub that does not answer and whose pid is not known. */
+  readonly pid: number | undefined;
+  /** The URL of a gateway that serves HTTP, without the path. */
+  readonly url: string | undefined;
 }
 
 /** Longest wait for a gateway that is no hub of the command's configuration. */
@@ -249,14 +252,14 @@ function unknownGateway(named: string, all: readonly RunningGateway[]): UsageErr
 }
 
 /** The gateway in a sentence, such as `the hub (pid 7)`. */
-export function nameOf({ kind, pid, url }: Pick<RunningGateway, 'kind' | 'pid' | 'url'>): string {
+export function nameOf({ kind, pid, url }: GatewayIdentity): string {
   const which = pid === undefined ? '' : ` (pid ${pid})`;
   if (kind === 'hub') return `the hub${which}`;
   return kind === 'http' ? `the gateway over HTTP at ${url}${which}` : `the gateway of one client on stdin${which}`;
 }
 
 /** Returns the configuration file of a gateway, with a remark if the file is gone. */
-export function configurationText({ configFile }: Pick<RunningGateway, 'configFile'>): string {
+export function configurationText({ configFile }: { readonly configFile: string | undefined }): string {
   if (configFile === undefined) return 'an unknown configuration';
   return existsSync(configFile) ? configFile : `${configFile} (does not exist any more)`;
 }
@@ -289,7 +292,7 @@ export function filesOf({ folder, name }: RunningGateway): ReturnType<typeof hub
 }
 
 /** The command or action that ends a gateway, as a phrase. */
-export function howToEnd({ kind, pid, url }: Pick<RunningGateway, 'kind' | 'pid' | 'url'>): string {
+export function howToEnd({ kind, pid, url }: GatewayIdentity): string {
   if (kind === 'hub') return `\`trunkline stop${pid === undefined ? '' : ` --gateway ${pid}`}\` ends it`;
   return kind === 'http' ? `\`trunkline drain ${url}\` ends it after its calls` : 'it ends with its client';
 }

@@ -10,8 +10,8 @@ import { describeBytes, plural, printable } from '../../../wire/json/printable.j
 import { type Cell, type Look, lookOf, paint, stateCell, table } from '../../terminal.js';
 
 export interface WatchTerminalOptions {
-  readonly input: Pick<ReadStream, 'setRawMode' | 'on' | 'off' | 'resume' | 'pause'>;
-  readonly output: Pick<WriteStream, 'write' | 'on' | 'off' | 'columns' | 'rows' | 'isTTY'>;
+  readonly input: ReadStream;
+  readonly output: WriteStream;
   readonly readFacts: () => Promise<WatchFacts>;
   readonly readLog: (server: string) => Promise<readonly string[]>;
   readonly restart: (server: string) => Promise<void>;
@@ -245,7 +245,7 @@ interface WatchedServer {
 
 /** Everything that the screen shows. */
 export interface WatchState {
-  readonly hub: Pick<HubDescription, 'pid' | 'version' | 'uptimeSeconds' | 'configFile' | 'isDraining'>;
+  readonly hub: HubDescription;
   readonly at: number;
   readonly servers: readonly WatchedServer[];
   readonly clients: readonly ClientDescription[];

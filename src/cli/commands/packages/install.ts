@@ -2,7 +2,7 @@ import { EXIT } from '../../../host/errors/usage-error.js';
 import { causeLines } from '../../../host/observe/cause-lines.js';
 import { InstallFault } from '../../../servers/packages/package-installer.js';
 import { installedTree, storedTree } from '../../../servers/packages/package-store.js';
-import type { Invocation } from '../../command.js';
+import type { InvokedWords } from '../../command.js';
 import { type EmitJson, forStream, printJson, say, tell } from '../../output.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
 import { chooseServers, StartProgress } from '../calls/run-once.js';
@@ -14,7 +14,7 @@ import { allSettled, type PackagedServer, type PackageWork, workOnPackages } fro
  * stderr by default. The table and the JSON always show which packages failed.
  */
 export async function install(
-  { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
+  { settings, words, isJson }: InvokedWords,
   {
     emit = printJson as EmitJson,
     onFault = reportInstallFault as (fault: InstallFault, work: PackageWork) => void,
@@ -35,7 +35,7 @@ export async function install(
 }
 
 /** Reports a failed installation on stderr, with the errors in the output of npm. */
-export function reportInstallFault({ message, lines }: InstallFault, { log }: Pick<PackageWork, 'log'>): void {
+export function reportInstallFault({ message, lines }: InstallFault, { log }: PackageWork): void {
   const errors = causeLines(lines, MAX_ERROR_LINES);
   for (const line of [`trunkline: ${message}`, ...errors.map((error) => `  | ${error}`)]) {
     tell(forStream(log.secrets.redact(line), process.stderr));

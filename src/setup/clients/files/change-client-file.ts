@@ -70,7 +70,7 @@ interface ConnectOptions extends PlanOptions {
 /** Plans to register Trunkline with a client. */
 export async function planConnect(
   client: KnownClient,
-  own: Pick<OwnCommand, 'command' | 'args'>,
+  own: OwnCommand,
   { system, cliPath, isNamed, keepsConfig }: ConnectOptions,
 ): Promise<Plan[]> {
   if (!isInstalled(client, system) && !(client.isCreatedByUsers === true && isNamed)) {
@@ -118,10 +118,7 @@ export async function planDisconnect(client: KnownClient, { system, cliPath }: P
 }
 
 /** Plans to remove servers that Trunkline has taken over: all those of one file in one change. */
-export async function planTakeOut(
-  taken: readonly Pick<FoundServer, 'place' | 'name'>[],
-  system: Pick<ClientSystem, 'home'>,
-): Promise<Plan[]> {
+export async function planTakeOut(taken: readonly FoundServer[], system: ClientSystem): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const file of new Set(taken.map(({ place }) => place.file))) {
     const ofFile = taken.filter(({ place }) => place.file === file);
@@ -145,7 +142,7 @@ const NOTHING = 'there is nothing to change';
 async function planFile(
   client: KnownClient,
   file: string,
-  { home }: Pick<ClientSystem, 'home'>,
+  { home }: ClientSystem,
   decide: (text: string, isThere: boolean) => Omit<PlannedChange, 'client' | 'known'> | string,
 ): Promise<Plan> {
   try {
@@ -194,11 +191,14 @@ function enabled(entry: ClientEntry): ClientEntry {
   return { ...entry, ...(disabled === true && { disabled: false }), ...(isEnabled === false && { enabled: true }) };
 }
 
-interface CarryOutOptions {
-  readonly system: ClientSystem;
-  readonly journal: ChangeJournal;
+interface CarryOutOptions extends ChangingParts {
   /** The same for all changes of one command, which one undo takes back. */
   readonly run: string;
+}
+
+interface ChangingParts {
+  readonly system: ClientSystem;
+  readonly journal: ChangeJournal;
   readonly now: Date;
   /** Runs a client's own program. Returns whether it has succeeded. */
   readonly runProgram: RunProgram;
@@ -225,20 +225,25 @@ export async function carryOut(change: PlannedChange, options: CarryOutOptions):
   return { backup, program, unrecorded };
 }
 
-type Made = Omit<CarriedOut, 'unrecorded'> & { readonly written: Uint8Array };
+interface Made extends MadeByProgram {
+  readonly backup: string | undefined;
+}
+
+interface MadeByProgram {
+  readonly program: string | undefined;
+  readonly written: Uint8Array;
+}
 
 /** Makes a planned change, with a backup. Throws a `FileRefusal` if that is impossible; then the backup is removed. */
-async function makeChange(
-  change: PlannedChange,
-  { system, now, runProgram }: Pick<CarryOutOptions, 'system' | 'now' | 'runProgram'>,
-): Promise<Made> {
+async function makeChange(change: PlannedChange, options: ChangingParts): Promise<Made> {
+  const { system, now } = options;
   const { known, content } = change;
   if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   const backup = backUp(known, now);
   try {
     const program = canUseProgram(change) ? programOfClient(change.client, system) : undefined;
     if (program !== undefined) {
-      const made = await throughProgram(change, program, { system, runProgram });
+      const made = await throughProgram(change, program, options);
       if (made !== undefined) return { backup, ...made };
     }
     const written = Buffer.from(content);
@@ -265,8 +270,8 @@ function canUseProgram({ client, entries, entry, kind }: PlannedChange): boolean
 async function throughProgram(
   { client, entry, kind, known, place }: PlannedChange,
   program: string,
-  { system, runProgram }: Pick<CarryOutOptions, 'system' | 'runProgram'>,
-): Promise<Omit<Made, 'backup'> | undefined> {
+  { system, runProgram }: ChangingParts,
+): Promise<MadeByProgram | undefined> {
   const user = client.program === 'claude' ? ['--scope', 'user'] : [];
   // Claude Code refuses to add an entry that exists.
   if (kind !== 'add') await runProgram(program, ['mcp', 'remove', OWN_NAME, ...user]);
@@ -289,7 +294,7 @@ async function throughProgram(
   return { program: undefined, written };
 }
 
-interface UndoOptions extends Pick<CarryOutOptions, 'system' | 'journal' | 'now' | 'runProgram'> {
+interface UndoOptions extends ChangingParts {
   readonly cliPath: string;
 }
 

@@ -36,7 +36,7 @@ export function configIn(run: FoundCommand): string | undefined {
 }
 
 /** The entry that a client of this shape expects. */
-export function ownEntry(shape: Shape, { command, args }: Pick<OwnCommand, 'command' | 'args'>): ClientEntry {
+export function ownEntry(shape: Shape, { command, args }: OwnCommand): ClientEntry {
   switch (shape) {
     case 'plain':
     case 'codex':

@@ -126,7 +126,7 @@ function packageFolders(name: string, cwd: string | undefined, places: KeepingPl
 }
 
 /** The folders into which npx has installed packages. */
-export function npxFolders(places: Pick<KeepingPlaces, 'platform' | 'home' | 'env'>): readonly string[] {
+export function npxFolders(places: KeepingPlaces): readonly string[] {
   const { platform, home, env } = places;
   const local = env.LOCALAPPDATA ?? join(home, 'AppData', 'Local');
   const usual = platform === 'win32' ? join(local, 'npm-cache') : join(home, '.npm');
@@ -154,7 +154,10 @@ function globalModules({ platform, home, env, nodePath }: KeepingPlaces): string
 }
 
 /** A folder among the settings of npm, in the environment or in the `.npmrc` of the user. */
-function npmSetting(name: 'cache' | 'prefix', { home, env }: Pick<KeepingPlaces, 'home' | 'env'>): string | undefined {
+function npmSetting(
+  name: 'cache' | 'prefix',
+  { home, env }: { readonly home: string; readonly env: Variables },
+): string | undefined {
   const variable = Object.keys(env).find((each) => each.toLowerCase() === `npm_config_${name}`);
   const own = variable === undefined ? undefined : env[variable];
   if (own) return own;

@@ -26,7 +26,7 @@ export class CannotImport extends Error {
 }
 
 export interface ToRunOptions {
-  readonly system: Pick<ClientSystem, 'platform' | 'home'>;
+  readonly system: { readonly platform: ClientSystem['platform']; readonly home: string };
   /** The variables of an environment file; undefined if it cannot be read. */
   readonly readEnvFile: (file: string) => Readonly<Record<string, string | undefined>> | undefined;
 }

@@ -127,7 +127,7 @@ function looksRandom(part: string): boolean {
 export function moveSecrets(
   run: Run,
   key: string,
-  store: Pick<ImportEnvFile, 'put'>,
+  store: { put(name: string, value: string): string },
   secret: readonly string[] = [],
 ): Run {
   const owner = variableName(key);
