@@ -24,7 +24,7 @@ import { type NamedView, NamedViews, type NamedViewsOptions } from './catalog/to
 import type { ClientView, ViewSettings } from './client-view.js';
 import { ClientViews } from './client-views.js';
 import { describeServers, onlyHandshake } from './instructions.js';
-import type { Backend, BackendListener, ListenerFor, RunningBackend, Teller } from './registry/backend.js';
+import type { Backend, BackendListener, DescribedServer, ListenerFor, RunningBackend } from './registry/backend.js';
 import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
@@ -249,7 +249,7 @@ export class Gateway implements GatewayPort {
   }
 
   describe(facts: ClientFacts): GatewayDescription {
-    const all = this.#pool.tellersFor(facts);
+    const all = this.#pool.describedServersFor(facts);
     if (facts.server !== undefined && this.#pool.has(facts.server)) {
       const { capabilities = {}, instructions = '' } = all.find(({ key }) => key === facts.server)?.handshake ?? {};
       return { offered: [capabilities], instructions };
@@ -397,11 +397,11 @@ export class Gateway implements GatewayPort {
   }
 
   /** Describes these backends to a client, whose view is `named`. `saidBy` returns the handshake of a backend. */
-  #description<Described extends Teller>(
+  #description<Described extends DescribedServer>(
     backends: Iterable<Described>,
     named: NamedView | undefined,
     maySearch: boolean,
-    saidBy: (backend: Described) => Teller['handshake'],
+    saidBy: (backend: Described) => DescribedServer['handshake'],
   ): GatewayDescription {
     return describeServers([...backends], saidBy, named, { ...this.#settings, maySearch });
   }

@@ -5,16 +5,16 @@ import type { ServerDescription } from '../wire/mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
 import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
 import { ABOUT } from './pending-gateway.js';
-import type { Backend, Teller } from './registry/backend.js';
+import type { Backend, DescribedServer } from './registry/backend.js';
 
 /** The instruction for a model whose list may not have all tools. */
 const ABOUT_SEARCH =
   'If trunkline__find_tools is in the list, most tools are not: search with it before you say that something is not possible, and call what you find with trunkline__call_tool.';
 
 /** Describes servers to a client in the servers' own words. `saidBy` returns the handshake of a backend. */
-export function describeServers<Described extends Teller>(
+export function describeServers<Described extends DescribedServer>(
   backends: readonly Described[],
-  saidBy: (backend: Described) => Teller['handshake'],
+  saidBy: (backend: Described) => DescribedServer['handshake'],
   named: NamedView | undefined,
   { notice, maxInstructionsBytes, maySearch }: InstructionOptions,
 ): GatewayDescription {
@@ -195,8 +195,8 @@ export function onlyHandshake(
 
 /** Makes the properties of a server from its backend and its handshake. Empty without a handshake. */
 function instructingServer(
-  backend: Teller,
-  handshake: Teller['handshake'],
+  backend: DescribedServer,
+  handshake: DescribedServer['handshake'],
   view: ViewFilter | undefined,
 ): InstructingServer[] {
   if (handshake === undefined) return [];

@@ -1,6 +1,6 @@
 import type { SharingRule } from '../config/resolve/sharing.js';
 import type { Backend } from '../gateway/registry/backend.js';
-import type { VisibleBackends } from '../gateway/routing/own-tool.js';
+import type { VisibleLists } from '../gateway/routing/own-tool.js';
 import type { ChildSnapshot } from '../spec/server-state.js';
 import type { EraSource } from '../upstream/server-era.js';
 import type { FairMemory, SharedLimit } from '../wire/io/shared-limit.js';
@@ -105,7 +105,7 @@ export type TracingFacts =
       readonly failing: { readonly since: number; readonly fault: string } | undefined;
     };
 
-export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
+export interface StatusFacts extends VisibleLists {
   readonly now: number;
   readonly startedAt: number;
   readonly version: string;

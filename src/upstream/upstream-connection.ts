@@ -108,7 +108,7 @@ export type DialOutcome =
     };
 
 /** The server's description of itself in the handshake, verbatim. */
-export interface ServerHandshake {
+export interface HandshakeAnswer {
   /** The capabilities that the server declared. */
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
@@ -116,7 +116,7 @@ export interface ServerHandshake {
 }
 
 /** Source of the lists of a server: its connection, or the catalogue of an earlier run. */
-export interface ListSource extends ServerHandshake {
+export interface ListSource extends HandshakeAnswer {
   /** The protocol revision that the handshake agreed on. */
   readonly revision: string;
   /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */

@@ -44,13 +44,16 @@ export interface CheckedFile {
  * A server as the file has it, with its settings completed. Includes the variables of `defaults.env` if the server has a program,
  * and `defaults.envFile` unless the entry has its own `envFile`.
  */
-export interface WrittenServer extends Omit<ServerEntry, 'settings'> {
-  readonly key: string;
-  readonly settings: ServerSettings;
+export interface WrittenServer extends EntryWithDefaults {
   /** The reason why the server cannot run on any machine; set for remote servers below `mcpServers`. */
   readonly problem?: ServerProblem;
   /** The position of the entry, then those of its values. */
   readonly positions: readonly PathPosition[];
+}
+
+interface EntryWithDefaults extends Omit<ServerEntry, 'settings'> {
+  readonly key: string;
+  readonly settings: ServerSettings;
 }
 
 /** The settings of a server, completed from `defaults:` and from the built-in defaults. */
@@ -177,7 +180,7 @@ function toWrittenServer(
   key: string,
   entry: ServerEntry,
   { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
-): Omit<WrittenServer, 'positions'> {
+): EntryWithDefaults {
   const settings = settingsOf(SERVER_SETTINGS, shared, entry.settings);
   return {
     ...(envFile !== undefined && { envFile }),

@@ -208,7 +208,7 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
 }
 
 /** Whether the requests to a server are made in the name of the user of the client. */
-function actsForUsers({ login }: Pick<WrittenServer, 'login'>): boolean {
+function actsForUsers({ login }: WrittenServer): boolean {
   return login === 'user';
 }
 

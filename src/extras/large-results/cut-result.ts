@@ -142,7 +142,7 @@ interface Blocks {
   readonly content: Span;
   readonly elements: readonly Span[];
   readonly texts: readonly Part[];
-  readonly binaries: readonly (Part & Omit<BlockContent, 'literal'>)[];
+  readonly binaries: readonly (Part & BlockKind)[];
 }
 
 interface Part {
@@ -152,9 +152,12 @@ interface Part {
   readonly inside: Span;
 }
 
-interface BlockContent {
-  readonly kind: 'text' | 'image' | 'audio' | 'resource';
+interface BlockContent extends BlockKind {
   readonly literal: Span | undefined;
+}
+
+interface BlockKind {
+  readonly kind: 'text' | 'image' | 'audio' | 'resource';
   readonly mimeType?: string | undefined;
   /** URI of an embedded resource. */
   readonly uri?: string | undefined;
@@ -167,7 +170,7 @@ function blocksOf(bytes: Uint8Array, content: Span | undefined): Blocks | undefi
   if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;
   const elements: Span[] = [];
   const texts: Part[] = [];
-  const binaries: (Part & Omit<BlockContent, 'literal'>)[] = [];
+  const binaries: (Part & BlockKind)[] = [];
   visitElements(bytes, content.start, Number.POSITIVE_INFINITY, (element) => {
     const { literal, ...about } = contentOf(bytes, element);
     if (literal !== undefined && isString(bytes, literal)) {

@@ -156,7 +156,10 @@ function nameOf(
 }
 
 /** Returns the content of an entry. Bytes that are not UTF-8 are passed to `clean` as Latin 1, which shows all bytes. */
-function contentOf(bytes: Uint8Array, clean: (text: string) => string): Pick<Entry, 'raw' | 'base64'> {
+function contentOf(
+  bytes: Uint8Array,
+  clean: (text: string) => string,
+): { readonly raw?: string; readonly base64?: string } {
   if (isUtf8(bytes)) return { raw: clean(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) };
   const text = clean(Buffer.from(bytes).toString('latin1'));
   return { base64: Buffer.from(text, 'latin1').toString('base64') };

@@ -2,16 +2,16 @@ import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstre
 import { type ClientProfile, profileKey } from '../../wire/mcp/handshake.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
-import type { Backend, RunningBackend, Teller } from './backend.js';
+import type { Backend, DescribedServer, RunningBackend } from './backend.js';
 import {
   ALL,
+  describedBy,
   Instance,
   type InstanceOptions,
   isOpenTo,
   type PooledServer,
   ServerInstances,
   type Sharing,
-  toldBy,
 } from './server-instances.js';
 
 /** A new set of servers, from a new configuration. */
@@ -115,19 +115,19 @@ export class BackendPool {
    * Returns a description of each server for a client without backends of its own: by a process that runs as the client's own
    * would, or else by the last such process. Without users, any process may describe the server.
    */
-  tellersFor(facts: ClientFacts): readonly Teller[] {
+  describedServersFor(facts: ClientFacts): readonly DescribedServer[] {
     return [...this.#servers.values()].flatMap((server) => {
       const variant = server.variantOf(facts.origin);
       const { principal } = facts.user ?? {};
       const all = [...server.instances].filter((each) => principal === undefined || isOpenTo(each, principal));
       const alike = all.filter((each) => each.variant === variant);
-      const told = server.toldTo(variant, principal);
+      const earlier = server.earlierFor(variant, principal);
       // Without users, all clients belong to the same person.
-      const others = principal === undefined && told === undefined ? all : [];
+      const others = principal === undefined && earlier === undefined ? all : [];
       const backends = (alike.length > 0 ? alike : others).map(({ running }) => running.backend);
-      const tellers = backends.length > 0 || told === undefined ? backends : [toldBy(told)];
+      const described = backends.length > 0 || earlier === undefined ? backends : [describedBy(earlier)];
       const running = backends.find(({ dispatcher }) => dispatcher.connection !== undefined);
-      return running ?? tellers.find(({ handshake }) => handshake !== undefined) ?? [];
+      return running ?? described.find(({ handshake }) => handshake !== undefined) ?? [];
     });
   }
 
@@ -165,7 +165,7 @@ export class BackendPool {
       const isKept = known !== undefined && (known.instances.size > 0 || !replaced.has(key));
       const server = isKept ? known : new ServerInstances(pooled);
       server.configure(pooled);
-      if (replaced.has(key)) server.told = [];
+      if (replaced.has(key)) server.earlier = [];
       now.set(key, server);
       retired.push(...leaving.map(({ running }) => running));
       if (isKept && leaving.length === 0) continue;
@@ -206,8 +206,8 @@ export class BackendPool {
     instance.profileScope = profileKey(facts.profile, client.principal);
     instance.endWait();
     const { backend } = instance.running;
-    const told = server.toldTo(instance.variant, client.principal);
-    if (told !== undefined && backend.clients.size === 0) backend.expect(told.backend);
+    const earlier = server.earlierFor(instance.variant, client.principal);
+    if (earlier !== undefined && backend.clients.size === 0) backend.expect(earlier.backend);
     // A process for all clients must read its lists, because a client of the merged lists may come at any time.
     backend.join(client, facts.server !== undefined && !isForMany);
     backend.startIfParked();

@@ -4,8 +4,8 @@ import type { CallLimits, ResultLimits, ServerRules } from '../../spec/server-ru
 import type { ServerState } from '../../spec/server-state.js';
 import type { ApprovalFacts, ToolApprovals } from '../../spec/tool-approvals.js';
 import type {
+  HandshakeAnswer,
   ListSource,
-  ServerHandshake,
   ServerRequest,
   UpstreamConnection,
 } from '../../upstream/upstream-connection.js';
@@ -54,7 +54,7 @@ export class Backend implements ListedServer {
   #usedAt = Number.NEGATIVE_INFINITY;
   /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
-  #lastHandshake: ServerHandshake | undefined;
+  #lastHandshake: HandshakeAnswer | undefined;
   #loginOffer: Promise<LoginOffer> | undefined;
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
@@ -117,14 +117,14 @@ export class Backend implements ListedServer {
   }
 
   /** Content of the initialize result of the process or, without a process, of the cached one, or of the last process. */
-  get handshake(): ServerHandshake | undefined {
+  get handshake(): HandshakeAnswer | undefined {
     const { connection } = this.dispatcher;
     const said = connection ?? this.firstStart.catalogue ?? (this.isUnavailable ? undefined : this.#lastHandshake);
     return said && this.approved(said);
   }
 
   /** The handshake without its texts for models, if they need approval and have none. */
-  approved(said: ServerHandshake): ServerHandshake {
+  approved(said: HandshakeAnswer): HandshakeAnswer {
     const { approvals } = this.#options;
     const { capabilities, instructions, serverInfo } = said;
     const texts = [instructions, serverInfo?.title, serverInfo?.description];
@@ -135,7 +135,7 @@ export class Backend implements ListedServer {
   }
 
   /** The same of the last process, of this backend or of the one that was passed to `expect`. */
-  get lastHandshake(): ServerHandshake | undefined {
+  get lastHandshake(): HandshakeAnswer | undefined {
     return this.#lastHandshake && this.approved(this.#lastHandshake);
   }
 
@@ -407,10 +407,10 @@ export interface RunningBackend {
 }
 
 /** A description of a server for clients. */
-export interface Teller {
+export interface DescribedServer {
   readonly key: string;
   readonly prefix: string;
-  readonly handshake: ServerHandshake | undefined;
+  readonly handshake: HandshakeAnswer | undefined;
   listsAs(naming: ListNaming): ServerLists;
 }
 

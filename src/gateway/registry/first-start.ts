@@ -1,10 +1,10 @@
 import type { ServerState } from '../../spec/server-state.js';
-import type { ServerHandshake } from '../../upstream/upstream-connection.js';
+import type { HandshakeAnswer } from '../../upstream/upstream-connection.js';
 
 /** The start of a server until a process is ready. Uses the record of the last run, and writes one for the next. */
 export class FirstStart {
   /** The handshake in the catalogue of an earlier run, until a process is ready. */
-  catalogue: ServerHandshake | undefined;
+  catalogue: HandshakeAnswer | undefined;
   /** Whether the catalogue was read for another client, and may be another one for this client. */
   isOfOthers = false;
   /** Whether no list waits for the server, because the last run or a list of this run went on without it. */

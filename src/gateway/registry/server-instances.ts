@@ -2,7 +2,7 @@ import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstre
 import { type ClientProfile, profileKey } from '../../wire/mcp/handshake.js';
 import type { Cancel } from '../../wire/timing/clock.js';
 import { NO_LISTS } from '../catalog/offered-lists.js';
-import type { Backend, RunningBackend, Teller } from './backend.js';
+import type { Backend, DescribedServer, RunningBackend } from './backend.js';
 
 /**
  * Clients that share a process of a server: those with the same profile, those of the same user, those with the same
@@ -34,7 +34,7 @@ export interface PooledServer {
 }
 
 /** A backend that has had a process, which may have ended since. */
-interface Told {
+interface EarlierProcess {
   readonly variant: string;
   readonly principal: string | undefined;
   readonly backend: Backend;
@@ -42,13 +42,13 @@ interface Told {
   readonly areListsOld?: boolean;
 }
 
-export function toldBy({ backend, areListsOld }: Told): Teller {
+export function describedBy({ backend, areListsOld }: EarlierProcess): DescribedServer {
   const { key, prefix, lastHandshake: handshake } = backend;
   return { key, prefix, handshake, listsAs: (naming) => (areListsOld ? NO_LISTS : backend.knownListsAs(naming)) };
 }
 
-/** Limit of the descriptions of one server in `told`. Beyond it, the oldest is forgotten. */
-const MAX_TOLD = 16;
+/** Limit of the descriptions of one server in `earlier`. Beyond it, the oldest is forgotten. */
+const MAX_EARLIER = 16;
 
 /** The clients of one variant that share an instance: all of them, those with this profile key or principal, or one client. */
 type Scope = typeof ALL | string | DownstreamClient;
@@ -65,7 +65,7 @@ export class ServerInstances {
   /** Whether its processes must not start before the retired ones are gone. */
   isStartDeferred = false;
   /** The descriptions by the latest processes, the newest first: one for each variant and principal. */
-  told: readonly Told[] = [];
+  earlier: readonly EarlierProcess[] = [];
   #server: PooledServer;
 
   constructor(server: PooledServer) {
@@ -85,17 +85,19 @@ export class ServerInstances {
     this.#server = server;
     for (const instance of this.instances) instance.variant = this.variantOf(instance.origin);
     // The lists of an ended process may be shaped in another way now.
-    this.told = this.told.map((told) => ({ ...told, areListsOld: true }));
+    this.earlier = this.earlier.map((earlier) => ({ ...earlier, areListsOld: true }));
   }
 
   /** The description for clients of this variant and, if it is known, of this principal. */
-  toldTo(variant: string, principal: string | undefined): Told | undefined {
-    return this.told.find((each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)));
+  earlierFor(variant: string, principal: string | undefined): EarlierProcess | undefined {
+    return this.earlier.find(
+      (each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)),
+    );
   }
 
   remember({ variant, principal, running: { backend } }: Instance): void {
-    const others = this.told.filter((each) => each.variant !== variant || each.principal !== principal);
-    this.told = [{ variant, principal, backend }, ...others].slice(0, MAX_TOLD);
+    const others = this.earlier.filter((each) => each.variant !== variant || each.principal !== principal);
+    this.earlier = [{ variant, principal, backend }, ...others].slice(0, MAX_EARLIER);
   }
 
   /** Removes these instances, so that no client gets them any more. Their processes still run. */

@@ -38,8 +38,12 @@ export function textResult(texts: string | readonly string[], isError = false): 
 }
 
 /** The servers and lists of a client that calls one of Trunkline's own tools. */
-export interface VisibleBackends {
+export interface VisibleBackends extends VisibleLists {
   readonly backends: ReadonlyMap<string, Backend>;
+}
+
+/** The lists that a client sees, and the reasons for their form. */
+export interface VisibleLists {
   readonly catalogs: Catalogs;
   /** Skills that are not listed, because another server has a skill with the same URI. */
   readonly shadowedSkills?: readonly Shadowed[] | undefined;

@@ -4,7 +4,13 @@ import { errorMessage } from '../../host/errors/error-text.js';
 import { explain } from '../../host/errors/file-error.js';
 
 /** One result of a check. */
-export interface Finding {
+export interface Finding extends ReportedFinding {
+  /** Repair that `--fix` carries out. Absent if none is safe. */
+  readonly repair?: Repair;
+}
+
+/** A finding as `--json` prints it. */
+export interface ReportedFinding {
   readonly level: Level;
   readonly code: Code;
   readonly sentence: string;
@@ -12,8 +18,6 @@ export interface Finding {
   readonly evidence: readonly string[];
   /** The command or the edit that mends it. Empty if there is nothing to do. */
   readonly remedy: string;
-  /** Repair that `--fix` carries out. Absent if none is safe. */
-  readonly repair?: Repair;
 }
 
 export interface Repair {

@@ -27,7 +27,12 @@ export function toneOf(state: ServerReport['state']): Tone {
   return TONES[state] ?? 'off';
 }
 
-type Listed = Pick<ServerReport, 'server' | 'state' | 'problem' | 'restarts'>;
+interface Listed {
+  readonly server: string;
+  readonly state: ServerReport['state'];
+  readonly problem: string;
+  readonly restarts: number;
+}
 
 /** Whether a person has to look at a server. A server that keeps restarting counts as broken also while it starts. */
 function isBroken({ state, problem, restarts }: Listed): boolean {

@@ -10,6 +10,7 @@ import { networkVariables } from '../../../servers/process/environment.js';
 import { thisSystem } from '../../../setup/clients/files/client-locations.js';
 import { findServers } from '../../../setup/clients/files/find-servers.js';
 import type { FoundServers } from '../../../setup/clients/files/found-server.js';
+import type { ReportedFinding } from '../../../setup/doctor/finding.js';
 import { type Finding, repair } from '../../../setup/doctor/finding.js';
 import type { Machine } from '../../../setup/doctor/machine.js';
 import { findRegistrations } from '../../../setup/doctor/registrations.js';
@@ -135,9 +136,6 @@ async function printCodes(isJson: boolean): Promise<number> {
   const rows = codes.map(({ code, level, means }) => [code, level, means]);
   return await answer(isJson, codes, () => table([['CODE', 'LEVEL', 'MEANING'], ...rows], lookOf(process.stdout)));
 }
-
-/** A finding as `--json` prints it. */
-type ReportedFinding = Omit<Finding, 'repair'>;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Level, string>;
 const INDENT = '      ';

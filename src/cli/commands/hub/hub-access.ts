@@ -247,7 +247,7 @@ function clientRow(
   hasUsers: boolean,
 ): string[] {
   const own = hasUsers ? [user ?? UNKNOWN] : [];
-  const told = [name ?? '(has not introduced itself)', version ?? UNKNOWN, ...own].map(printable);
+  const told = [clientName(name), version ?? UNKNOWN, ...own].map(printable);
   return [...told, String(pid ?? UNKNOWN), revision ?? UNKNOWN, duration(uptimeSeconds), String(inFlight)];
 }
 
@@ -260,7 +260,13 @@ function serverRow(server: ProcessReport, look: Look): Cell[] {
   return [id, stateCell(state, look), String(pid ?? UNKNOWN), revision ?? UNKNOWN, memory, cpu, ...numbers, shared];
 }
 
-const UNKNOWN = '-';
+/** Text of a cell whose value is not known. */
+export const UNKNOWN = '-';
+
+/** The name of a client in a table. */
+export function clientName(name: string | null): string {
+  return name ?? '(has not introduced itself)';
+}
 
 /** Returns the message that no gateway runs, and why this is normal. `isHubOn` is whether clients start one. */
 export function noGatewayText(configFile: string, isHubOn: boolean): string {

@@ -10,7 +10,7 @@ import { capitalized, printableLines } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { answer, endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { type Cell, type Look, lookOf, table } from '../../terminal.js';
-import { describeHubs, hubText, type OpenGateway, processText, withGateway } from './hub-access.js';
+import { describeHubs, hubText, type OpenGateway, processText, UNKNOWN, withGateway } from './hub-access.js';
 import {
   configurationText,
   findOwnProcesses,
@@ -140,7 +140,6 @@ function toJson({ gateways, attached }: OwnProcesses) {
 }
 
 const KINDS: Readonly<Record<RunningGateway['kind'], string>> = { hub: 'hub', http: 'HTTP', stdio: 'one client' };
-const UNKNOWN = '-';
 
 /** Text of `trunkline ps --all`. */
 export function allText(found: OwnProcesses, look: Look): string {

@@ -8,6 +8,7 @@ import type { ServerReport, StatusReport } from '../../../status/status.js';
 import { duration } from '../../../status/status-text.js';
 import { describeBytes, plural, printable } from '../../../wire/json/printable.js';
 import { type Cell, type Look, lookOf, paint, stateCell, table } from '../../terminal.js';
+import { clientName, UNKNOWN } from './hub-access.js';
 
 export interface WatchTerminalOptions {
   readonly input: ReadStream;
@@ -203,11 +204,9 @@ function serverRow(server: WatchedServer, isChosen: boolean, look: Look): Cell[]
   ];
 }
 
-const UNKNOWN = '-';
-
 function clientTable({ clients }: WatchState, look: Look): string[] {
   const rows = clients.map(({ name, version, pid, uptimeSeconds, inFlight }): Cell[] => [
-    name ?? '(has not introduced itself)',
+    clientName(name),
     ...[version ?? UNKNOWN, String(pid), duration(uptimeSeconds), String(inFlight)],
   ]);
   return table([['CLIENT', 'VERSION', 'PID', 'ATTACHED FOR', 'IN FLIGHT'], ...rows], look, 0).split('\n');

@@ -14,7 +14,7 @@ import { capitalized } from '../../../wire/json/printable.js';
 import { configuredServers } from '../config/list.js';
 import { connectTo, findGateway, howToStart, isHubOn } from '../hub/hub-access.js';
 import { configurationOf, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
-import { needsOf } from './page-needs.js';
+import { needsOfHub } from './page-needs.js';
 
 /** Time between two looks for a hub, for its successor, and at the configuration file without a hub. */
 const LOOK_EVERY_MS = 1_000;
@@ -167,7 +167,7 @@ export class HubFollower {
     const disabled = this.#configurationIn(hub.configFile).servers.flatMap(({ server, isDisabled }) =>
       isDisabled ? [server] : [],
     );
-    this.#take({ kind: 'state', at, hub: { kind: 'running', hub, report, disabled }, needs: needsOf(hub, report) });
+    this.#take({ kind: 'state', at, hub: { kind: 'running', hub, report, disabled }, needs: needsOfHub(hub, report) });
   }
 
   /** Returns the content of the configuration file. Reads the file again when it has changed. */

@@ -16,7 +16,7 @@ type Add = (
 ) => void;
 
 /** The things that a person should do, most urgent first, in the words of the status. */
-export function needsOf(hub: HubDescription, report: StatusReport): Need[] {
+export function needsOfHub(hub: HubDescription, report: StatusReport): Need[] {
   const needs: Need[] = [];
   const config = quotedPath(hub.configFile, process.platform);
   const add: Add = (id, level, title, { words, ...more } = {}) => {

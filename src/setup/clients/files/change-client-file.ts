@@ -32,12 +32,15 @@ import { entryIn, readEntry, withEntry, withoutEntry } from './read-servers.js';
 /** The plan for one file of a client: a change, or the reason for none. */
 export type Plan = PlannedChange | NoChange;
 
-interface PlannedChange {
-  readonly kind: 'add' | 'replace' | 'remove';
+interface PlannedChange extends FileContentChange {
   readonly client: KnownClient;
-  readonly place: ClientLocation;
   /** The file as it was read for the plan. It is written only if it still has this content. */
   readonly known: ClientFile;
+}
+
+interface FileContentChange {
+  readonly kind: 'add' | 'replace' | 'remove';
+  readonly place: ClientLocation;
   /** The text to write. */
   readonly content: string;
   readonly entries: readonly TouchedEntry[];
@@ -143,7 +146,7 @@ async function planFile(
   client: KnownClient,
   file: string,
   { home }: ClientSystem,
-  decide: (text: string, isThere: boolean) => Omit<PlannedChange, 'client' | 'known'> | string,
+  decide: (text: string, isThere: boolean) => FileContentChange | string,
 ): Promise<Plan> {
   try {
     const known = await readClientFile(file, home);

@@ -14,7 +14,11 @@ export interface Run {
   readonly program:
     | { readonly package: string; readonly version?: string }
     | { readonly command: string }
-    | ({ readonly url: string } & Pick<FoundRemote, 'transport' | 'headers'>);
+    | {
+        readonly url: string;
+        readonly transport: FoundRemote['transport'];
+        readonly headers: FoundRemote['headers'];
+      };
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
@@ -174,7 +178,7 @@ export function packageOf(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-): Pick<Run, 'program' | 'args'> | undefined {
+): { readonly program: Run['program']; readonly args: readonly string[] } | undefined {
   if (programName(command) !== 'npx') return undefined;
   // The entry names another registry for this server alone.
   if (Object.keys(env).some((name) => /^npm_config_/i.test(name))) return undefined;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { needsOf } from '../../../../src/cli/commands/web/page-needs.js';
+import { needsOfHub } from '../../../../src/cli/commands/web/page-needs.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
 import type { StatusReport } from '../../../../src/status/status.js';
 import { VERSION } from '../../../../src/version.js';
@@ -9,7 +9,7 @@ import { FAULT, given, SOUND } from '../../../status/reporting.js';
 const HUB = { version: VERSION, configFile: '/c/my trunkline.yaml', servers: [] } as unknown as HubDescription;
 
 function needs(report: StatusReport, hub: Partial<HubDescription> = {}) {
-  return needsOf({ ...HUB, ...hub }, report);
+  return needsOfHub({ ...HUB, ...hub }, report);
 }
 
 /** The report about the server `a` alone, since `b` has never started. */
