@@ -2,7 +2,7 @@
 // large files load several times faster than many small ones, so our files are bundled, and the packages that they
 // import, too. What the first answers do not need stays in files of its own, behind an `import()`. `tsc` checks the types.
 import { createHash } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -145,6 +145,7 @@ await build({
     cli: path('src/cli/entry.ts'),
     main: path('src/cli/main.ts'),
     serve: path('src/app/serve.ts'),
+    embed: path('src/app/embed.ts'),
   },
   // The first two stages and these are two files, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',
@@ -177,6 +178,8 @@ await build({
   },
 });
 await buildPage();
+// For programs that import the package. The file imports nothing, so it is its own declaration.
+copyFileSync(path('src/app/embed-types.ts'), path('dist/embed.d.ts'));
 writeFileSync(path('dist/THIRD-PARTY-LICENSES.txt'), licensesOf([...bundledFolders]));
 chmodSync(path('dist/cli.js'), 0o755);
 

@@ -13,8 +13,8 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 89_800,
-  sourceFiles: 485,
+  sourceLines: 90_120,
+  sourceFiles: 488,
   tinyFiles: 10,
   testLines: 92_600,
   rooms: 16,

@@ -1,10 +1,19 @@
 // Packs Trunkline as npm publishes it, and uses the tarball as users do: installed globally, and with `npx`, on Node 20, 22
 // and 24 from npm. Each prints the version and the schema, and serves the configuration of the demo to the client of the
-// official SDK. Prints how much an installation takes on disk, and how long `--version` takes in comparison with a Node
+// official SDK, also from a program that imports it. Prints how much an installation takes on disk, and how long `--version` takes in comparison with a Node
 // that does nothing. Exits with 1 when something fails, or when an installation takes more than 15 MB. Run it with
 // `npm run -w lab package`.
 import { execFile } from 'node:child_process';
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -76,8 +85,32 @@ async function tryOn(version, tarball) {
   await step('npx trunkline --version', async () => {
     return (await output('npx', ['--yes', '--package', tarball, '--', 'trunkline', '--version'])).trim();
   });
+  await step("import 'trunkline'", async () => {
+    const folder = join(home, 'program');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    writeFileSync(join(folder, 'program.js'), PROGRAM);
+    await run('npm', ['install', ...USUAL, tarball], { cwd: folder, env });
+    const sdk = join('node_modules', '@modelcontextprotocol');
+    symlinkSync(join(ROOT, sdk), join(folder, sdk));
+    return (await output(node, [join(folder, 'program.js'), DEMO])).trim();
+  });
   await step('start-up', () => startUp(node, program, env));
 }
+
+/** A program that imports Trunkline, and makes one list and one call. */
+const PROGRAM = `
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { openTrunkline } from 'trunkline';
+const trunkline = await openTrunkline(process.argv[2]);
+const client = new Client({ name: 'program', version: '1' });
+await client.connect(trunkline.transport());
+const { tools } = await client.listTools();
+const { content } = await client.callTool({ name: 'everything__echo', arguments: { message: 'hello' } });
+if (!content[0].text.includes('hello')) throw new Error(JSON.stringify(content));
+await trunkline.close();
+console.log(tools.length + ' tools, and a call in the process of the program');
+`;
 
 /** One list and one call, as a client that starts the installed program. */
 async function serve(program, env) {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { CheckedFile } from '../config/file/check-file.js';
-import { ConfigError } from '../config/file/config-error.js';
+import { ConfigError, type ConfigProblem } from '../config/file/config-error.js';
 import { ConfigLocation, checksumOf, readConfigText } from '../config/file/find-config.js';
 import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOfEntry } from '../config/resolve/references.js';
@@ -38,6 +38,26 @@ export async function readConfigFile(file: string, ...[checkedFiles, origin]: Re
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
   return { ...(await resolved(file, checked, origin)), stamp: checksumOf(text) };
+}
+
+/**
+ * Reads a configuration that a program has made, as the file `name` would be read. Throws a `ConfigError` when it has mistakes, whose
+ * problems have no lines.
+ */
+export async function readConfigObject(configuration: object, name: string): Promise<Config> {
+  const text = JSON.stringify(configuration) ?? '';
+  try {
+    const checked = await check(name, text, undefined);
+    return await resolved(name, { ...checked, warnings: checked.warnings.map(withoutLine) }, undefined);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const [first, ...others] = error.problems;
+    throw new ConfigError(error.code, name, [withoutLine(first), ...others.map(withoutLine)], { cause: error });
+  }
+}
+
+function withoutLine({ message, hint }: ConfigProblem): ConfigProblem {
+  return hint === undefined ? { message } : { message, hint };
 }
 
 /** Checks a file without a cached result. Only this step loads the YAML library and the schema. */

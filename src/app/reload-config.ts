@@ -55,7 +55,7 @@ export function reloadOnChange(options: ReloadOptions): () => void {
   };
   const readAgain = async () => {
     if (isOver) return;
-    const config = await applyFile(read, composition, logger);
+    const config = await applyFile(read, composition, logger, () => isOver);
     chosen ??= config?.file;
     if (config !== undefined) onApplied?.(config);
     // Another environment file may have changed before it was watched.
@@ -85,11 +85,15 @@ export function reloadOnChange(options: ReloadOptions): () => void {
   return stop;
 }
 
-/** Reads and applies the configuration. Returns `undefined`, and logs the reason, if the previous one stays active. */
+/**
+ * Reads and applies the configuration. Returns `undefined`, and logs the reason, if the previous one stays active. Applies nothing
+ * once it `isOver`, because the gateway stops then.
+ */
 async function applyFile(
   read: () => Promise<Config>,
   composition: ReloadOptions['composition'],
   logger: Logger,
+  isOver: () => boolean,
 ): Promise<Config | undefined> {
   let config: Config;
   try {
@@ -108,6 +112,7 @@ async function applyFile(
       );
     return undefined;
   }
+  if (isOver()) return undefined;
   const { needsRestart, ...changes } = composition.change(config);
   if (changes.isOther) {
     logger.info(changes, 'applied the changed configuration');

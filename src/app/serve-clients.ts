@@ -196,7 +196,12 @@ const MAX_CONFIGS = 16;
 /** Number of cached instructions: one file for each configuration and kind of client. */
 const MAX_INSTRUCTIONS = 64;
 
-function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }: Platform, logger: Logger): Caches {
+/** Opens the caches of this user. There is none if the secret cannot be stored. */
+export function openCaches(
+  { secret, isLasting, onSealed }: SealSecret,
+  { scan, clock }: Platform,
+  logger: Logger,
+): Caches {
   if (!isLasting) return { secret, onSealed };
   const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'a cached file is ignored');
   const onFault = (err: unknown) =>

@@ -1,9 +1,7 @@
 import type { GatewayProcess } from '../app/gateway-process.js';
-import { createEraChooser } from '../app/platform.js';
-import { ClientPipe } from '../downstream/stdio/stdio-transport.js';
-import { IDENTITY, VERSION } from '../version.js';
+import { type ClientConnection, openPipe } from '../app/open-pipe.js';
+import { VERSION } from '../version.js';
 import { readText, toBytes } from '../wire/json/json-text.js';
-import { splice } from '../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../wire/mcp/envelope.js';
 import { METHODS } from '../wire/mcp/methods.js';
@@ -20,13 +18,6 @@ interface Pending {
   resolve(result: Uint8Array): void;
   reject(error: Error): void;
   progress(progress: Progress): void;
-}
-
-/** Carries the client's messages. */
-export interface ClientConnection {
-  /** Takes one message, without a newline. */
-  send(message: Uint8Array): void;
-  close(): void;
 }
 
 /** Identity and capabilities that a client sends in its handshake. */
@@ -133,26 +124,6 @@ export class LocalClient {
     const token = readText(bytes, tokens.progressToken);
     this.#pending.get(Number(token))?.progress(JSON.parse(readText(bytes, params)));
   }
-}
-
-/** A session of a gateway in this process, without a pipe. */
-export function openPipe(
-  { platform, gateway }: GatewayProcess,
-  receive: (message: Uint8Array) => void,
-  view?: string,
-  server?: string,
-): ClientConnection {
-  const session = new ClientPipe({
-    scan: platform.scan,
-    messages: platform.messages,
-    principal: 'local',
-    view,
-    server,
-    chooseEra: createEraChooser(platform, gateway, IDENTITY),
-    sink: { send: (message) => receive(splice(message)), unwrittenBytes: 0 },
-    onInternalError: platform.internalErrors.onInternalError,
-  });
-  return { send: (message) => session.receive(message), close: () => session.close() };
 }
 
 /** `receive` takes a message for the client; `fail` takes the reason when no more answers can come. */

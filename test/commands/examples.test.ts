@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -9,6 +12,7 @@ import { until } from '../support/processes.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 
 const CLI_CLIENT = fileURLToPath(new URL('../../docs/examples/cli-client.mjs', import.meta.url));
+const AGENT = fileURLToPath(new URL('../../docs/examples/agent.mjs', import.meta.url));
 const HTTP_BOT = fileURLToPath(new URL('../../docs/examples/http-bot.mjs', import.meta.url));
 
 const LONG = 'everything__trigger-long-running-operation';
@@ -118,6 +122,53 @@ describe('the command-line client', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('Connection closed');
     expect(place.leftovers()).toEqual([]);
+  });
+});
+
+/** The part of a request to a model that the stand-in reads. */
+interface Asked {
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+  readonly tools: readonly { readonly function: { readonly name: string } }[];
+}
+
+/** A model that adds two numbers with a tool, and answers with the tool's words. Returns its URL, and what it was asked. */
+async function standInModel() {
+  const asked: Asked[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks = await request.toArray();
+    const conversation = JSON.parse(Buffer.concat(chunks).toString()) as Asked;
+    asked.push(conversation);
+    const { role, content = '' } = conversation.messages.at(-1) ?? {};
+    const sum = { name: 'everything__get-sum', arguments: '{"a":20,"b":22}' };
+    const unknown = { name: 'everything__get-sun', arguments: '{}' };
+    const calls = [sum, unknown].map((each, at) => ({ id: `call-${at}`, type: 'function', function: each }));
+    const message = role === 'user' ? { role: 'assistant', content: null, tool_calls: calls } : { role, content };
+    response.end(JSON.stringify({ choices: [{ message }] }));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { asked, url: `http://127.0.0.1:${port}/v1`, close: () => server.close() };
+}
+
+describe('the agent', () => {
+  it('lets the model call tools in its own process, tells it of failures, and leaves no process behind', async () => {
+    const place = new Place();
+    const model = await standInModel();
+    try {
+      const { everything } = realServers(place);
+      const [, file = ''] = place.configure({ everything });
+      const env = { MODEL_URL: model.url, MODEL: 'stand-in' };
+      const { code, stderr } = await place.start([file, 'What is 20 plus 22?'], AGENT, env).finished;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(place.leftovers()).toEqual([]);
+      const [first, second] = model.asked;
+      expect(first?.tools.map((tool) => tool.function.name)).toContain('everything__get-sum');
+      const answers = second?.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+      expect(answers).toEqual(['The sum of 20 and 22 is 42.', expect.stringContaining('Tool get-sun not found')]);
+    } finally {
+      model.close();
+      await place.dispose();
+    }
   });
 });
 

@@ -23,6 +23,8 @@ export interface LoggerOptions {
   readonly verbosity: number;
   /** File to append to, readable by its owner only; stderr when absent. */
   readonly file?: string;
+  /** Takes the records in place of `file` and of stderr. */
+  readonly to?: DestinationStream;
   /** Removes secrets; applied to every record. */
   readonly redact: Redact;
   /** Gets each record, without secrets, if the log goes to stderr. */
@@ -30,15 +32,15 @@ export interface LoggerOptions {
 }
 
 /**
- * Logs JSON lines to stderr or to a file, and text to a terminal on stderr. Never logs to stdout, which belongs to the
+ * Logs JSON lines to stderr, to a file or to `to`, and text to a terminal on stderr. Never logs to stdout, which belongs to the
  * protocol.
  *
  * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the
  * disk is full. Throws when the file cannot be opened.
  */
-export function createLogger({ verbosity, file, redact, recent }: LoggerOptions): Logger {
+export function createLogger({ verbosity, file, to, redact, recent }: LoggerOptions): Logger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
-  const stream = file === undefined ? toStderr() : toFile(file);
+  const stream: Destination = to ?? (file === undefined ? toStderr() : toFile(file));
   const options = {
     level,
     base: null,

@@ -210,7 +210,7 @@ export function chooseNode(options: ChooseNodeOptions): ServerNode {
 }
 
 /** The variable with which the executable of Electron is a Node, as Electron documents. */
-const AS_NODE = { ELECTRON_RUN_AS_NODE: '1' };
+export const AS_NODE = { ELECTRON_RUN_AS_NODE: '1' };
 
 function inPath({ env, platform }: ChooseNodeOptions): string[] {
   const { delimiter, isAbsolute, join } = platform === 'win32' ? win32 : posix;

@@ -3,7 +3,7 @@ import { HAS_GROUPS } from '../../host/process/processes.js';
 import type { RunProcess } from '../../host/process/run-file.js';
 import { LISTING, LISTING_MS, parseListing, systemProgram } from '../../host/process/windows.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { FAMILY_PREFIX } from './environment.js';
+import { AS_NODE, FAMILY_PREFIX } from './environment.js';
 import { growTree } from './process-trees.js';
 
 /** The program of the guardian process. */
@@ -153,8 +153,8 @@ export class Guardian {
     const { command, args } = this.#program;
     // Passes the known lines as arguments, because the pipe would lose them if the gateway were killed right after this spawn.
     return spawn(command, [...args, ...this.#known.values()], {
-      // PATH is for `sleep`; Windows needs its whole environment to find programs.
-      env: HAS_GROUPS ? { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` } : process.env,
+      // PATH is for `sleep`; Windows needs its whole environment to find programs, and this process may be Electron.
+      env: HAS_GROUPS ? { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` } : { ...process.env, ...AS_NODE },
       cwd: '/',
       // The guardian process inherits nothing but the pipe.
       stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { openPipe } from '../../../app/open-pipe.js';
 import { readConfig } from '../../../app/read-config.js';
 import {
   type ClientReplayOptions,
@@ -14,7 +15,6 @@ import { packageFolders } from '../../../state/user-files.js';
 import { toBytes } from '../../../wire/json/json-text.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
-import { openPipe } from '../../local-client.js';
 import { answer, endWithReader, tell } from '../../output.js';
 import { openRecording } from './record.js';
 import { composeOnce, openQuietLog, runCommand } from './run-once.js';

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import type { ClientConnection } from '../../../app/open-pipe.js';
 import type { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../host/errors/error-text.js';
@@ -18,7 +19,7 @@ import { VERSION } from '../../../version.js';
 import { capitalized, describeBytes, plural, printable } from '../../../wire/json/printable.js';
 import { RPC_CODES, RpcError } from '../../../wire/jsonrpc/message.js';
 import { createScan } from '../../../wire/mcp/envelope.js';
-import { type ClientConnection, LocalClient, type ToldProfile } from '../../local-client.js';
+import { LocalClient, type ToldProfile } from '../../local-client.js';
 import { note, tell } from '../../output.js';
 import { type Cell, type Look, PLAIN, stateCell, table } from '../../terminal.js';
 import {
