@@ -49,22 +49,6 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     expect([...daemonsOf(gateway), ...guardiansOf(gateway.pid)]).toEqual([]);
   });
 
-  it('F70: are ended by the next start when gateway and guardian are killed, even if the server has ended', async () => {
-    const gateway = await startWithDaemons();
-    const guardians = guardiansOf(gateway.pid);
-    const { pid } = await gateway.status('lab');
-    for (const guardian of guardians) process.kill(guardian.pid, 'SIGKILL');
-    gateway.kill('SIGKILL');
-    process.kill(pid, 'SIGKILL');
-    await gateway.exited;
-    await until('the guardian is gone', () => guardiansOf(gateway.pid).length === 0);
-    expect(daemonsOf(gateway)).toHaveLength(DAEMONS);
-
-    const next = await start({ servers: {}, env: { XDG_DATA_HOME: join(gateway.folder, 'data') } });
-    await until('the daemons are gone', () => daemonsOf(gateway).length === 0);
-    expect(next.stderr).toContain('ending what a killed Trunkline left behind');
-  });
-
   it('F71: stay with `leaveRunning`, whatever ends the server, whose group ends as always', async () => {
     const gateway = await startWithDaemons({ servers: { lab: { ...LAB, leaveRunning: true } } });
     try {

@@ -63,7 +63,7 @@ describe.runIf(process.platform !== 'win32')('a helper that bears no mark, and w
     await until('the helper is gone', () => !isLeft());
   });
 
-  it('is ended by the next start when gateway and guardian are killed', async () => {
+  it('F70: is ended by the next start when gateway and guardian are killed', async () => {
     const { endLeader, run, isLeft } = await startHiding();
     await endLeader();
     const runFolder = folderWith();

@@ -51,15 +51,6 @@ describe('excessive messages', () => {
 });
 
 describe('a child', () => {
-  it('that writes a line that is too large three times is given up', () => {
-    const { say, health } = bridging();
-    const line = `{"a":"${'x'.repeat(65 * 1024)}`;
-    say(line, line);
-    expect(health).toEqual([]);
-    say(line);
-    expect(health).toEqual([TOO_MANY]);
-  });
-
   it.each([
     ['a banner', 'Server listening'],
     ['objects for people', '{ level: 30 }'],
@@ -101,7 +92,7 @@ describe('a child', () => {
     expect(bytes).toBe(17 * MIB + piece.length);
   });
 
-  it('that is given up says nothing more, not even with what stood in the same chunk', () => {
+  it('that writes three lines that are too large is given up, and not heard any more, not even with the same chunk', () => {
     const { bridge, stdout, health, notifications } = bridging({ giveUp: true });
     const { listener } = sendCall(bridge);
     const broken = `{"a":"${'x'.repeat(65 * 1024)}"}\n`;
