@@ -13,8 +13,8 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 90_120,
-  sourceFiles: 488,
+  sourceLines: 90_900,
+  sourceFiles: 492,
   tinyFiles: 10,
   testLines: 90_600,
   rooms: 16,
@@ -22,7 +22,7 @@ const BOUNDS = {
   upwardImports: 0,
   gatewayDoors: 7,
   callFiles: 40,
-  listFiles: 198,
+  listFiles: 200,
 };
 
 const source = filesOf('src');

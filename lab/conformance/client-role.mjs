@@ -21,8 +21,8 @@ const CELLS = {
   '2025-03-26': { scenarios: 2, missing: {} },
   '2025-11-25': { scenarios: 19, missing: {} },
   '2026-07-28': { scenarios: 33, missing: {} },
-  // The other extensions are not about clients that only relay: skills, and credentials of an identity provider.
-  extension: { scenarios: 4, only: /^auth\/(?:client-credentials|dpop)/, missing: {} },
+  // The other extension, skills, is not about clients that only relay.
+  extension: { scenarios: 6, only: /^auth\//, missing: {} },
 };
 
 const { values } = parseArgs({

@@ -70,7 +70,7 @@ const execute = promisify(execFile);
 /** The issuer that was added to the configuration. */
 let added;
 try {
-  configure(scenario.startsWith('auth/') ? credentials() : undefined);
+  configure(scenario.startsWith('auth/') ? await credentials() : {});
   // The suite's authorization server asks nothing, and redirects at once.
   const program = fileURLToPath(new URL('../../test/fixtures/cli/browser.mjs', import.meta.url));
   env.BROWSER = `"${process.execPath}" "${program}"`;
@@ -143,16 +143,16 @@ async function useWithLogin(session) {
   }
 }
 
-function configure(oauth) {
+function configure(entry) {
   // JSON is YAML.
-  writeFileSync(config, JSON.stringify({ servers: { [SERVER]: { url, oauth } }, gateway: { startupWait: '10s' } }));
+  writeFileSync(config, JSON.stringify({ servers: { [SERVER]: { url, ...entry } }, gateway: { startupWait: '10s' } }));
 }
 
 /** Adds the line that a refusal asks for, once, as an administrator would who knows the authorization server. */
 async function addIssuer(text) {
   const [, issuer] = /add `issuer: ([^`]+)`/.exec(text) ?? [];
   if (issuer === undefined) return false;
-  if (issuer !== added) configure({ ...credentials(), issuer });
+  if (issuer !== added) configure({ oauth: { ...(await credentials()).oauth, issuer } });
   added = issuer;
   // A change reaches a Trunkline that runs within a second.
   await sleep(POLL_MS);
@@ -160,7 +160,32 @@ async function addIssuer(text) {
 }
 
 /** The credentials that an administrator would write into the configuration. */
-function credentials() {
+async function credentials() {
+  if (context.valid_jwt !== undefined || context.idp_id_token !== undefined)
+    return { auth: { exchange: await exchange() } };
+  return { oauth: loginSettings() };
+}
+
+/** The exchange of the token in the scenario, which is not that of a user. An administrator knows the authorization server. */
+async function exchange() {
+  const subjectTokenFile = join(folder, 'token');
+  writeFileSync(subjectTokenFile, context.valid_jwt ?? context.idp_id_token, { mode: 0o600 });
+  const { pathname } = new URL(url);
+  const response = await fetch(new URL(`/.well-known/oauth-protected-resource${pathname}`, url));
+  const [issuer] = (await response.json()).authorization_servers;
+  const {
+    client_id: clientId,
+    client_secret: clientSecret,
+    idp_client_id: idpClientId,
+    idp_issuer: idpIssuer,
+  } = context;
+  if (idpIssuer === undefined) return { grant: 'jwt-bearer', issuer, clientId, subjectTokenFile };
+  const authorizationServer = { issuer, clientId, clientSecret };
+  const subject = { subjectTokenFile, subjectTokenType: 'id_token' };
+  return { grant: 'id-jag', issuer: idpIssuer, clientId: idpClientId, ...subject, authorizationServer };
+}
+
+function loginSettings() {
   const { client_id: clientId, client_secret: clientSecret, private_key_pem: privateKey } = context;
   const grant = scenario.startsWith('auth/client-credentials') && { grant: 'client_credentials' };
   if (privateKey !== undefined) {

@@ -170,9 +170,13 @@ export function secretSourcesOf({ spec, references, secrets = {} }: ServerConfig
  * Returns the secrets of a remote server: all headers, also without their scheme, because any of them may be a credential, and keys in its
  * query, its path and the URL of its proxy.
  */
-function secretSourceOf({ url, headers, proxy = '', login }: RemoteSpec): SecretSource {
+function secretSourceOf({ url, headers, proxy = '', login, exchange }: RemoteSpec): SecretSource {
   const { searchParams, pathname } = new URL(url);
-  const ofLogin = { 'client secret': login?.clientSecret ?? '', 'private key': login?.privateKey ?? '' };
+  const ofLogin = {
+    'client secret': login?.clientSecret ?? exchange?.clientSecret ?? '',
+    'private key': login?.privateKey ?? '',
+    'client secret there': exchange?.authorizationServer?.clientSecret ?? '',
+  };
   return {
     env: { ...Object.fromEntries(searchParams), ...secretsIn(headers), ...ofLogin, proxy },
     args: pathname.split('/'),

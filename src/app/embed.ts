@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../config/file/config-error.js';
 import { currentFolder } from '../config/file/find-config.js';
+import { exchange } from '../extras/exchange/index.js';
 import { largeResults } from '../extras/large-results/index.js';
 import { metrics } from '../extras/metrics/index.js';
 import { recording } from '../extras/record/index.js';
@@ -48,7 +49,7 @@ export const openTrunkline: typeof Declaration = async (configuration, options =
     platform,
     catalogues,
     environment: process.env,
-    features: [largeResults, metrics, tracing, recording()],
+    features: [exchange, largeResults, metrics, tracing, recording()],
     seals: createSeals(caches),
     runFolder: runFolder(),
     approvals: approvalFolders('serve'),

@@ -204,6 +204,10 @@ export class GatewayProcess implements FeatureHost {
     return this.#restartFor(key, undefined);
   }
 
+  accessChanged(server: string, user: string): void {
+    this.#restartFor(server, user);
+  }
+
   /** Restarts the processes of a server that run in the name of this principal; without one, all of them. */
   #restartFor(key: string, user: string | undefined): boolean {
     const running = this.gateway.pool.of(key).filter((each) => {

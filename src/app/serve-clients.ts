@@ -4,6 +4,7 @@ import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
+import { exchange } from '../extras/exchange/index.js';
 import type { CreateFeature } from '../extras/feature.js';
 import { largeResults } from '../extras/large-results/index.js';
 import { metrics } from '../extras/metrics/index.js';
@@ -69,7 +70,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     secrets,
     platform: clientSide.platform,
     environment: process.env,
-    features: [...ofHttp, largeResults, metrics, tracing, recording(settings)],
+    features: [...ofHttp, exchange, largeResults, metrics, tracing, recording(settings)],
     seals: createSeals({ ...ofSeals, sharedKeys }),
     runFolder: runFolder(),
     approvals: approvalFolders('serve'),

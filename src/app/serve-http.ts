@@ -129,13 +129,20 @@ function loginOf({ jwt, front }: Auth): string {
 
 /** Loads the check of the tokens of users, the endpoints that are open to them, and their variables. */
 async function loadUsers(auth: Auth, { http, composition, logger }: HttpService) {
-  const { clock } = composition.platform;
+  const { platform, features } = composition;
+  const { clock } = platform;
   const [{ UserCheck, endpointFor }, { UserVariables }] = await Promise.all([
     import('../downstream/users/user-check.js'),
     import('../downstream/users/user-variables.js'),
   ]);
   const log = { warn: (text: string) => logger.warn(text), error: (text: string) => logger.error(text) };
-  const users = new UserCheck({ ...http, clock, now: Date.now, log });
+  const users = new UserCheck({
+    ...http,
+    clock,
+    now: Date.now,
+    log,
+    onToken: (...token) => features.noteToken?.(...token),
+  });
   const variables = new UserVariables({
     folder: auth.variables,
     names: () => composition.config.servers.flatMap((server) => server.variables),

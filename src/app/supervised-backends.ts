@@ -367,7 +367,8 @@ export class SupervisedBackends {
     const { key, spec } = server;
     const { platform, waiting, activeConfig, hasUsers } = this.#options;
     // The output of a process for all users may be about another user than the caller.
-    const isQuiet = hasUsers && activeConfig.sharingOf(server).sharing === 'all';
+    const isOfAll = activeConfig.sharingOf(server).sharing === 'all' && server.actsForUsers !== true;
+    const isQuiet = hasUsers && isOfAll;
     const confined = isQuiet ? undefined : confinedIn(server);
     return new Backend({
       ...activeConfig.rulesOf(server),

@@ -57,6 +57,8 @@ export interface Feature {
    * server whose access another part gives.
    */
   openAccess?(spec: RemoteSpec): OpenedAccess | undefined;
+  /** Takes the token of each request of a user, which was checked. Absent while no server needs it. */
+  readonly noteToken?: ((principal: string, token: string) => void) | undefined;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
   /** Starts or reaches the servers that run on one gateway of a cluster only. Present when the HTTP listener is open. */
@@ -105,6 +107,8 @@ export interface FeatureHost {
   /** All features as one. */
   readonly features: Features;
   status(): StatusFacts;
+  /** Connects the server of a user again, because another token may be accepted. */
+  accessChanged(server: string, user: string): void;
   readonly usage: {
     /** Measures all servers: memory in bytes, processes, and processor time in milliseconds, by the pid of their group. */
     readAll(): Promise<ReadonlyMap<number, { memoryBytes: number; processes: number; cpuMs: number }>>;
@@ -172,6 +176,10 @@ export class Features {
       if (opened !== undefined) return opened;
     }
     return undefined;
+  }
+
+  get noteToken(): Feature['noteToken'] {
+    return this.#first('noteToken');
   }
 
   get openVault(): Feature['openVault'] {

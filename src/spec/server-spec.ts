@@ -65,6 +65,8 @@ export interface RemoteSpec extends CommonSpec {
   readonly ca?: string;
   /** Settings of the login. Absent if the entry has credentials of its own. */
   readonly login?: LoginSettings;
+  /** Exchange of a token for one of this server. Absent without `auth.exchange`. */
+  readonly exchange?: ExchangeSettings;
   /** The principal in whose name the requests are made. Absent if they are made in the name of the machine. */
   readonly user?: string;
   readonly missing?: undefined;
@@ -108,6 +110,29 @@ export interface LoginSettings {
   readonly headers?: Readonly<Record<string, string>>;
   /** Members that replace those of the metadata of the authorization server. */
   readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** An authorization server, and the client with which it is asked. Has an `issuer` or a `tokenEndpoint`. */
+export interface ExchangeParty {
+  readonly issuer?: string;
+  readonly tokenEndpoint?: string;
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** Further parameters of requests for tokens. */
+  readonly parameters?: Readonly<Record<string, string>>;
+}
+
+/** How the token of a user, or the one in a file, becomes a token for a server. */
+export interface ExchangeSettings extends ExchangeParty {
+  readonly grant: 'token-exchange' | 'on-behalf-of' | 'id-jag' | 'jwt-bearer';
+  readonly audience?: string;
+  readonly resource?: string;
+  readonly scopes?: readonly string[];
+  readonly subjectTokenType: 'access_token' | 'id_token' | 'refresh_token' | 'jwt';
+  /** File with the token to exchange, absolute. Absent if it is the one of the user. */
+  readonly subjectTokenFile?: string;
+  /** The authorization server of the server, which takes an ID-JAG. */
+  readonly authorizationServer?: ExchangeParty;
 }
 
 /** A server of the configuration: a program to run, or a URL. */

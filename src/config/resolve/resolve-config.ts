@@ -3,7 +3,13 @@ import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
 import type { ToolShapes } from '../../spec/server-rules.js';
-import type { LoginSettings, PackageRequest, RemoteSpec, SandboxSpec } from '../../spec/server-spec.js';
+import type {
+  ExchangeSettings,
+  LoginSettings,
+  PackageRequest,
+  RemoteSpec,
+  SandboxSpec,
+} from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault, type ServerProblem } from '../file/config-error.js';
@@ -58,6 +64,8 @@ interface Surroundings extends LoadOptions {
   readonly envFiles: EnvFiles;
   /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
+  /** The issuer of the tokens of users. */
+  readonly issuer: string | undefined;
 }
 
 /** Resolves a checked file on this machine. A server that cannot run gets a `problem`. */
@@ -68,8 +76,9 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const home = env.HOME || env.USERPROFILE || homedir();
   const envFiles = new EnvFiles(folder);
   const { sharedVariables } = checked;
+  const { issuer } = checked.gateway.http.auth?.jwt ?? {};
   const resolveFor = (of: Origin, server: WrittenServer) =>
-    resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
+    resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables, issuer });
   const { startLimit, record, sealKeyFile, secretFolder, tracing, cluster, metrics, http, ...gateway } =
     checked.gateway;
   const { listen } = metrics;
@@ -208,8 +217,9 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
 }
 
 /** Whether the requests to a server are made in the name of the user of the client. */
-function actsForUsers({ login }: WrittenServer): boolean {
-  return login === 'user';
+function actsForUsers({ login, auth }: WrittenServer): boolean {
+  const { exchange } = auth ?? {};
+  return login === 'user' || (exchange !== undefined && exchange.subjectTokenFile === undefined);
 }
 
 /** The parts of the resolved entry that programs and remote servers have in common. */
@@ -297,7 +307,9 @@ function remoteSpec(entry: WrittenServer, url: string, written: WrittenServer, s
   const headers = Object.entries(entry.headers ?? {}).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(value))] as const,
   );
-  const isLogin = headersCommand === undefined && !headers.some(([name]) => name === 'authorization');
+  const exchange = faultsAt(['auth', 'exchange'], () => exchangeSettings(entry, url, surroundings));
+  const hasOwn = headersCommand !== undefined || headers.some(([name]) => name === 'authorization');
+  const isLogin = !hasOwn && exchange === undefined;
   return {
     kind: 'remote',
     ...commonSpec(entry),
@@ -313,19 +325,56 @@ function remoteSpec(entry: WrittenServer, url: string, written: WrittenServer, s
       ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(caFile, home)))),
     }),
     ...(isLogin && { login: loginSettings(entry, written, surroundings) }),
-    ...(actsForUsers(entry) && origin.user !== undefined && { user: faultsAt(['login'], () => personOf(origin)) }),
+    ...(exchange !== undefined && { exchange }),
+    ...(actsForUsers(entry) && origin.user !== undefined && { user: personOf(origin, exchange !== undefined) }),
   };
 }
 
-/** The principal of a user who can log in. Throws a `ServerFault` for a machine, because it has no browser and no person. */
-function personOf({ user = '', userName = '', isMachine }: Origin): string {
+/**
+ * The principal of a user who can log in, or whose token can be exchanged. Throws a `ServerFault` for a machine, because it has no browser
+ * and no person, and its token is not of the identity provider.
+ */
+function personOf({ user = '', userName = '', isMachine }: Origin, isExchange: boolean): string {
   if (isMachine !== true) return user;
+  const lack = isExchange
+    ? 'has no token of the identity provider for `auth.exchange`'
+    : 'cannot log in at a server with `login: user`';
   throw new ServerFault(
-    `the machine ${printable(userName)} cannot log in at a server with \`login: user\`, which needs a person`,
+    `the machine ${printable(userName)} ${lack}, which needs a person`,
     `give the machine a view without this server, or add an entry for machines whose \`headers\` have a \${user:NAME}`,
-    [],
+    [isExchange ? 'auth' : 'login'],
     'one',
   );
+}
+
+/** How a server gets tokens. Throws a `ServerFault` if nobody gives any, or if the server would get the token of the user. */
+function exchangeSettings(
+  { auth }: WrittenServer,
+  url: string,
+  { folder, home, issuer: issuerOfUsers }: Surroundings,
+): ExchangeSettings | undefined {
+  if (auth?.exchange === undefined) return undefined;
+  const { grant = 'token-exchange', subjectTokenType = 'access_token', subjectTokenFile, ...others } = auth.exchange;
+  const issuer = others.issuer ?? (others.tokenEndpoint === undefined ? issuerOfUsers : undefined);
+  const providers = [issuer, others.tokenEndpoint].filter((each) => each !== undefined);
+  if (providers.length === 0)
+    throw new ServerFault('no provider is named that gives tokens', 'add `issuer`, or `gateway.http.auth.jwt`');
+  if (subjectTokenFile === undefined && providers.some((each) => isSameOrigin(each, url)))
+    throw new ServerFault(
+      'the server is at the provider itself, and would get the token of the user, which is not for it',
+      'use another host for one of them, or `login: user`',
+    );
+  return {
+    ...others,
+    grant,
+    subjectTokenType,
+    ...(issuer !== undefined && { issuer }),
+    ...(subjectTokenFile !== undefined && { subjectTokenFile: resolve(folder, expandHome(subjectTokenFile, home)) }),
+  };
+}
+
+function isSameOrigin(one: string, other: string): boolean {
+  return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
 }
 
 /** Keys of `oauth` that are secrets however they are written. The others are secrets if they refer to one. */

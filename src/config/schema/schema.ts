@@ -236,6 +236,76 @@ const oauth = map(
   }),
 );
 
+const HTTPS_URL = 'a URL that begins with https://, or with http:// and a loopback address';
+
+/** An authorization server that gives tokens, and the client with which it is asked. */
+const exchangeParty = {
+  issuer: secureUrl(
+    'The issuer of the provider, whose metadata name its token endpoint. Default: `jwt.issuer` of `gateway.http.auth`.',
+  ),
+  tokenEndpoint: secureUrl('The URL of the token endpoint, in place of the one in the metadata of the `issuer`.'),
+  clientId: text('The id of the client of this gateway at the provider.', 'the id of a client'),
+  clientSecret: text(
+    `The secret of the client. Keep it out of the file: \`\${secret:NAME}\`.`,
+    'the secret of a client',
+  ),
+  parameters: described(requestParams, 'Further parameters of requests for tokens.'),
+};
+
+const authorizationServer = map(
+  {
+    ...exchangeParty,
+    issuer: secureUrl('The issuer of the authorization server, which the identity provider gets as the audience.'),
+  },
+  'a map with `issuer` and `clientId`',
+);
+
+/** The key `auth.exchange` of a server behind a URL. */
+const exchange = map(
+  {
+    ...exchangeParty,
+    grant: word(
+      ['token-exchange', 'on-behalf-of', 'id-jag', 'jwt-bearer'],
+      'How the token is exchanged: RFC 8693 (token-exchange, the default), the form of Entra (on-behalf-of), an ID-JAG of the provider that the authorization server of the server takes (id-jag), or as an assertion of RFC 7523 (jwt-bearer).',
+      'token-exchange, on-behalf-of, id-jag or jwt-bearer',
+    ),
+    audience: text(
+      'The `audience` of the token, such as the client id of the server at the provider. With `id-jag`, default: the issuer of `authorizationServer`.',
+    ),
+    resource: text('The `resource` of the token. With `id-jag` and `jwt-bearer`, default: the `url` of the server.'),
+    scopes: list(text('The name of a scope.'), 'The scopes of the token. Default: those that the provider chooses.'),
+    subjectTokenType: word(
+      ['access_token', 'id_token', 'refresh_token', 'jwt'],
+      'The kind of the token that is exchanged. Default: access_token.',
+      'access_token, id_token, refresh_token or jwt',
+    ),
+    subjectTokenFile: text(
+      'A file with the token that is exchanged, in place of the token of a user: the identity of this workload, such as a token of a Kubernetes service account. It is read before each exchange. Relative to the folder of this file.',
+      'the path of a file',
+    ),
+    authorizationServer: described(
+      authorizationServer,
+      'With `id-jag`: the authorization server of the server, and the client there.',
+    ),
+  },
+  'a map with settings of the exchange',
+).check(
+  z.superRefine(({ grant, authorizationServer: own, scopes: wanted, ...party }, { addIssue }) => {
+    const report = (message: string, ...path: string[]) => addIssue(aboutKey(message, ...path));
+    if (grant === 'id-jag' && own?.issuer === undefined)
+      report('found `grant: id-jag` without `authorizationServer.issuer`, which takes the ID-JAG; add it', 'grant');
+    if (grant !== 'id-jag' && own !== undefined)
+      report('found `authorizationServer` without `grant: id-jag`; remove one of them', 'authorizationServer');
+    if (grant === 'on-behalf-of' && (party.clientId === undefined || wanted === undefined))
+      report('found `grant: on-behalf-of` without `clientId` or `scopes`; add them', 'grant');
+    if (party.clientSecret !== undefined && party.clientId === undefined)
+      report('found `clientSecret` without `clientId`; add `clientId`', 'clientSecret');
+    for (const name of [...OWN_PARAMETERS])
+      if (Object.hasOwn(party.parameters ?? {}, name))
+        report(`found \`${name}\`, which Trunkline sets itself; remove it`, 'parameters', name);
+  }),
+);
+
 const server = mapWith(
   SERVER_SETTINGS,
   {
@@ -256,6 +326,13 @@ const server = mapWith(
     headers: described(
       headers,
       `Headers of every request to the \`url\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
+    ),
+    auth: described(
+      map(
+        { exchange: described(exchange, 'Exchanges the token of the user for one of this server.') },
+        'a map with `exchange`',
+      ),
+      'How requests to the `url` are authorized, in place of a login.',
     ),
     passHeaders: list(
       passedHeader,
@@ -330,8 +407,15 @@ const server = mapWith(
     if (entry.login !== undefined && (hasOwn || entry.headersCommand !== undefined))
       report('found `login` beside credentials in `headers` or `headersCommand`; remove one of them', 'login');
     const { grant } = (entry.oauth ?? {}) as { readonly grant?: string };
+    if (entry.login !== undefined && entry.auth !== undefined)
+      report('found `login: user` beside `auth`, with which nobody logs in; remove one of them', 'login');
     if (entry.login !== undefined && grant === 'client_credentials')
       report('found `login: user` with `grant: client_credentials`, with which nobody logs in; remove one', 'login');
+    if (entry.auth !== undefined && (hasOwn || entry.headersCommand !== undefined || entry.oauth !== undefined))
+      report(
+        'found `auth` beside `oauth`, or credentials in `headers` or `headersCommand`; remove one of them',
+        'auth',
+      );
     const fixed = new Set(Object.keys(entry.headers ?? {}).map((name) => name.toLowerCase()));
     for (const name of (entry.passHeaders ?? []) as readonly string[])
       if (fixed.has(name.toLowerCase()))
@@ -356,6 +440,9 @@ const server = mapWith(
   oneOf: [{ required: ['package'] }, { required: ['command'] }, { required: ['url'] }],
 });
 
+/** Parameters of requests for tokens that the configuration cannot replace. */
+const OWN_PARAMETERS = ['grant_type', 'subject_token', 'assertion', 'client_id', 'client_secret'] as const;
+
 /** Keys that only a server with a program has, and those that only a server behind a URL has. */
 const PROGRAM_KEYS = [
   'args',
@@ -376,6 +463,7 @@ const REMOTE_KEYS = [
   'passHeaders',
   'headersCommand',
   'oauth',
+  'auth',
   'login',
   'proxy',
   'caFile',
@@ -533,8 +621,6 @@ const tracing = z.union(
   ],
   expects('off, or a map with settings of traces'),
 );
-
-const HTTPS_URL = 'a URL that begins with https://, or with http:// and a loopback address';
 
 /** A URL whose host can prove its identity, or is this machine. */
 function secureUrl(description: string, expected = HTTPS_URL, allows: (url: URL) => boolean = () => true) {

@@ -15,6 +15,8 @@ export interface UserCheckOptions extends Pick<HttpConfig, 'auth' | 'publicUrl'>
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: { warn(message: string): void; error(message: string): void };
+  /** Called with the token of each request of a user that is accepted. */
+  readonly onToken?: (principal: string, token: string) => void;
 }
 
 /** Longest time for which the result of a check is used again, in milliseconds. */
@@ -80,7 +82,9 @@ export class UserCheck implements HttpUsers {
     const hash = createHash('sha256').update(token).digest('hex');
     const machine = token.length < MIN_TOKEN_LENGTH ? undefined : this.#machines?.find(hash, now);
     if (machine !== undefined) return { principal: machine.principal, user: machine };
-    return this.#cachedCaller(hash) ?? this.#check(token, hash, endpoint);
+    const known = this.#cachedCaller(hash);
+    if (known !== undefined) this.#options.onToken?.(known.principal, token);
+    return known ?? this.#check(token, hash, endpoint);
   }
 
   metadata(path: string | undefined): Readonly<Record<string, unknown>> | undefined {
@@ -115,6 +119,7 @@ export class UserCheck implements HttpUsers {
       const caller = { principal: user.principal, user, tokenEndsAt };
       this.#cached.set(hash, { caller, until: Math.min(expiresAt, now() + MAX_CACHED_MS) });
       const [oldest = ''] = this.#cached.keys();
+      this.#options.onToken?.(user.principal, token);
       if (this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
       return caller;
     } catch (error) {

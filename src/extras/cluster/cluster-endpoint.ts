@@ -68,6 +68,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     const { tokenEndsAt: _, ...caller } = received.caller;
     request.caller = caller;
     request.endpoint = received.endpoint;
+    this.cluster.noteSubject(request.raw);
     // The other gateway then looks where the server runs.
     if (received.server === 'elsewhere') return UNKNOWN_SESSION;
     // A gateway with another configuration has checked its callers in another way.

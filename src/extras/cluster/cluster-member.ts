@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { bearerToken } from '../../downstream/http/caller.js';
 import type { Caller } from '../../downstream/http/http-client.js';
 import type { HttpLimits } from '../../downstream/http/limits.js';
 import { type ClientAddress, clientOf } from '../../downstream/http/listener.js';
@@ -10,7 +11,7 @@ import { GATEWAY, type GatewayClients, Homes, homeKey, type PlacedRequest, RENEW
 import { Hops, type PassedRequest } from './hop.js';
 import { type MemberFacts, Members } from './members.js';
 import { PeerListener } from './peer-listener.js';
-import { RequestSigner, RequestVerifier } from './signed-request.js';
+import { openSubject, RequestSigner, RequestVerifier, sealSubject } from './signed-request.js';
 import { SoleServers } from './sole-servers.js';
 import type { ClusterStore } from './store.js';
 
@@ -27,6 +28,10 @@ export interface ClusterOptions {
   readonly version: string;
   /** Returns a digest of the servers that this gateway offers. */
   readonly servers: () => string;
+  /** Keys for the tokens of users between gateways. */
+  readonly subjectKeys: Keys;
+  /** Takes the token of a user; `undefined` while no server gets one in exchange. */
+  readonly noteToken: () => ((principal: string, token: string) => void) | undefined;
   /** Names in lower case of the headers of clients that servers get. */
   readonly passedHeaders: () => readonly string[];
   readonly limits: HttpLimits;
@@ -192,6 +197,22 @@ export class ClusterMember {
     return { caller, client, endpoint, isBody, server };
   }
 
+  /** Takes the token of the user of a request that another gateway has passed on. */
+  noteSubject(request: IncomingMessage): void {
+    const { subject, caller } = this.#listener.received(request) ?? {};
+    const { subjectKeys, noteToken } = this.#options;
+    if (subject === undefined || caller === undefined) return;
+    const token = openSubject(subjectKeys, caller.principal, subject);
+    if (token !== undefined) noteToken()?.(caller.principal, token);
+  }
+
+  #subjectOf({ request, placed: { caller } }: PassedRequest): string | undefined {
+    const { subjectKeys, noteToken } = this.#options;
+    const token = bearerToken(request.headers.authorization);
+    if (caller.user?.kind !== 'user' || noteToken() === undefined || token === undefined) return undefined;
+    return sealSubject(subjectKeys, caller.principal, token);
+  }
+
   /** Returns the gateway that serves the request; `undefined` for this one. Answers at once in the usual case. */
   homeOf(placed: PlacedRequest): string | undefined | Promise<string | undefined> {
     const fence = this.#pauseNoticed();
@@ -238,6 +259,7 @@ export class ClusterMember {
             endpoint,
             key,
             client: clientOf(request),
+            subject: this.#subjectOf(passed),
           });
     if (hopped.kind === 'unsent' || hopped.kind === 'lost') this.#inBackground(this.#members.doubt(home));
     if (hopped.kind === 'answered' || hopped.kind === 'lost') return hopped;

@@ -41,6 +41,8 @@ export async function openCluster({ gateway }: Config): Promise<CreateFeature | 
         hasUsers: gateway.http.auth !== undefined,
         servers: () => digestOfServers(host.config),
         passedHeaders: () => host.config.passHeaders,
+        subjectKeys: seals.keysFor('subjects'),
+        noteToken: () => host.features.noteToken,
         // A clock that counts sleep, because leases end while the machine sleeps, too.
         clock: systemClock,
         events: platform.events,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Caller } from '../../downstream/http/http-client.js';
 import type { ClientAddress } from '../../downstream/http/listener.js';
-import { isSigned, type Keys, sign } from '../../host/sealed-bytes.js';
+import { isSigned, type Keys, openBytes, sealBytes, sign } from '../../host/sealed-bytes.js';
 import { NewestMap } from '../../wire/io/newest-map.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 
@@ -25,6 +25,8 @@ export interface HopFacts {
   readonly endpoint?: string | undefined;
   /** The user or session that has its home at the receiver. */
   readonly key?: string | undefined;
+  /** The token of the user, sealed, if a server gets another one in exchange for it. */
+  readonly subject?: string | undefined;
 }
 
 interface Signed extends Partial<HopFacts> {
@@ -177,6 +179,16 @@ class SeenNumbers {
 /** The content that the signature of an answer covers. `request` is the signature of the request. */
 function answerTo(request: unknown, body: string): readonly unknown[] {
   return ['answer', request, body];
+}
+
+/** Encrypts the token of a user for another gateway. */
+export function sealSubject(keys: Keys, principal: string, token: string): string {
+  return sealBytes(keys, Buffer.from(token), Buffer.from(principal)).toString('base64url');
+}
+
+/** Returns the token of a user that another gateway has encrypted; `undefined` if none has, or for another user. */
+export function openSubject(keys: Keys, principal: string, sealed: string): string | undefined {
+  return openBytes(keys, Buffer.from(sealed, 'base64url'), Buffer.from(principal))?.toString();
 }
 
 /** Signs the text with which a gateway introduces itself in the store. */

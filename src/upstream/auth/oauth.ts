@@ -640,7 +640,10 @@ function algorithmOf(pem: string): string {
 }
 
 /** Asks for tokens. Throws a `RequestError`, an `OAuthRefusal`, or a `LoginError` for tokens that cannot be used. */
-async function requestToken(context: TokenContext, form: Readonly<Record<string, string>>): Promise<StoredTokens> {
+export async function requestToken(
+  context: TokenContext,
+  form: Readonly<Record<string, string>>,
+): Promise<StoredTokens> {
   const { issuer, metadata, resource, settings, dpop, fetch } = context;
   const endpoint = metadata?.token_endpoint ?? new URL('/token', issuer).href;
   const params = new URLSearchParams({ ...form, ...(resource !== undefined && { resource }), ...settings.tokenParams });
@@ -664,7 +667,8 @@ async function requestToken(context: TokenContext, form: Readonly<Record<string,
     throw new OAuthRefusal(
       response.status,
       code,
-      withoutSecrets(describeHttpRefusal(response.status, '', said), params, context),
+      // The whole text, because a part of a secret is not found any more once the text is cut.
+      describeHttpRefusal(response.status, '', withoutSecrets(said, params, context)),
     );
   }
 }
@@ -672,7 +676,8 @@ async function requestToken(context: TokenContext, form: Readonly<Record<string,
 /** Redacts the secrets of the request, because the answer may repeat them. */
 function withoutSecrets(text: string, params: URLSearchParams, { client }: TokenContext): string {
   const isSecret = /secret|token|code|assertion|password/;
-  const secrets = [...params].flatMap(([name, value]) => (isSecret.test(name) ? [value] : []));
+  const isKind = /_(?:type|use)$/;
+  const secrets = [...params].flatMap(([name, value]) => (isSecret.test(name) && !isKind.test(name) ? [value] : []));
   const all = [...secrets, client.client_secret ?? ''].filter((secret) => secret.length > 3);
   return all.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
 }
@@ -689,7 +694,7 @@ async function authenticated(context: TokenContext, endpoint: string, params: UR
   } else if (method === 'client_secret_basic') {
     headers.set('authorization', `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`);
   } else {
-    params.set('client_id', client_id);
+    if (client_id !== '') params.set('client_id', client_id);
     if (method === 'client_secret_post') params.set('client_secret', client_secret);
   }
   return { method: 'POST', headers, body: params.toString() };

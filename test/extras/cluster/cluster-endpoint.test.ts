@@ -17,6 +17,7 @@ describe('the endpoint of a gateway of a cluster', () => {
         return { caller, endpoint: 'files', client: { address: '127.0.0.1', port: 1 }, server, isBody: () => true };
       },
       ...{ size: 2, connections: 0, hasCalls: false, homeOf: () => undefined, homeOfReceived: () => undefined },
+      noteSubject: () => {},
       ...{ leave: async () => {}, close: async () => {} },
     };
     const { http, session } = await inSession(undefined, {

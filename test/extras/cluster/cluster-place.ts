@@ -43,6 +43,7 @@ export interface GatewayOptions {
   readonly groups?: readonly string[];
   readonly limits?: Partial<HttpLimits>;
   readonly keys?: Keys;
+  readonly noteToken?: (principal: string, token: string) => void;
 }
 
 /** Starts a gateway that ends with the test. */
@@ -65,6 +66,7 @@ export async function startGateway({ server, name, ...more }: GatewayOptions): P
       joined = await ClusterEndpoint.join(
         {
           ...{ store, keys: more.keys ?? KEYS, instance: name, clock, version: '1.0.0', limits: DEFAULT_LIMITS },
+          ...{ subjectKeys: [Buffer.alloc(32, 9)], noteToken: () => more.noteToken },
           ...{ hasUsers, servers: () => '', passedHeaders: () => core.passedHeaders?.() ?? [] },
           advertise: more.advertise ?? `127.0.0.1:${peerPort}`,
           listen: { host: '127.0.0.1', port: peerPort },

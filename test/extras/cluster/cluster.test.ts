@@ -261,6 +261,24 @@ describe('a request that is passed on', () => {
     expect(seen).toEqual([['red', undefined, undefined, undefined]]);
   });
 
+  it('brings the token of its user, encrypted, if a server gets another one for it', async () => {
+    const noted: string[] = [];
+    const noteToken = (...of: string[]) => void noted.push(of.join(': '));
+    const { home, other, session } = await homeOfAnn(await two({ noteToken }));
+    const seen: unknown[] = [];
+    home.core.onRequest = ({ id }, reply) => {
+      seen.push(
+        reply.http?.header('authorization'),
+        Buffer.from(`${reply.http?.header('trunkline-hop')}`, 'base64url').toString(),
+      );
+      reply.answer(json({ jsonrpc: '2.0', id, result: {} }));
+    };
+    await other.http.post(request(1), { ...session, authorization: 'Bearer ann-secret4711' });
+    expect(noted.at(-1)).toBe('principal of ann: ann-secret4711');
+    expect(`${seen}`).not.toContain('secret4711');
+    expect(`${seen}`).toContain('"subject"');
+  });
+
   it('resumes a stream from the event that the client saw last', async () => {
     const { home, other, session } = await homeOfAnn(await two());
     const replies = home.core.hold(json(notification('notifications/progress')));

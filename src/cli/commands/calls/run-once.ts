@@ -8,6 +8,7 @@ import { formatProblem } from '../../../config/file/config-error.js';
 import { currentFolder } from '../../../config/file/find-config.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import type { User } from '../../../downstream/port.js';
+import { exchange } from '../../../extras/exchange/index.js';
 import type { CreateFeature } from '../../../extras/feature.js';
 import { largeResults } from '../../../extras/large-results/index.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
@@ -74,7 +75,7 @@ export async function runOnce(
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
   // With a view, the command gets results as clients of the view do, which may be cut. Without one, it gets them whole.
-  const features = settings.view === undefined ? [] : [largeResults];
+  const features = [exchange, ...(settings.view === undefined ? [] : [largeResults])];
   // In the trial of a sandbox, a server may lack what it needs, so its lists may differ from those that clients get.
   const catalogues = trial === undefined ? await cataloguesToLeave(platform, log.logger) : undefined;
   const more = { platform, catalogues, ...(trial && { trial }), features };
