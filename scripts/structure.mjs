@@ -16,7 +16,7 @@ const BOUNDS = {
   sourceLines: 90_900,
   sourceFiles: 492,
   tinyFiles: 10,
-  testLines: 91_000,
+  testLines: 91_600,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
