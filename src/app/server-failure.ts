@@ -1,4 +1,4 @@
-import type { WhyDown } from '../gateway/dispatch/dispatcher.js';
+import type { WhyDown } from '../downstream/failure.js';
 import { causeLines } from '../host/observe/cause-lines.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { Redact } from '../host/observe/redact.js';

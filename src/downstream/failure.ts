@@ -91,8 +91,21 @@ interface Reason {
   readonly isLost?: boolean;
 }
 
+/** Words about a server that does not run. */
+interface DownWords {
+  /** Cause for which the server does not run: one printable sentence from its output, from npm, or about its handshake. */
+  readonly cause?: string | undefined;
+  /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
+  readonly because?: string | undefined;
+}
+
+/** The reason for which a server does not run, for the failures of its calls. */
+export interface WhyDown extends DownWords {
+  readonly reason?: FailureReason;
+}
+
 /** A call that the gateway answers in place of the server. */
-export interface Failure {
+export interface Failure extends DownWords {
   readonly reason: FailureReason;
   readonly server: string;
   /** Generation of the latest process of the server; `undefined` if there was none. */
@@ -103,10 +116,6 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
   /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
-  /** Cause for which the server does not run: one printable sentence from its output, from npm, or about its handshake. */
-  readonly cause?: string | undefined;
-  /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
-  readonly because?: string | undefined;
   /** Whether the server is behind a URL, so that it has a connection and no process. */
   readonly isRemote?: boolean | undefined;
 }

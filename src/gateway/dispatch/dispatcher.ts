@@ -1,4 +1,4 @@
-import type { Failure, FailureReason } from '../../downstream/failure.js';
+import type { Failure, FailureReason, WhyDown } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import type { CallLimits } from '../../spec/server-rules.js';
 import type { ServerState } from '../../spec/server-state.js';
@@ -45,13 +45,6 @@ export interface DispatcherOptions extends CallHostOptions, CallRules {
   readonly whyDown?: () => WhyDown | undefined;
   /** Whether the server is behind a URL. */
   readonly isRemote?: boolean;
-}
-
-/** The reason for which no process runs, as in a `Failure`. */
-export interface WhyDown {
-  readonly cause?: string | undefined;
-  readonly because?: string | undefined;
-  readonly reason?: FailureReason;
 }
 
 /**
