@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 90_900,
-  sourceFiles: 492,
+  sourceLines: 92_000,
+  sourceFiles: 500,
   tinyFiles: 10,
-  testLines: 91_600,
+  testLines: 92_400,
   rooms: 16,
   floors: 11,
   upwardImports: 0,

@@ -35,7 +35,7 @@ const FOLDERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   upstream: [['.'], ['health'], ['channel'], ['legacy', 'modern', 'stdio', 'http'], ['auth']],
   gateway: [['catalog'], ['dispatch'], ['registry'], ['routing'], ['tasks', 'search'], ['reverse'], ['.']],
   // A feature knows no other one.
-  extras: [['.'], ['cluster', 'exchange', 'front', 'large-results', 'metrics', 'tracing', 'record']],
+  extras: [['.'], ['cluster', 'exchange', 'front', 'user-logins', 'large-results', 'metrics', 'tracing', 'record']],
   hub: [['.'], ['attach', 'server']],
   web: [['server'], ['page']],
   setup: [['clients/files'], ['clients/import', 'doctor']],
@@ -181,6 +181,7 @@ const STAGES: readonly (readonly [file: string, later: readonly string[]])[] = [
         'downstream/users',
         'extras/cluster',
         'extras/front',
+        'extras/user-logins',
         'extras/tracing/span-export',
         'config/edit',
         'servers/sandbox',

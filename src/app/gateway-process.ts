@@ -14,6 +14,7 @@ import type { CatalogueStore } from '../state/catalogue-cache.js';
 import { createSeals, type Seals } from '../state/seal.js';
 import type { ServiceFacts, StatusFacts } from '../status/status-facts.js';
 import { loadStatus } from '../status/status-tools.js';
+import type { Vault } from '../upstream/auth/vault.js';
 import { VERSION } from '../version.js';
 import { SharedLimit } from '../wire/io/shared-limit.js';
 import type { ClientProfile } from '../wire/mcp/handshake.js';
@@ -85,6 +86,7 @@ export class GatewayProcess implements FeatureHost {
   readonly #status: GatewayStatus;
   #processes: ServerProcesses | undefined;
   #closing: Promise<void> | undefined;
+  #vault: Promise<Vault> | undefined;
 
   constructor(options: GatewayProcessOptions) {
     const { config, logger, environment, platform = createPlatform(), secrets = new KnownSecrets() } = options;
@@ -116,6 +118,7 @@ export class GatewayProcess implements FeatureHost {
       hasUsers,
       activeConfig: this.#active,
       waiting: this.#waiting,
+      offerLogin: (server, person) => this.features.offerLogin?.(server, person),
     });
     this.usage = new ServerUsage(this.#instances, this.calls, events);
     this.features = new Features((options.features ?? []).map((create) => create(this)));
@@ -158,9 +161,17 @@ export class GatewayProcess implements FeatureHost {
     return this.#instances.cachedListsShown((backend) => !this.gateway.pool.isUnclaimed(backend));
   }
 
+  /** Opens the vault of the logins, once. */
+  openVault(): Promise<Vault> {
+    this.#vault ??= (async () =>
+      (await this.features.openVault?.()) ??
+      (await import('../extras/cluster/open-stores.js')).openVault(this.config))();
+    return this.#vault;
+  }
+
   /** Loads the code that starts processes, and starts every server. */
   async start(): Promise<void> {
-    const { runFolder, http, trial, openStdio, config } = this.#options;
+    const { runFolder, http, trial, openStdio } = this.#options;
     const { platform, logger, secrets, environment } = this;
     const [{ ServerProcesses }] = await Promise.all([import('./server-processes.js'), loadStatus()]);
     const processes = new ServerProcesses({
@@ -172,10 +183,10 @@ export class GatewayProcess implements FeatureHost {
       openStdio,
       hasManyConnections: http !== undefined,
       targets: this.#instances.targets,
-      openVault: async () =>
-        (await this.features.openVault?.()) ?? (await import('../extras/cluster/open-stores.js')).openVault(config),
+      openVault: () => this.openVault(),
       confinement: { config: () => this.config, ...(trial && { trial }) },
-      onLoginChange: (server, user) => void this.#restartFor(server, user),
+      onLoginChange: (server, user) => this.#loginChanged(server, user),
+      onTokenOver: (id) => this.#retire([id]),
       openAccess: (spec) => this.features.openAccess(spec),
       soleServers: this.features.soleServers,
     });
@@ -201,21 +212,31 @@ export class GatewayProcess implements FeatureHost {
 
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean {
-    return this.#restartFor(key, undefined);
+    const running = this.gateway.pool.of(key).filter((each) => this.#instances.factsOf(each).lifecycle !== undefined);
+    for (const { id } of running) this.#instances.restart(id);
+    return running.length > 0;
   }
 
   accessChanged(server: string, user: string): void {
-    this.#restartFor(server, user);
+    const own = this.#instances.idsOf(user);
+    for (const { id } of this.gateway.pool.of(server)) if (own.includes(id)) this.#instances.restart(id);
   }
 
-  /** Restarts the processes of a server that run in the name of this principal; without one, all of them. */
-  #restartFor(key: string, user: string | undefined): boolean {
-    const running = this.gateway.pool.of(key).filter((each) => {
-      const isMeant = user === undefined || this.#instances.userOf(each) === user;
-      return isMeant && this.#instances.factsOf(each).lifecycle !== undefined;
-    });
-    for (const { id } of running) this.#instances.restart(id);
-    return running.length > 0;
+  /** Restarts what runs with a login that has begun or ended. Other users keep their connections. */
+  #loginChanged(server: string, user: string | undefined): void {
+    const { pool } = this.gateway;
+    // Those that are being replaced stay out of it.
+    const pooled = new Set([...pool.keys].flatMap((key) => pool.of(key).map(({ id }) => id)));
+    for (const id of this.#instances.idsWithLogin(server, user)) if (pooled.has(id)) this.#instances.restart(id);
+  }
+
+  /** Ends the processes and the connections of a user, after their calls in flight. A client of the user gets others. */
+  forget(user: string): void {
+    this.#retire(this.#instances.idsOf(user));
+  }
+
+  #retire(ids: readonly string[]): void {
+    if (ids.length > 0) this.#changeGateway({ replaced: new Set(), retired: new Set(ids) });
   }
 
   /** Applies another configuration. Unchanged servers keep running. */

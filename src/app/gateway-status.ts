@@ -69,7 +69,13 @@ export class GatewayStatus {
   #factsFor(visible: VisibleBackends): StatusFacts {
     const { principal } = visible;
     const isOfUser = this.#source.hasUsers && principal !== undefined && principal !== LOCAL_USER;
-    return isOfUser ? factsForUser(this.#allFacts(visible), principal) : this.#allFacts(visible);
+    const facts = this.#allFacts(visible);
+    if (!isOfUser) return facts;
+    const { instances } = this.#source;
+    const own = factsForUser(facts, principal);
+    // Only a user may be given the address of the page.
+    const servers = own.servers.map((server) => ({ ...server, userLogin: instances.userLoginOf(server.backend) }));
+    return { ...own, servers };
   }
 
   #allFacts({ backends, ...visible }: VisibleBackends): StatusFacts {

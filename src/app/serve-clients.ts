@@ -138,12 +138,13 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
 }
 
-/** Loads the cluster and the logins through this gateway, if the configuration has them. */
+/** Loads the cluster, the logins through this gateway, and those of its users at servers, if the configuration has them. */
 async function featuresOfHttp(config: Config): Promise<readonly CreateFeature[]> {
   const { cluster, http } = config.gateway;
   const found: (CreateFeature | undefined)[] = [];
   if (cluster !== undefined) found.push(await (await import('../extras/cluster/index.js')).openCluster(config));
   if (http.auth?.front !== undefined) found.push((await import('../extras/front/index.js')).front);
+  if (http.auth?.jwt !== undefined) found.push((await import('../extras/user-logins/index.js')).userLogins);
   return found.filter((each) => each !== undefined);
 }
 

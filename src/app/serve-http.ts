@@ -6,6 +6,7 @@ import { createHttpClients } from '../downstream/http/http-client.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import type { User } from '../downstream/port.js';
+import type { Person } from '../extras/feature.js';
 import { errorCode, LISTEN_FAULTS } from '../host/errors/error-text.js';
 import { FileError } from '../host/errors/file-error.js';
 import { UsageError } from '../host/errors/usage-error.js';
@@ -72,7 +73,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
   logHttpEvents(platform.events, logger);
   try {
     const ofUsers = auth === undefined ? undefined : await loadUsers(auth, { http, composition, logger });
-    const routes = ofUsers?.users.provider && (await features.routes?.(ofUsers.users.provider));
+    const routes = ofUsers?.ofPages && (await features.routes?.(ofUsers.ofPages));
     const [publicHosts, publicOrigins] = publicUrl === undefined ? [[], []] : [[new URL(publicUrl).host], [publicUrl]];
     const transport = await openHttpTransport({
       core: createHttpClients({
@@ -127,7 +128,7 @@ function loginOf({ jwt, front }: Auth): string {
   return `; users log in at ${jwt.issuer}${front === undefined ? '' : ', through this gateway'}`;
 }
 
-/** Loads the check of the tokens of users, the endpoints that are open to them, and their variables. */
+/** Loads the check of the tokens of users, the endpoints that are open to them, their variables, and what pages need of them. */
 async function loadUsers(auth: Auth, { http, composition, logger }: HttpService) {
   const { platform, features } = composition;
   const { clock } = platform;
@@ -156,7 +157,16 @@ async function loadUsers(auth: Auth, { http, composition, logger }: HttpService)
     endpointFor: (asked: string | undefined, { groups }: User) =>
       endpointFor(asked, groups, composition.config.gateway.views),
   };
-  return { users, ofCore };
+  const { provider } = users;
+  const ofPages = provider && {
+    provider,
+    userOf: async (token: string) => {
+      const admitted = await users.admit(`Bearer ${token}`, '', clock.now(), undefined);
+      return 'user' in admitted ? admitted.user : undefined;
+    },
+    originOf: (person: Person) => variables.originOf({ ...person, kind: 'user', groups: [] }),
+  };
+  return { users, ofCore, ofPages };
 }
 
 const PEM_HINT = 'pass readable PEM files with --tls-cert and --tls-key';

@@ -45,6 +45,8 @@ export interface ServerProcessesOptions extends ServerSurroundings, OpensAccess 
   readonly runFolder: string;
   /** Called when a login at a server has begun or ended, with the principal if the login is of a user. */
   readonly onLoginChange: SharedLoginsOptions['onChange'];
+  /** Called with the id of an instance whose process has a token that was replaced, or that has ended. */
+  readonly onTokenOver: (id: string) => void;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly confinement: ConfinementOptions;
@@ -69,10 +71,12 @@ export class ServerProcesses {
   readonly confined: ConfinedDialer;
   readonly #remote: RemoteDialer;
   readonly #logger: Logger;
+  readonly #onTokenOver: (id: string) => void;
 
   constructor(options: ServerProcessesOptions) {
     const { platform, logger, secrets, environment, runFolder, hasManyConnections, targets } = options;
     this.#logger = logger;
+    this.#onTokenOver = options.onTokenOver;
     const { clock } = platform;
     const { onInternalError } = platform.internalErrors;
     secrets.know([{ env: networkVariables(environment), args: [] }]);
@@ -108,9 +112,13 @@ export class ServerProcesses {
     const remote = this.#remote;
     this.confined = new ConfinedDialer(stdio, { ...options.confinement, clock, environment, logger });
     const { confined } = this;
+    const dialProcess: Dialer<ChildSpec>['dial'] = ({ spec, ...target }, listener) =>
+      (isConfined(spec) ? confined : stdio).dial({ ...target, spec }, listener);
     const processes: Dialer<ChildSpec> = {
       dial: ({ spec, ...target }, listener) =>
-        (isConfined(spec) ? confined : stdio).dial({ ...target, spec }, listener),
+        spec.token === undefined
+          ? dialProcess({ ...target, spec }, listener)
+          : this.#dialWithToken({ ...target, spec }, spec.token, listener, dialProcess),
     };
     const { soleServers } = options;
     const dialer = {
@@ -127,6 +135,40 @@ export class ServerProcesses {
   /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
   async beginLogin(spec: RemoteSpec): ReturnType<SharedLogins['begin']> {
     return await this.#remote.beginLogin(spec);
+  }
+
+  /** Starts a process with the token of a login, and has it replaced before the token ends. */
+  #dialWithToken(
+    { spec, ...target }: DialTarget<ChildSpec>,
+    { variables, from }: NonNullable<ChildSpec['token']>,
+    listener: UpstreamListener,
+    dial: Dialer<ChildSpec>['dial'],
+  ): Dialed {
+    return dialLater(async (isEnded) => {
+      const taken = await this.#remote.takeToken(from, () => this.#onTokenOver(spec.key));
+      if ('because' in taken) return { kind: 'failed', reason: taken.because, fault: 'blocked' };
+      if (isEnded()) {
+        taken.release();
+        return { kind: 'failed', reason: 'stopped', fault: 'host' };
+      }
+      const tokens = Object.fromEntries(variables.map((name) => [name, taken.token]));
+      const dialed = dial({ ...target, spec: { ...spec, env: { ...spec.env, ...tokens } } }, listener);
+      return {
+        get pid() {
+          return dialed.pid;
+        },
+        connection: dialed.connection,
+        end: async (ladder) => {
+          taken.release();
+          await dialed.end(ladder);
+        },
+      };
+    });
+  }
+
+  /** As `Logins.untilLogin`. */
+  async untilLogin(spec: RemoteSpec): Promise<void> {
+    await this.#remote.untilLogin(spec);
   }
 
   /** Stops watching logins and guarding processes. Call this when all servers have ended. */
@@ -171,9 +213,15 @@ class RemoteDialer implements Dialer<RemoteSpec> {
   }
 
   async beginLogin(spec: RemoteSpec): ReturnType<SharedLogins['begin']> {
-    await this.#load();
-    if (this.#logins === undefined) throw new Error('The logins are not loaded');
-    return await this.#logins.begin(spec);
+    return await (await this.#loaded()).begin(spec);
+  }
+
+  async untilLogin(spec: RemoteSpec): Promise<void> {
+    await (await this.#loaded()).untilLogin(spec);
+  }
+
+  async takeToken(...of: Parameters<SharedLogins['takeToken']>): ReturnType<SharedLogins['takeToken']> {
+    return await (await this.#loaded()).takeToken(...of);
   }
 
   async close(): Promise<void> {
@@ -182,6 +230,12 @@ class RemoteDialer implements Dialer<RemoteSpec> {
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
     return dialLater(async () => (await this.#load()).dial(target, listener));
+  }
+
+  async #loaded(): Promise<SharedLogins> {
+    await this.#load();
+    if (this.#logins === undefined) throw new Error('The logins are not loaded');
+    return this.#logins;
   }
 }
 

@@ -7,7 +7,8 @@ import {
   type ServerConfig,
   variantOf,
 } from '../config/resolve/config.js';
-import { Backend, type ListenerFor, type RunningBackend } from '../gateway/registry/backend.js';
+import type { LoginPage, Person } from '../extras/feature.js';
+import { Backend, type ListenerFor, type OfferedLogin, type RunningBackend } from '../gateway/registry/backend.js';
 import type { PoolSettings } from '../gateway/registry/backend-pool.js';
 import { withErrorBoundary } from '../host/errors/internal-error.js';
 import { ChildLog } from '../host/observe/child-log.js';
@@ -18,7 +19,7 @@ import type { PackageInstaller } from '../servers/packages/package-installer.js'
 import type { PackageFolders } from '../servers/packages/package-store.js';
 import { Supervisor } from '../servers/supervision/supervisor.js';
 import type { StopLadder } from '../spec/launch.js';
-import { programOf, type RemoteSpec, type ServerSpec } from '../spec/server-spec.js';
+import { loginServerOf, programOf, type ServerSpec } from '../spec/server-spec.js';
 import type { CatalogueCacheEntry, CatalogueServer, CatalogueStore } from '../state/catalogue-cache.js';
 import type { SupervisedFacts } from '../status/status-facts.js';
 import { ServerEra } from '../upstream/server-era.js';
@@ -41,6 +42,8 @@ export interface SupervisedBackendsOptions extends ServerSurroundings {
   readonly catalogues?: CatalogueStore | undefined;
   readonly servesHttp: boolean;
   readonly hasUsers: boolean;
+  /** The page on which a user logs in at a server; `undefined` if this gateway has no such pages. */
+  readonly offerLogin: (server: string, person: Person) => LoginPage | undefined;
   /** The view of the client, if there is only one. Servers outside of the view do not start. */
   readonly onlyView?: string | undefined;
 }
@@ -209,7 +212,7 @@ export class SupervisedBackends {
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
       isFollowed: () => logger.level === 'debug',
     });
-    const backend = this.#createBackend(server, id, listenerFor);
+    const backend = this.#createBackend(server, id, listenerFor, origin);
     const instance: Instance = {
       server,
       origin,
@@ -261,6 +264,7 @@ export class SupervisedBackends {
       isPerUser: instance && isPerUser(this.#options.activeConfig.config, instance.server),
       isRemote: instance?.server.spec?.kind === 'remote',
       isInsecure: isInsecure(instance?.server.spec),
+      userLogin: loginServerOf(instance?.server.spec)?.user && 'Its user logs in on a page that a refused call names.',
       sharing: instance && this.#options.activeConfig.sharingOf(instance.server),
       limits: instance?.server.limits,
       era: instance?.era.source,
@@ -292,9 +296,17 @@ export class SupervisedBackends {
     return this.#instances.get(id)?.server.spec !== undefined;
   }
 
-  /** The principal of the user for whom an instance was created; `undefined` without one. */
-  userOf({ id }: Backend): string | undefined {
-    return this.#instances.get(id)?.origin?.user;
+  /** The ids of the instances that run with the login at a server: of this user, or of the machine. */
+  idsWithLogin(server: string, user: string | undefined): readonly string[] {
+    return [...this.#instances].flatMap(([id, instance]) => {
+      const at = loginServerOf(instance.server.spec);
+      return at?.login.server === server && at.user === user ? [id] : [];
+    });
+  }
+
+  /** The ids of the instances that were created for a user. */
+  idsOf(user: string): readonly string[] {
+    return [...this.#instances].flatMap(([id, { origin }]) => (origin?.user === user ? [id] : []));
   }
 
   restart(id: string): void {
@@ -363,7 +375,7 @@ export class SupervisedBackends {
     return server.spec === undefined ? server : { ...server, spec: this.#withPackage(server.spec) };
   }
 
-  #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
+  #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor, origin: Origin | undefined): Backend {
     const { key, spec } = server;
     const { platform, waiting, activeConfig, hasUsers } = this.#options;
     // The output of a process for all users may be about another user than the caller.
@@ -385,19 +397,59 @@ export class SupervisedBackends {
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
-      beginLogin: this.#offersLogin(spec) ? () => this.#running.beginLogin(spec) : undefined,
+      beginLogin: this.#loginOf(spec, origin),
+      loginAdvice: () => this.#loginAdvice(id),
       retryInMs: () => (spec === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => {
         if (server.problem !== undefined) return { because: `${server.problem.message}; ${server.problem.hint}` };
-        return isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, spec?.kind === 'remote'));
+        return isQuiet
+          ? undefined
+          : this.#explain(id, (failed) =>
+              whyDown(failed, spec?.kind === 'remote' || failed.snapshot.state === 'blocked'),
+            );
       },
       remarkSince: confined && ((at, error) => this.#processes?.confined.refusedSince(confined, at, error)),
     });
   }
 
-  /** Whether clients are offered the login. Over HTTP, a caller may be another person than the one whose login this would be. */
-  #offersLogin(spec: ServerSpec | undefined): spec is RemoteSpec {
-    return !this.#options.servesHttp && spec?.kind === 'remote' && spec.login?.grant === 'authorization_code';
+  /**
+   * Begins the login at a server for a call. Absent if clients are not offered the login: over HTTP, a caller may be another person
+   * than the one whose login it would be, unless each user has one.
+   */
+  #loginOf(spec: ServerSpec | undefined, origin: Origin | undefined): (() => Promise<OfferedLogin>) | undefined {
+    const at = loginServerOf(spec);
+    if (at?.login.grant !== 'authorization_code') return undefined;
+    const { servesHttp, offerLogin } = this.#options;
+    const person = personIn(origin);
+    if (at.user === undefined) return servesHttp ? undefined : () => this.#running.beginLogin(at);
+    if (person === undefined) return undefined;
+    return async () => {
+      const page = offerLogin(at.login.server, person);
+      if (page === undefined) throw new Error('Nobody can log in at this gateway');
+      return { ...page, finished: this.#running.untilLogin(at) };
+    };
+  }
+
+  /** Says to the user of this instance how to log in there or out. `undefined` if the login is not the user's own. */
+  userLoginOf({ id }: Backend): string | undefined {
+    const { publicUrl } = this.#options.activeConfig.config.gateway.http;
+    const at = loginServerOf(this.#instances.get(id)?.server.spec);
+    if (at?.user === undefined) return undefined;
+    const { server } = at.login;
+    const isBlocked = this.#supervisor.snapshot(id).state === 'blocked';
+    const advice = isBlocked ? this.#loginAdvice(id) : undefined;
+    if (advice !== undefined) return `You have no login at ${server}, or it is over: ${advice}.`;
+    return `You use your own login at ${server}; ${publicUrl}/logins shows it and ends it.`;
+  }
+
+  /** Says as a clause on which page the user of an instance logs in. `undefined` if the login is not the user's own. */
+  #loginAdvice(id: string): string | undefined {
+    const { server, origin } = this.#instances.get(id) ?? {};
+    const at = loginServerOf(server?.spec);
+    const person = personIn(origin);
+    if (at?.user === undefined || person === undefined) return undefined;
+    const page = this.#options.offerLogin(at.login.server, person);
+    return page && `log in at ${page.url} within 10 minutes (the page must show the code ${page.code})`;
   }
 
   /** Describes the failure of a server. `undefined` for a server that cannot run. */
@@ -406,6 +458,11 @@ export class SupervisedBackends {
     if (server?.spec === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
+}
+
+/** The user of a client. */
+function personIn({ user, userName = '' }: Partial<Origin> = {}): Person | undefined {
+  return user === undefined ? undefined : { principal: user, name: userName };
 }
 
 /** The program of a server that may only run confined. */

@@ -462,6 +462,16 @@ function addLogins(program: CliCommand): void {
     .option('--json', 'print the logins as JSON')
     .example(`trunkline auth status --json | jq -r '.logins[] | select(.state != "logged_in").server'`)
     .runs(async () => (await import('./commands/logins/auth.js')).authStatus);
+  auth
+    .command('forget')
+    .argument('<USER>', 'name of the user, as in `userClaim` of the tokens')
+    .summary('remove everything of a user who leaves')
+    .description(
+      'Removes everything of a user of `gateway.http.auth.jwt`: the logins at servers with `login: user`, which are revoked where that is possible, the variables of the user, and the kept lists of tools. The running gateways of the configuration end the processes of the user. Tokens of the identity provider stay valid until they expire, so lock the user there first.',
+    )
+    .option('--json', 'print what was removed as JSON')
+    .example('trunkline auth forget ann@example.com')
+    .runs(async () => (await import('./commands/logins/forget.js')).forget);
 }
 
 function addClients(program: CliCommand): void {

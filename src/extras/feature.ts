@@ -4,9 +4,10 @@
  * `FOLDERS` of `test/layers.test.ts`, and put its function into the list in `src/app/serve-clients.ts`.
  */
 import type { Config } from '../config/resolve/config.js';
-import type { HttpRoute } from '../downstream/http/http-route.js';
+import type { HttpRoute, RouteAnswer } from '../downstream/http/http-route.js';
 import type { Decorate } from '../downstream/http/server.js';
 import type { SessionRecords } from '../downstream/http/session-records.js';
+import type { ClientOrigin, User } from '../downstream/port.js';
 import type { IssuerDocument, IssuerMetadata } from '../downstream/users/issuer-document.js';
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { Gateway, GatewaySettings } from '../gateway/gateway.js';
@@ -45,8 +46,12 @@ export interface Feature {
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
   /** Parts of the feature for the HTTP listener: the function that wraps its endpoint, and the records of sessions. */
   readonly http?: { readonly decorate: Decorate; readonly records: SessionRecords } | undefined;
-  /** Returns HTTP routes that need no token. `provider` reads the metadata of the users' identity provider. */
-  routes?(provider: IssuerDocument<IssuerMetadata>): Promise<readonly HttpRoute[]>;
+  /** Returns HTTP routes that need no token. Called once, if users can log in at an identity provider. */
+  routes?(users: GatewayUsers): Promise<readonly HttpRoute[]>;
+  /** Knows the persons in browsers. Present when the routes of the feature are served. */
+  readonly persons?: Persons | undefined;
+  /** Offers a person the login at a server with `login: user`: the address of the page, and the code that the page shows. */
+  offerLogin?(server: string, person: Person): LoginPage;
   /**
    * Claims a name for `ms` milliseconds. Resolves with false if a gateway with the same users has claimed it already. Rejects if
    * the store does not answer.
@@ -65,6 +70,36 @@ export interface Feature {
   readonly soleServers?: SoleServerDialer | undefined;
   /** Absent if the gateway serves alone. */
   readonly cluster?: ClusterFacts | undefined;
+}
+
+/** The users of the HTTP listener, for pages that they open in a browser. */
+export interface GatewayUsers {
+  /** Reads the metadata of their identity provider. */
+  readonly provider: IssuerDocument<IssuerMetadata>;
+  /** The user of an access token; `undefined` if the token is not accepted. */
+  userOf(token: string): Promise<User | undefined>;
+  /** The variables and the folder with which the servers of a person run. */
+  originOf(person: Person): ClientOrigin;
+}
+
+/** A user, in a browser. */
+export interface Person {
+  readonly principal: string;
+  readonly name: string;
+}
+
+/** Knows the persons in browsers, by their logins at the identity provider. */
+export interface Persons {
+  /** The person who has signed in lately in the browser with these cookies; `undefined` if nobody has. */
+  personOf(cookies: string | undefined): Person | undefined;
+  /** Sends the browser to the identity provider, and from there back to a path of this gateway. */
+  signIn(path: string, cookies: string | undefined): Promise<RouteAnswer>;
+}
+
+/** A page on which a person logs in at a server. */
+export interface LoginPage {
+  readonly url: string;
+  readonly code: string;
 }
 
 /** Dials a server by its key: here, or at the gateway that runs it. */
@@ -106,6 +141,8 @@ export interface FeatureHost {
   readonly notices: Map<string, string>;
   /** All features as one. */
   readonly features: Features;
+  /** The vault of the logins at servers. */
+  openVault(): Promise<Vault>;
   status(): StatusFacts;
   /** Connects the server of a user again, because another token may be accepted. */
   accessChanged(server: string, user: string): void;
@@ -163,7 +200,15 @@ export class Features {
   get routes(): Feature['routes'] {
     const all = this.#all.filter(({ routes }) => routes !== undefined);
     if (all.length === 0) return undefined;
-    return async (provider) => (await Promise.all(all.map((feature) => feature.routes?.(provider) ?? []))).flat();
+    return async (users) => (await Promise.all(all.map((feature) => feature.routes?.(users) ?? []))).flat();
+  }
+
+  get persons(): Feature['persons'] {
+    return this.#first('persons');
+  }
+
+  get offerLogin(): Feature['offerLogin'] {
+    return this.#first('offerLogin');
   }
 
   get takeOnce(): Feature['takeOnce'] {

@@ -12,6 +12,11 @@
  */
 export interface ChildSpec extends CommonSpec, Program {
   readonly kind?: undefined;
+  /** The login whose access token these variables get. Absent if no variable is `${login:SERVER}`. */
+  readonly token?: {
+    readonly variables: readonly string[];
+    readonly from: RemoteSpec & { readonly login: LoginSettings };
+  };
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
   /** The server's key in the configuration. Present for a sole server, which runs on one gateway of a cluster only. */
@@ -133,6 +138,14 @@ export interface ExchangeSettings extends ExchangeParty {
   readonly subjectTokenFile?: string;
   /** The authorization server of the server, which takes an ID-JAG. */
   readonly authorizationServer?: ExchangeParty;
+}
+
+/** The server at which there must be a login before this server can run: the server itself, or that of its token. */
+export function loginServerOf(
+  spec: ServerSpec | undefined,
+): (RemoteSpec & { readonly login: LoginSettings }) | undefined {
+  if (spec?.kind !== 'remote') return spec?.token?.from;
+  return spec.login && { ...spec, login: spec.login };
 }
 
 /** A server of the configuration: a program to run, or a URL. */

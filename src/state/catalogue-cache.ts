@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { CatalogueContent } from '../gateway/registry/backend.js';
 import { readRegularFileSync, realPath } from '../host/files/whole-file.js';
@@ -135,7 +135,9 @@ export class CatalogueCache {
     const { protocolVersion, capabilities, clientInfo, principal = '' } = profile;
     const client = { capabilities, clientInfo: { name: clientInfo.name }, ...(protocolVersion && { protocolVersion }) };
     const what = [...programOf(server, child), profileKey(client, principal)];
-    return fileNameOf(server, 'catalogue', what, this.#options.secret);
+    const { secret } = this.#options;
+    const ofUser = principal === '' ? '' : userMark(principal, secret);
+    return `${fileNameOf(server, 'catalogue', what, secret)}${ofUser}`;
   }
 
   #nameForAll(server: CatalogueServer, child: ServerSpec): string {
@@ -198,6 +200,19 @@ function fileNameOf(
 /** The part of the names of cache files that all servers of a configuration share. */
 export function configurationMark(configFile: string, secret: string): string {
   return hmacOf(`trunkline configuration\0${realPath(configFile) ?? configFile}`, secret).slice(0, 8);
+}
+
+/** The end of the names of all catalogues of a user. */
+function userMark(principal: string, secret: string): string {
+  return `-${hmacOf(`trunkline user\0${principal}`, secret).slice(0, FINGERPRINT_LENGTH)}`;
+}
+
+/** Removes the catalogues of a user from their folder. Returns their number. */
+export function removeCatalogues(folder: string, principal: string, secret: string): number {
+  const mark = userMark(principal, secret);
+  const own = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(mark)) : [];
+  for (const name of own) rmSync(join(folder, name), { force: true });
+  return own.length;
 }
 
 function hmacOf(text: string, secret: string): string {

@@ -29,6 +29,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
     advice: [
       ...[first, tools.advice, users.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
       ...[adviseOnSandbox(server), adviseOnApproval(server.backend)],
+      shownState(server.backend, server.lifecycle) === 'ready' ? (server.userLogin ?? '') : '',
     ]
       .filter(Boolean)
       .join(' '),
@@ -101,7 +102,9 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
       return {
         code: 'TL-SERVER-LOGIN',
         problem: `It needs a login or other credentials, so calls fail at once.${toolsStay(backend)}`,
-        advice: `Log in with \`trunkline login ${backend.key}\`. If its entry has credentials, correct them, then ${restart}.`,
+        advice:
+          server.userLogin ??
+          `Log in with \`trunkline login ${backend.key}\`. If its entry has credentials, correct them, then ${restart}.`,
       };
     case 'starting':
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))

@@ -32,6 +32,8 @@ export interface SupervisedFacts {
   readonly isRemote?: boolean | undefined;
   /** Whether its messages cross a network in plain text, as its entry allows. */
   readonly isInsecure?: boolean | undefined;
+  /** A sentence about the login of the user of this instance. Present if each user has a login of their own. */
+  readonly userLogin?: string | undefined;
   /** The clients that share a process, the rule, and its reason. */
   readonly sharing?: SharingRule | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */

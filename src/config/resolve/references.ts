@@ -18,6 +18,11 @@ export function userVariable(name: string): string | undefined {
   return name.startsWith(OF_USER) ? name.slice(OF_USER.length) : undefined;
 }
 
+/** The key of the server whose token a variable of `env` gets; `undefined` for any other value. */
+export function loginReference(value: string): string | undefined {
+  return /^\$\{login:([A-Za-z0-9_-]+)\}$/.exec(value)?.[1];
+}
+
 /** The user whose variables `${user:NAME}` refers to. Both members are absent if there is no user. */
 export interface Owner {
   readonly userName?: string | undefined;
@@ -49,6 +54,11 @@ export function expand(text: string, variables: Variables, readSecret: ReadSecre
     if (escaped !== undefined) return escaped;
     if (secret !== undefined) return readSecret(secret);
     if (name === undefined) {
+      if (/\$\{login:/.test(text))
+        throw new ServerFault(
+          `\${login:SERVER} is not the whole value of a variable in \`env\` of a server with a program`,
+          `write it alone, such as \`env: { TOKEN: "\${login:SERVER}" }\`; a token is for no other place`,
+        );
       throw new ServerFault(
         `"\${" does not start a valid reference; expected \${NAME}, \${NAME:-default}, \${secret:NAME} or \${user:NAME}`,
         `write "$\${" for a literal "\${"; a default cannot contain { or }`,

@@ -3,12 +3,13 @@ import { dirname, resolve } from 'node:path';
 import { readTextFile, statOf } from '../../host/files/whole-file.js';
 import { isProtected } from '../../host/http/addresses.js';
 import type { ToolShapes } from '../../spec/server-rules.js';
-import type {
-  ExchangeSettings,
-  LoginSettings,
-  PackageRequest,
-  RemoteSpec,
-  SandboxSpec,
+import {
+  type ExchangeSettings,
+  type LoginSettings,
+  loginServerOf,
+  type PackageRequest,
+  type RemoteSpec,
+  type SandboxSpec,
 } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
@@ -31,6 +32,7 @@ import {
   commandLine,
   expandHome,
   expand as expandIn,
+  loginReference,
   mapTexts,
   type Secret,
   secretReader,
@@ -66,6 +68,8 @@ interface Surroundings extends LoadOptions {
   readonly sharedVariables: readonly string[];
   /** The issuer of the tokens of users. */
   readonly issuer: string | undefined;
+  /** All servers of the file. */
+  readonly written: readonly WrittenServer[];
 }
 
 /** Resolves a checked file on this machine. A server that cannot run gets a `problem`. */
@@ -77,8 +81,9 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const envFiles = new EnvFiles(folder);
   const { sharedVariables } = checked;
   const { issuer } = checked.gateway.http.auth?.jwt ?? {};
+  const { servers: written } = checked;
   const resolveFor = (of: Origin, server: WrittenServer) =>
-    resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables, issuer });
+    resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables, issuer, written });
   const { startLimit, record, sealKeyFile, secretFolder, tracing, cluster, metrics, http, ...gateway } =
     checked.gateway;
   const { listen } = metrics;
@@ -181,6 +186,7 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
   const { origin, home, envFiles } = surroundings;
   const { variables, references, fault } = envFiles.variablesOf(written, origin.environment, home);
   const readSecret = secretReader(surroundings.secrets);
+  const { own, references: tokens } = withoutTokens(written);
   const secrets = secretValuesOf(written, references, surroundings.secrets);
   const run = (): Resolved => {
     if (settings.placement === 'one' && variables.some((name) => userVariable(name) !== undefined))
@@ -188,14 +194,19 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
         'a server with `placement: one` runs once for all users, and cannot have variables of users',
         `remove \`placement\`, or every \${user:NAME}`,
       );
+    if (settings.placement === 'one' && tokens.length > 0)
+      throw new ServerFault(
+        'a server with `placement: one` runs once for all users, and cannot have the login of one',
+        `remove \`placement\`, or every \${login:SERVER}`,
+      );
     if (fault !== undefined) throw fault;
-    const entry = mapTexts(written, (text, path) => {
+    const entry = mapTexts(own, (text, path) => {
       const expand = () => expandIn(text, references, readSecret, origin);
       return faultsAt(path, written.url === undefined ? () => refuseNul(expand()) : expand);
     });
     const resolved =
       entry.url === undefined
-        ? childAndPackage(entry, written, surroundings)
+        ? withToken(childAndPackage(entry, written, surroundings), tokens, surroundings)
         : { spec: remoteSpec(entry, entry.url, written, surroundings) };
     const { allow: _, deny: __, ...shapes } = entry.tools ?? {};
     return { ...resolved, ...(Object.keys(shapes).length > 0 && { shapes }) };
@@ -216,10 +227,53 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
   };
 }
 
-/** Whether the requests to a server are made in the name of the user of the client. */
-function actsForUsers({ login, auth }: WrittenServer): boolean {
+/** Whether the requests to a server are made in the name of the user of the client, or its process has a token of the user. */
+function actsForUsers({ login, auth, env = {} }: WrittenServer): boolean {
   const { exchange } = auth ?? {};
-  return login === 'user' || (exchange !== undefined && exchange.subjectTokenFile === undefined);
+  const isExchanged = exchange !== undefined && exchange.subjectTokenFile === undefined;
+  return login === 'user' || isExchanged || Object.values(env).some((value) => loginReference(value) !== undefined);
+}
+
+/** A variable of `env`, and the key of the server whose token it gets. */
+type TokenReference = readonly [variable: string, server: string];
+
+/** Splits the variables that get a token from an entry with a program. */
+function withoutTokens(written: WrittenServer): {
+  readonly own: WrittenServer;
+  readonly references: readonly TokenReference[];
+} {
+  const { env = {}, url } = written;
+  const references = Object.entries(env).flatMap(([name, value]): TokenReference[] => {
+    const server = url === undefined ? loginReference(value) : undefined;
+    return server === undefined ? [] : [[name, server]];
+  });
+  if (references.length === 0) return { own: written, references };
+  const names = new Set(references.map(([name]) => name));
+  const others = Object.entries(env).filter(([name]) => !names.has(name));
+  return { own: { ...written, env: Object.fromEntries(others) }, references };
+}
+
+/** Adds the login whose token variables get. Throws a `ServerFault` if there is no such login, or more than one. */
+function withToken(resolved: Resolved, references: readonly TokenReference[], surroundings: Surroundings): Resolved {
+  const { spec } = resolved;
+  const [key, ...others] = new Set(references.map(([, server]) => server));
+  if (key === undefined || spec === undefined || spec.kind === 'remote') return resolved;
+  return faultsAt(['env'], () => {
+    const written = surroundings.written.find((server) => server.key === key);
+    const from = written?.login === 'user' ? resolveServer(written, surroundings) : undefined;
+    if (others.length > 0)
+      throw new ServerFault('its variables refer to logins at several servers', 'keep one of them in this entry');
+    if (from === undefined)
+      throw new ServerFault(
+        `there is no server \`${key}\` with \`login: user\`, to whose login \${login:${key}} refers`,
+        'add it, also if no client is to use it: a view can leave it out',
+      );
+    if (from.problem !== undefined)
+      throw new ServerFault(`${key}: ${from.problem.message}`, from.problem.hint, [], from.problem.isOfUser);
+    const server = loginServerOf(from.spec);
+    if (server === undefined) throw new Error(`The server ${key} has no login`);
+    return { ...resolved, spec: { ...spec, token: { variables: references.map(([name]) => name), from: server } } };
+  });
 }
 
 /** The parts of the resolved entry that programs and remote servers have in common. */

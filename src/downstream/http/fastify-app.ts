@@ -6,7 +6,7 @@ import { type HttpUsers, METADATA_PATH } from './caller.js';
 import * as guards from './header-guards.js';
 import { endpointOfView } from './http-client.js';
 import { FAILED, FOR_MACHINES, type HttpRefusal, NOT_FOUND, OVERLOADED, refusalBody } from './http-refusal.js';
-import { type HttpRoute, MAX_ROUTE_BODY_BYTES } from './http-route.js';
+import { type HttpRoute, MAX_ROUTE_BODY_BYTES, type RouteRequest } from './http-route.js';
 import { clientOf, endBrokenConnection, type Listener, remoteAddressOf } from './listener.js';
 import type { HttpEndpoint, Served } from './mcp-endpoint.js';
 import { McpRequest, type ReadBody } from './mcp-request.js';
@@ -137,6 +137,7 @@ function addRoute(app: FastifyInstance, { method, path, serve }: HttpRoute, cont
     if (body === 'buffers-full') return refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return refuse(request, reply, guards.tooLarge(MAX_ROUTE_BODY_BYTES));
     const answer = await serve({
+      params: request.params as RouteRequest['params'],
       query: new URL(request.url, 'http://localhost').searchParams,
       headers,
       body: Buffer.from(body).toString(),

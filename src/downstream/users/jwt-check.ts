@@ -95,7 +95,7 @@ export class JwtCheck {
 }
 
 /** Identifies a user among all issuers. Neither part contains the separator. */
-function principalOf(issuer: string, subject: string): string {
+export function principalOf(issuer: string, subject: string): string {
   return createHash('sha256').update(`${issuer}\0${subject}`).digest('hex');
 }
 

@@ -117,6 +117,9 @@ export class StoreVault implements Vault {
     return () => cancel();
   }
 
+  /** Finds no login, because a store does not list its records. Each login at a server of the configuration is removed by its id. */
+  async forget(): Promise<void> {}
+
   /** Waits for the store for two seconds if a login must still be stored. Rejects with a `LoginError` if it is not stored by then. */
   async close(): Promise<void> {
     const end = performance.now() + CLOSE_MS;

@@ -3,9 +3,9 @@ import { errorMessage } from '../../host/errors/error-text.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { printable } from '../../wire/json/printable.js';
 import type { Clock } from '../../wire/timing/clock.js';
+import type { SealedTexts } from '../sealed-texts.js';
+import { ShortMemory } from '../short-memory.js';
 import { comparable, hostOf, type Redirects } from './redirects.js';
-import type { SealedTexts } from './sealed-texts.js';
-import { ShortMemory } from './short-memory.js';
 
 /** A program that wants to log a person in. */
 export interface FrontClient {

@@ -1,11 +1,15 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
+import { timingSafeEqual } from 'node:crypto';
+import { type Params, type RouteAnswer, type RouteRequest, singleParams } from '../../downstream/http/http-route.js';
 import { wordsOfBody } from '../../host/http/words.js';
+import { type Cookies, withCookies } from '../cookies.js';
+import { LOGIN_MS, randomText, type SealedTexts, sha256 } from '../sealed-texts.js';
+import { faultPage, redirect } from '../web-page.js';
+
 import { ClientRefused, type Clients, type FrontClient } from './clients.js';
-import { consentPage, failedPage, faultPage } from './pages.js';
+import { consentPage, failedPage } from './pages.js';
+import type { FrontPersons } from './persons.js';
 import { type Provider, ProviderAway } from './provider.js';
 import { answerTo, comparable, isOnMachine } from './redirects.js';
-import { type SealedTexts, sha256 } from './sealed-texts.js';
 
 interface LoginsOptions {
   readonly publicUrl: string;
@@ -14,6 +18,8 @@ interface LoginsOptions {
   readonly clients: Clients;
   readonly provider: Provider;
   readonly sealed: SealedTexts;
+  readonly cookies: Cookies;
+  readonly persons: FrontPersons;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -53,8 +59,6 @@ interface Browser {
   readonly allowed: readonly (readonly [pair: string, until: number])[];
 }
 
-/** Time for the consent, and for the login at the provider. */
-const LOGIN_MS = 10 * 60_000;
 export const CODE_MS = 60_000;
 const ALLOWED_MS = 30 * 24 * 60 * 60_000;
 /** Number of the pairs that a browser remembers. The cookie has about a kilobyte then. */
@@ -75,11 +79,9 @@ const EXPIRED =
  */
 export class Logins {
   readonly #options: LoginsOptions;
-  readonly #isSecure: boolean;
 
   constructor(options: LoginsOptions) {
     this.#options = options;
-    this.#isSecure = options.publicUrl.startsWith('https:');
   }
 
   /** Answers the request with which a client opens the browser. */
@@ -144,15 +146,17 @@ export class Logins {
 
   /** Answers the request with which the provider sends the person back. */
   async callback({ query, headers }: RouteRequest): Promise<RouteAnswer> {
-    const { provider, sealed } = this.#options;
+    const { provider, sealed, cookies, persons } = this.#options;
     const params = singleParams(query) ?? {};
     const { state: id = '' } = params;
     if (!LOGIN_ID.test(id)) return faultPage(400, EXPIRED);
+    const signedIn = await persons.answer(id, params, headers.cookie);
+    if (signedIn !== undefined) return signedIn;
     const cookie = `login-${id}`;
-    const login = sealed.open<AskedLogin & Pick<LoginCode, 'verifier'>>(cookie, this.#read(headers.cookie, cookie));
+    const login = sealed.open<AskedLogin & Pick<LoginCode, 'verifier'>>(cookie, cookies.read(headers.cookie, cookie));
     if (login === undefined) return faultPage(400, EXPIRED);
     // A login is answered once.
-    const used = [this.#cookie(cookie, '', 0)];
+    const used = [cookies.remove(cookie)];
     if (!(await provider.isFrom(params.iss))) {
       const sentence = 'The answer did not come from the identity provider of this gateway.';
       return withCookies(this.#failed(login, 'server_error', sentence), used);
@@ -163,22 +167,22 @@ export class Logins {
       return withCookies(this.#failed(login, error, said), used);
     }
     const { client, redirectUri, challenge, as, verifier } = login;
-    const code: LoginCode = { id: random(16), client, redirectUri, challenge, as, verifier, code: params.code };
+    const code: LoginCode = { id: randomText(16), client, redirectUri, challenge, as, verifier, code: params.code };
     return withCookies(redirect(this.#answer(login, { code: sealed.seal('code', code, CODE_MS) })), used);
   }
 
   /** Sends the person to the provider. The state is remembered only now, after the consent. */
   async #toProvider(asked: AskedLogin, sent = '', cookies: readonly string[] = []): Promise<RouteAnswer> {
-    const { provider, sealed } = this.#options;
-    const id = random(16);
-    const verifier = random(32);
+    const { provider, sealed, cookies: own } = this.#options;
+    const id = randomText(16);
+    const verifier = randomText(32);
     try {
       const url = await provider.loginUrl(asked.as, id, sha256(verifier));
       const login = sealed.seal(`login-${id}`, { ...asked, verifier }, LOGIN_MS);
       return withCookies(redirect(url), [
         ...cookies,
-        ...this.#outdated(sent),
-        this.#cookie(`login-${id}`, login, LOGIN_MS),
+        ...own.outdated(sent, 'login', MAX_LOGINS - 1),
+        own.set(`login-${id}`, login, LOGIN_MS),
       ]);
     } catch (error) {
       if (!(error instanceof ProviderAway)) throw error;
@@ -215,35 +219,15 @@ export class Logins {
     return answerTo(redirectUri, { ...params, state, iss: this.#options.publicUrl });
   }
 
-  #browserOf(cookies: string | undefined): Browser {
-    const found = this.#options.sealed.open<Browser>('browser', this.#read(cookies, 'browser'));
-    if (found === undefined) return { id: random(16), allowed: [] };
+  #browserOf(header: string | undefined): Browser {
+    const found = this.#options.sealed.open<Browser>('browser', this.#options.cookies.read(header, 'browser'));
+    if (found === undefined) return { id: randomText(16), allowed: [] };
     return { ...found, allowed: found.allowed.filter(([, until]) => until > this.#options.now()) };
   }
 
   #cookieOf(browser: Browser): string {
-    return this.#cookie('browser', this.#options.sealed.seal('browser', browser, ALLOWED_MS), ALLOWED_MS);
-  }
-
-  /** A cookie that no script reads, and no form of another site sends. `__Host-` keeps other hosts of the domain from setting it. */
-  #cookie(name: string, value: string, ms: number): string {
-    const secure = this.#isSecure ? '; Secure' : '';
-    return `${this.#nameOf(name)}=${value}; Path=/; Max-Age=${Math.floor(ms / 1_000)}; HttpOnly; SameSite=Lax${secure}`;
-  }
-
-  /** Removes the cookies of all logins but the latest, the last of the header. With many, requests would have too large headers. */
-  #outdated(cookies: string): readonly string[] {
-    const logins = [...cookies.matchAll(/(?:^|; *)(?:__Host-)?trunkline-(login-[\w-]{22})=/g)];
-    return logins.slice(0, 1 - MAX_LOGINS).map(([, name = '']) => this.#cookie(name, '', 0));
-  }
-
-  #read(cookies: string | undefined, name: string): string {
-    const pairs = (cookies ?? '').split(/; */).map((pair) => pair.split(/=(.*)/s));
-    return pairs.find(([each]) => each === this.#nameOf(name))?.[1] ?? '';
-  }
-
-  #nameOf(name: string): string {
-    return `${this.#isSecure ? '__Host-' : ''}trunkline-${name}`;
+    const { cookies, sealed } = this.#options;
+    return cookies.set('browser', sealed.seal('browser', browser, ALLOWED_MS), ALLOWED_MS);
   }
 }
 
@@ -265,14 +249,6 @@ export function isVerified(verifier: string, challenge: string): boolean {
   return /^[\w.~-]{43,128}$/.test(verifier) && given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 
-type Params = Readonly<Record<string, string | undefined>>;
-
-/** The parameters; `undefined` if one stands there twice, because two programs could read different values (RFC 6749, section 3.1). */
-export function singleParams(params: URLSearchParams): Params | undefined {
-  const names = [...params.keys()];
-  return new Set(names).size === names.length ? Object.fromEntries(params) : undefined;
-}
-
 /** The characters that a description may have (RFC 6749, section 4.1.2.1). */
 export function descriptionOf(words: string): string {
   return words.replace(/["\\]/g, "'").replace(/[^ -~]/g, '?');
@@ -280,17 +256,4 @@ export function descriptionOf(words: string): string {
 
 function errorOf(error: string): string {
   return /^[\w.-]{1,64}$/.test(error) ? error : 'server_error';
-}
-
-function random(bytes: number): string {
-  return randomBytes(bytes).toString('base64url');
-}
-
-function redirect(location: string): RouteAnswer {
-  const headers = { location, 'cache-control': 'no-store', pragma: 'no-cache', 'referrer-policy': 'no-referrer' };
-  return { status: 303, headers: { ...headers, 'x-frame-options': 'DENY' }, body: '' };
-}
-
-function withCookies(answer: RouteAnswer, cookies: readonly string[]): RouteAnswer {
-  return { ...answer, headers: { ...answer.headers, 'set-cookie': cookies } };
 }

@@ -1,24 +1,25 @@
 import type { HttpConfig } from '../../config/file/check-file.js';
 import type { HttpRoute, RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
 import { FairBucket, RequestRates } from '../../downstream/http/rate-limit.js';
-import type { IssuerDocument, IssuerMetadata } from '../../downstream/users/issuer-document.js';
 import { createFetch } from '../../host/http/fetch.js';
 import type { Logger } from '../../host/observe/logger.js';
 import type { Keys } from '../../host/sealed-bytes.js';
 import type { Clock } from '../../wire/timing/clock.js';
+import { Cookies } from '../cookies.js';
+import type { GatewayUsers, Persons } from '../feature.js';
+import { SealedTexts } from '../sealed-texts.js';
+import { ShortMemory } from '../short-memory.js';
+import { faultPage } from '../web-page.js';
 import { Clients } from './clients.js';
 import { LOGIN_PATHS, Logins } from './logins.js';
-import { faultPage } from './pages.js';
+import { FrontPersons } from './persons.js';
 import { Provider } from './provider.js';
 import { Redirects } from './redirects.js';
-import { SealedTexts } from './sealed-texts.js';
-import { ShortMemory } from './short-memory.js';
 import { jsonAnswer, OPEN, TokenRequests, tooMany } from './token-requests.js';
 
 export interface FrontOptions {
   readonly http: HttpConfig;
-  /** The metadata of the identity provider. */
-  readonly metadata: IssuerDocument<IssuerMetadata>;
+  readonly users: GatewayUsers;
   /** The keys of everything that this gateway gives away sealed. */
   readonly keys: Keys;
   /** Takes a name among all gateways, as in `Feature`. */
@@ -43,11 +44,14 @@ const PREFLIGHT: RouteAnswer = {
   body: '',
 };
 
-/** The paths of the front. */
-export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
-  const { http, metadata, keys, fetchDocument, clock, now, logger } = options;
+/** The paths of the front, and the persons who sign in through it. */
+export function createRoutes(options: FrontOptions): {
+  readonly routes: readonly HttpRoute[];
+  readonly persons: Persons | undefined;
+} {
+  const { http, users, keys, fetchDocument, clock, now, logger } = options;
   const { publicUrl = '', auth: { front: config, jwt } = {} } = http;
-  if (config === undefined || jwt === undefined) return [];
+  if (config === undefined || jwt === undefined) return { routes: [], persons: undefined };
   const scopes = config.scopes ?? jwt.scopes ?? [];
   const { issuer } = jwt;
   const sealed = new SealedTexts(keys, now);
@@ -61,7 +65,7 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
   });
   let lastFault: string | undefined;
   const provider = new Provider({
-    ...{ config, issuer, scopes, metadata },
+    ...{ config, issuer, scopes, metadata: users.provider },
     callback: `${publicUrl}${LOGIN_PATHS.callback}`,
     fetch: createFetch({ clock, server: new URL(issuer) }),
     onFault: (fault) => {
@@ -70,7 +74,11 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
       lastFault = fault;
     },
   });
-  const logins = new Logins({ publicUrl, issuer, scopes, clients, provider, sealed, now });
+  const cookies = new Cookies(publicUrl);
+  const { clientId } = config;
+  const userOf = (token: string) => users.userOf(token);
+  const persons = new FrontPersons({ clientId, provider, sealed, cookies, userOf });
+  const logins = new Logins({ publicUrl, issuer, scopes, clients, provider, sealed, cookies, persons, now });
   const onThisMachine = new ShortMemory(clock);
   const takeOnce = async (name: string, ms: number) => {
     if (!onThisMachine.add(name, ms)) return false;
@@ -105,7 +113,7 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
       { method: 'OPTIONS', path, serve: () => PREFLIGHT },
     ];
   };
-  return [
+  const routes: readonly HttpRoute[] = [
     ...METADATA_PATHS.flatMap((path): HttpRoute[] => [
       { method: 'GET', path, serve: async () => describe(publicUrl, await provider.members()) },
       { method: 'OPTIONS', path, serve: () => PREFLIGHT },
@@ -120,6 +128,7 @@ export function createRoutes(options: FrontOptions): readonly HttpRoute[] {
       (request) => requests.redeemsCode(request),
     ),
   ];
+  return { routes, persons };
 }
 
 /** The metadata of this gateway as an authorization server (RFC 8414). */

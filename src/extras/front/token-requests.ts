@@ -1,17 +1,9 @@
-import type { RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
+import { type RouteAnswer, type RouteRequest, singleParams } from '../../downstream/http/http-route.js';
 import { parseJson } from '../../wire/json/json-value.js';
+import { type SealedTexts, sha256 } from '../sealed-texts.js';
 import { ClientRefused, type Clients } from './clients.js';
-import {
-  CODE_MS,
-  descriptionOf,
-  isOwnResource,
-  isVerified,
-  type LoginCode,
-  OTHER_RESOURCE,
-  singleParams,
-} from './logins.js';
+import { CODE_MS, descriptionOf, isOwnResource, isVerified, type LoginCode, OTHER_RESOURCE } from './logins.js';
 import { type Provider, ProviderAway, type TokenAnswer } from './provider.js';
-import { type SealedTexts, sha256 } from './sealed-texts.js';
 
 /** Time for which a code counts as used. The clock of another gateway, for which the code is valid longer, may be that much behind. */
 const TAKEN_MS = 10 * CODE_MS;

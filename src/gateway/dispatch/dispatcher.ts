@@ -43,6 +43,8 @@ export interface DispatcherOptions extends CallHostOptions, CallRules {
   readonly retryInMs: () => number | undefined;
   /** Reason for which no process runs, without secrets. */
   readonly whyDown?: () => WhyDown | undefined;
+  /** Says as a clause on which page the user of this instance logs in. Absent if each reason says how to log in. */
+  readonly loginAdvice?: (() => string | undefined) | undefined;
   /** Whether the server is behind a URL. */
   readonly isRemote?: boolean;
 }
@@ -151,11 +153,18 @@ export class Dispatcher implements CallHost {
       generation: this.#availability.generation,
       sent,
       detail,
-      because,
       isRemote,
-      ...(IS_DOWN.includes(reason) && because === undefined && this.options.whyDown?.()),
+      ...this.#reasonOf(reason, because),
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.options.retryInMs(),
     };
+  }
+
+  /** The reason of a failure. A user who lacks a login is told where to log in. */
+  #reasonOf(reason: FailureReason, because: string | undefined): Partial<Failure> {
+    const { whyDown, loginAdvice } = this.options;
+    const known = IS_DOWN.includes(reason) && because === undefined ? { because, ...whyDown?.() } : { because };
+    const advice = reason === 'login_required' ? loginAdvice?.() : undefined;
+    return advice === undefined ? known : { ...known, because: `${known.because ?? 'there is no login'}; ${advice}` };
   }
 
   serve(exchange: Exchange, handling: Handling): void {

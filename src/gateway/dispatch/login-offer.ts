@@ -7,6 +7,8 @@ import { type EnvelopeRequest, ownRequest } from '../../wire/mcp/relayed-request
 export interface OfferedLogin {
   /** The page to open. */
   readonly url: string;
+  /** The code that the page shows, if the person has to compare it. */
+  readonly code?: string;
   /** Resolves when calls can be served, and rejects if the login failed. */
   readonly finished: Promise<void>;
 }
@@ -42,13 +44,15 @@ export class LoginOffer {
     };
     const onGranted = end(granted);
     const onRefused = end(refused);
-    const ask = ({ url, finished }: OfferedLogin) => {
+    const ask = ({ url, code, finished }: OfferedLogin) => {
+      // The call may have ended while the login goes on.
+      finished.catch(() => {});
       if (exchange.isSettled) {
         onRefused();
         return;
       }
       const withdraw = exchange.requireInput({
-        request: this.#request(url),
+        request: this.#request(url, code),
         edits: [],
         // The person has agreed to open the page, and logs in there. The login may also have ended before this answer.
         answer: ({ bytes, result }) => {
@@ -67,12 +71,13 @@ export class LoginOffer {
     void this.#begin().then(ask, onRefused);
   }
 
-  #request(url: string): EnvelopeRequest {
+  #request(url: string, code: string | undefined): EnvelopeRequest {
     this.#count += 1;
+    const compare = code === undefined ? '' : ` The page must show the code ${code}.`;
     return ownRequest(METHODS.elicit, {
       mode: 'url',
       elicitationId: `login ${this.#server} ${this.#count}`,
-      message: `The server "${this.#server}" needs a login. Log in on this page; the call then goes on.`,
+      message: `The server "${this.#server}" needs a login. Log in on this page; the call then goes on.${compare}`,
       url,
     });
   }

@@ -31,6 +31,8 @@ import type { LoginOffer, OfferedLogin } from '../dispatch/login-offer.js';
 import { FirstStart } from './first-start.js';
 import { IdleTimer } from './idle-timer.js';
 
+export type { OfferedLogin };
+
 /** Initialize result and lists of one server, byte for byte as the server sent them. */
 export interface CatalogueContent {
   readonly initializeResult: Uint8Array;

@@ -47,6 +47,8 @@ export interface ServedGateway extends RecordedGateway {
   outputOf(key: string): readonly OutputLine[];
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
+  /** Ends the processes of the user with this principal. A client of the user gets others. */
+  forget(user: string): void;
 }
 
 export interface HubCommandsOptions {
@@ -141,6 +143,11 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
           ? `The server "${server}" has no process that could be restarted: \`trunkline status ${server}\` says why.`
           : noServerText(String(server), composition.config),
       );
+    },
+    /** Ends the processes and the connections of a user. */
+    forget: async ({ user }) => {
+      (await running).composition.forget(String(user));
+      return null;
     },
     ...recordingCommands(running),
   };

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Keychain, systemKeychain } from '../../config/resolve/secrets.js';
@@ -49,8 +50,7 @@ export class FolderVault implements Vault {
 
   /** Returns the path of a login. There is no file before the first login. */
   fileOf(id: LoginId): string {
-    const ofUser = id.user === undefined ? [] : ['users', digest(id.user)];
-    return join(this.#folder, ...ofUser, `${this.nameOf(id)}.login`);
+    return join(id.user === undefined ? this.#folder : this.#folderOf(id.user), `${this.nameOf(id)}.login`);
   }
 
   nameOf({ server, configFile, url, user }: LoginId): string {
@@ -95,7 +95,15 @@ export class FolderVault implements Vault {
     return watchFiles({ ...options, files: ids.map((id) => this.fileOf(id)) });
   }
 
+  async forget(user: string): Promise<void> {
+    await rm(this.#folderOf(user), { recursive: true, force: true });
+  }
+
   async close(): Promise<void> {}
+
+  #folderOf(user: string): string {
+    return join(this.#folder, 'users', digest(user));
+  }
 
   async #write(id: LoginId, record: LoginRecord): Promise<void> {
     const key = await this.#existingKey(true);

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { errorCode } from '../../host/errors/error-text.js';
+import { errorCode, errorMessage } from '../../host/errors/error-text.js';
 import { bare, isLocalhost, isLoopback } from '../../host/http/addresses.js';
 import { createAgent } from '../../host/http/agents.js';
 import type { createFetch } from '../../host/http/fetch.js';
@@ -17,17 +17,20 @@ import {
   type Client,
   checkIssuer,
   clientFor,
+  contextOf,
   type DeviceLogin,
   type Discovered,
   discover,
   exchangeCode,
   OAuthRefusal,
   openDpop,
+  revoke,
   scopesFor,
   startDeviceLogin,
 } from './oauth.js';
 import { loginFetch, withForgottenClient } from './oauth-access.js';
 import {
+  digest,
   LoginError,
   type LoginId,
   type LoginRecord,
@@ -76,22 +79,14 @@ export interface PendingLogin {
  */
 export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
   const plan = await prepare(options);
-  const { found, settings, before, fetch } = plan;
+  const { found, settings, before } = plan;
   const { listener, redirectUri } = await openListener(settings, before);
   try {
     const state = randomBytes(32).toString('base64url');
     const { client, started, refusal } = await openPage(plan, redirectUri, state);
     const { authorizationUrl: url, codeVerifier } = started;
     const answers = new Answers(listener, state, redirectUri, found);
-    const finish = async () => {
-      const { code } = await answers.first;
-      const dpop = found.wantsDpop ? await openDpop() : undefined;
-      const context = { ...found, client, settings, dpop: dpop?.session, fetch };
-      const tokens = await exchangeCode(context, { code, codeVerifier, redirectUri }).catch(async (error: unknown) => {
-        throw await withoutForgotten(options, plan, error);
-      });
-      return await store(options, plan, client, tokens, dpop?.key);
-    };
+    const finish = async () => redeem(options, plan, client, { code: await answers.first, codeVerifier, redirectUri });
     const finished = finish().then(
       (record) => {
         answers.finish(`You are logged in at ${settings.server}. You can close this page.`);
@@ -111,17 +106,90 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
   }
 }
 
+/** A login whose page a browser of a user has open. The browser keeps it, sealed, so that any gateway can go on. */
+export interface OpenedLogin {
+  readonly codeVerifier: string;
+  readonly redirectUri: string;
+  /** Names the authorization server and the client, for which alone the answer is. */
+  readonly parties: string;
+}
+
+/** Begins a login of a user, who is sent back to `redirectUri` of this gateway. Rejects as `beginLogin` does. */
+export async function openLogin(
+  options: LoginOptions,
+  redirectUri: string,
+  state: string,
+): Promise<{ readonly url: string; readonly opened: OpenedLogin }> {
+  const plan = await prepare(options);
+  const { client, started } = await openPage(plan, redirectUri, state);
+  if (client.isRegistered && client.client_id !== plan.registered?.client.client_id)
+    await keepRegistration(options, plan, client);
+  const { authorizationUrl: url, codeVerifier } = started;
+  return { url: url.href, opened: { codeVerifier, redirectUri, parties: partiesOf(plan, client) } };
+}
+
+/** Ends a login of a user with the parameters of the answer of the authorization server. Rejects as `beginLogin` does. */
+export async function completeLogin(
+  options: LoginOptions,
+  { codeVerifier, redirectUri, parties }: OpenedLogin,
+  answer: URLSearchParams,
+): Promise<LoginRecord> {
+  const plan = await prepare(options);
+  const { found, settings, registered, scopes, fetch } = plan;
+  const code = codeIn(answer, found);
+  const client = await clientFor(found, settings, { redirectUri, before: registered, scopes, fetch });
+  // Another authorization server would get the code, or this one would not know the client.
+  if (partiesOf(plan, client) !== parties)
+    throw new LoginError('the server names another authorization server, or another client, than it did before');
+  return await redeem(options, plan, client, { code, codeVerifier, redirectUri });
+}
+
+function partiesOf({ found: { issuer, metadata } }: Plan, { client_id }: Client): string {
+  return digest(JSON.stringify([issuer, metadata?.token_endpoint, client_id]));
+}
+
+/** Keeps a registration for the logins of all users at a server, so that not each of them is another client. */
+async function keepRegistration({ vault }: LoginOptions, { registeredAt, found, scopes }: Plan, client: Client) {
+  const { issuer, metadata } = found;
+  const record: LoginRecord = {
+    ...registeredAt,
+    state: 'expired',
+    identity: randomUUID(),
+    issuer,
+    client,
+    requestedScopes: scopes,
+    ...(metadata && { metadata }),
+  };
+  await vault.locked(registeredAt, AbortSignal.timeout(LOGIN_MS), async (login) => await login.write(record));
+}
+
+/** Exchanges the code of an answer, and stores the login. */
+async function redeem(
+  options: LoginOptions,
+  plan: Plan,
+  client: Client,
+  answer: Parameters<typeof exchangeCode>[1],
+): Promise<LoginRecord> {
+  const { found, settings, fetch } = plan;
+  const dpop = found.wantsDpop ? await openDpop() : undefined;
+  const context = { ...found, client, settings, dpop: dpop?.session, fetch };
+  const tokens = await exchangeCode(context, answer).catch(async (error: unknown) => {
+    throw await withoutForgotten(options, plan, error);
+  });
+  return await store(options, plan, client, tokens, dpop?.key);
+}
+
 /**
  * Makes the URL of the page for the browser. Unless the client is new, requests the page once, because an authorization server
  * that has forgotten the client, or does not know its redirect URI, says so on the page only, and never sends the browser back.
  * Registers such a client again, once.
  */
-async function openPage({ found, settings, before, scopes, fetch }: Plan, redirectUri: string, state: string) {
+async function openPage({ found, settings, registered, scopes, fetch }: Plan, redirectUri: string, state: string) {
   const params = settings.authorizationParams;
   for (let isForgotten = false; ; isForgotten = true) {
-    const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch, isForgotten });
+    const client = await clientFor(found, settings, { redirectUri, before: registered, scopes, fetch, isForgotten });
     const started = await authorizationUrl(found, client, { redirectUri, scopes, state, params });
-    const isNew = client.isRegistered && before?.client.client_id !== client.client_id;
+    const isNew = client.isRegistered && registered?.client.client_id !== client.client_id;
     if (isNew) return { client, started, refusal: undefined };
     const response = await fetch(started.authorizationUrl, { redirect: 'manual' }).catch(() => undefined);
     const words =
@@ -136,10 +204,10 @@ const ABOUT_CLIENT =
   /invalid_client|unauthorized_client|(?:unknown|invalid|unregistered)\W+(?:oauth\W+)?client|client\W.{0,40}(?:not\W+(?:found|registered|exist)|unknown|invalid)/i;
 
 /** Drops the registration of a client that the authorization server does not know. Returns the error to throw. */
-async function withoutForgotten({ vault }: LoginOptions, { id }: Plan, error: unknown): Promise<unknown> {
+async function withoutForgotten({ vault }: LoginOptions, { registeredAt }: Plan, error: unknown): Promise<unknown> {
   const { cause } = error as Error;
   if (!(error instanceof LoginError && cause instanceof OAuthRefusal && cause.isAboutClient)) return error;
-  await vault.locked(id, AbortSignal.timeout(LOGIN_MS), async (login) => {
+  await vault.locked(registeredAt, AbortSignal.timeout(LOGIN_MS), async (login) => {
     const record = await login.read();
     if (record !== undefined) await login.write(withForgottenClient(record));
   });
@@ -174,11 +242,49 @@ export async function beginDeviceLogin(options: LoginOptions): Promise<PendingDe
   return { userCode: device.userCode, verificationUri: device.verificationUri, finished: finish() };
 }
 
+/** Longest wait for a gateway that renews the login, in milliseconds. */
+const LOCK_MS = 60_000;
+
+/**
+ * Removes a login, and with `isRevoked` revokes it at the authorization server first. `problem` says as a clause why it is not
+ * revoked. Rejects with a `LoginError` or a `RequestError`.
+ */
+export async function endLogin({ spec, vault, clock }: LoginOptions, isRevoked: boolean) {
+  return await vault.locked(loginIdOf(spec), AbortSignal.timeout(LOCK_MS), async (login) => {
+    // A login that cannot be read is removed, too.
+    const record = await login.read().catch(unreadable(null));
+    if (record === undefined) return { result: 'none', problem: null } as const;
+    const problem = isRevoked && record?.tokens ? await revokedFault(record, spec, clock) : undefined;
+    // Removes the registration of the client, too, because the authorization server may have forgotten it.
+    await login.remove();
+    return { result: 'logged_out', problem: problem ?? null } as const;
+  });
+}
+
+/** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
+async function revokedFault(
+  record: LoginRecord,
+  spec: LoginOptions['spec'],
+  clock: Clock,
+): Promise<string | undefined> {
+  const fetch = loginFetch(clock, spec);
+  try {
+    const isRevoked =
+      record.tokens !== undefined && (await revoke(await contextOf(record, spec.login, fetch), record.tokens));
+    return isRevoked ? undefined : 'the authorization server offers no revocation';
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
+
 interface Plan {
   readonly id: LoginId;
   readonly settings: LoginSettings;
   readonly found: Discovered;
   readonly before: LoginRecord | undefined;
+  /** The record with the registered client: that of the login, or one for the logins of all users at the server. */
+  readonly registered: LoginRecord | undefined;
+  readonly registeredAt: LoginId;
   readonly scopes: readonly string[];
   readonly fetch: ReturnType<typeof createFetch>;
 }
@@ -190,9 +296,13 @@ async function prepare(options: LoginOptions): Promise<Plan> {
   const id = loginIdOf(spec);
   // A login that cannot be read is replaced.
   const before = await vault.read(id).catch(unreadable(undefined));
+  // No principal is an empty text.
+  const registeredAt = spec.user === undefined ? id : { ...id, user: '' };
+  const registered = registeredAt === id ? before : await vault.read(registeredAt).catch(unreadable(undefined));
   const fetch = loginFetch(clock, { ...spec, login: settings });
   const found = await discover(url, await probe(url, spec, clock), settings, fetch, { before, confirmIssuer });
-  return { id, settings, found, before, scopes: scopesFor(found, settings, before, wanted), fetch };
+  const scopes = scopesFor(found, settings, before, wanted);
+  return { id, settings, found, before, registered, registeredAt, scopes, fetch };
 }
 
 async function store(
@@ -310,18 +420,24 @@ function portOf(url: string): number {
   return Number(new URL(url).port || 80);
 }
 
-interface Answer {
-  readonly code: string;
-  readonly iss: string | undefined;
+/** Returns the code in the answer of an authorization server. Throws a `LoginError` with its words if there is none. */
+function codeIn(params: URLSearchParams, found: Discovered): string {
+  checkIssuer(found, params.get('iss') ?? undefined);
+  const code = params.get('code');
+  if (code !== null) return code;
+  const description = params.get('error_description') ?? '';
+  const about = description === '' ? '' : `: ${printable(description.slice(0, 300))}`;
+  const error = printable((params.get('error') ?? '').slice(0, 100));
+  throw new LoginError(`the authorization server answers \`${error}\`${about}`);
 }
 
 /** Waits for the first answer, from the browser or from the person. */
 class Answers {
-  readonly first: Promise<Answer>;
+  readonly first: Promise<string>;
   readonly #listener: Server | undefined;
   readonly #state: string;
   readonly #found: Discovered;
-  #take: (answer: Answer) => void = () => {};
+  #take: (code: string) => void = () => {};
   #reject: (error: Error) => void = () => {};
   #page: ServerResponse | undefined;
   readonly #timer: NodeJS.Timeout;
@@ -369,17 +485,9 @@ class Answers {
    * not know `state`, so it changes nothing.
    */
   #answered(params: URLSearchParams): boolean {
-    const [code, error] = [params.get('code'), params.get('error')];
-    if ((code === null && error === null) || !isSame(params.get('state') ?? '', this.#state)) return false;
+    if (!(params.has('code') || params.has('error')) || !isSame(params.get('state') ?? '', this.#state)) return false;
     try {
-      const iss = params.get('iss') ?? undefined;
-      checkIssuer(this.#found, iss);
-      if (code === null) {
-        const description = params.get('error_description') ?? '';
-        const about = description === '' ? '' : `: ${printable(description.slice(0, 300))}`;
-        throw new LoginError(`the authorization server answers \`${printable((error ?? '').slice(0, 100))}\`${about}`);
-      }
-      this.#take({ code, iss });
+      this.#take(codeIn(params, this.#found));
     } catch (fault) {
       this.fail(fault as Error);
     }

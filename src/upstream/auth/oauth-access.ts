@@ -80,6 +80,8 @@ export class OAuthAccess implements RemoteAccess {
   #release: () => void = () => {};
   #cancel: Cancel = () => {};
   #users = 0;
+  /** Called with each token that is read. */
+  readonly #watchers = new Set<(token: string | undefined) => void>();
 
   constructor(options: OAuthAccessOptions) {
     this.#options = options;
@@ -141,6 +143,35 @@ export class OAuthAccess implements RemoteAccess {
     return identity !== this.#record?.identity || fault?.message !== this.#fault?.message;
   }
 
+  /** Calls `onOver` once when this token is replaced, or ends. The returned function stops that. */
+  onceOver(token: string, onOver: () => void): () => void {
+    const { expiresAt } = this.#record?.tokens ?? {};
+    let cancel: Cancel = () => {};
+    const end = () => {
+      cancel();
+      this.#watchers.delete(watch);
+    };
+    const watch = (now: string | undefined) => {
+      if (now === token && !(expiresAt !== undefined && Date.now() >= expiresAt)) return;
+      end();
+      onOver();
+    };
+    const plan = () => {
+      const waitMs = (expiresAt ?? Number.POSITIVE_INFINITY) - Date.now();
+      cancel = this.#options.clock.schedule(Math.min(Math.max(waitMs, 0), MAX_TIMER_MS), () => {
+        plan();
+        watch(this.#record?.tokens?.access_token);
+      });
+    };
+    this.#watchers.add(watch);
+    if (expiresAt !== undefined) plan();
+    return end;
+  }
+
+  get isLoggedIn(): boolean {
+    return this.#record?.state === 'logged_in';
+  }
+
   get #canRenew(): boolean {
     return this.#record?.tokens?.refresh_token !== undefined || this.#options.spec.login.grant === 'client_credentials';
   }
@@ -168,6 +199,7 @@ export class OAuthAccess implements RemoteAccess {
     this.#record = record;
     this.#fault = undefined;
     this.#plan();
+    for (const watch of [...this.#watchers]) watch(record?.tokens?.access_token);
   }
 
   #plan(pauseMs = MIN_PAUSE_MS): void {

@@ -1,6 +1,6 @@
 import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import type { OpenedAccess } from '../http/access.js';
+import { isBlocked, type OpenedAccess } from '../http/access.js';
 import { configuredAccess } from '../http/configured-access.js';
 import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
 import { loginIdOf, type Vault } from './vault.js';
@@ -12,6 +12,9 @@ export interface SharedLoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 
   readonly onChange: (server: string, user: string | undefined) => void;
 }
 
+/** Time for which a call waits for the login of its user, in milliseconds. The page of the login is valid for the same time. */
+const LOGIN_MS = 10 * 60_000;
+
 /** Opens one access for all connections with the same login. Watches the logins, because other processes change them, too. */
 export class SharedLogins {
   readonly #options: SharedLoginsOptions;
@@ -19,6 +22,8 @@ export class SharedLogins {
   readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
   /** Logins that wait for the person, by the names of the logins. */
   readonly #pending = new Map<string, Promise<{ readonly url: string; readonly finished: Promise<void> }>>();
+  /** Calls that wait for the login of a user, by the names of the logins. */
+  readonly #awaited = new Map<string, Set<() => void>>();
   #unfollow: Cancel = () => {};
   #isClosed = false;
 
@@ -37,6 +42,36 @@ export class SharedLogins {
     return { access, release: access.use() };
   }
 
+  /**
+   * Takes the present token of a login, for a process that keeps it. `onOver` is called once when the token is replaced or ends. The
+   * returned `release` ends the use.
+   */
+  async takeToken(
+    spec: RemoteSpec & { readonly login: LoginSettings },
+    onOver: () => void,
+  ): Promise<{ readonly token: string; readonly release: () => void } | { readonly because: string }> {
+    const access = this.#shared(spec);
+    const release = access.use();
+    const headers = await access.headers({ method: 'GET', url: new URL(spec.url) }).catch((error: unknown) => {
+      release();
+      throw error;
+    });
+    const [, token] = isBlocked(headers) ? [] : (/^Bearer (.+)$/.exec(headers.authorization ?? '') ?? []);
+    if (token !== undefined) {
+      const unfollow = access.onceOver(token, onOver);
+      const releaseAll = () => {
+        unfollow();
+        release();
+      };
+      return { token, release: releaseAll };
+    }
+    release();
+    if (isBlocked(headers)) return { because: headers.because };
+    return {
+      because: access.isLoggedIn ? 'its token is bound to a key, which no process has' : 'there is no login for it',
+    };
+  }
+
   /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
   begin(spec: RemoteSpec): Promise<{ readonly url: string; readonly finished: Promise<void> }> {
     const { login } = spec;
@@ -47,6 +82,30 @@ export class SharedLogins {
     const over = () => this.#pending.delete(name);
     void pending.then(({ finished }) => finished).then(over, over);
     return pending;
+  }
+
+  /** Resolves after the next login of a user at a server, in this or another process. Rejects if none comes within ten minutes. */
+  untilLogin(spec: RemoteSpec): Promise<void> {
+    const { vault, clock } = this.#options;
+    const { login } = spec;
+    if (login === undefined) return Promise.reject(new Error('The server has credentials of its own'));
+    const name = vault.nameOf(loginIdOf({ ...spec, login }));
+    const waiting = this.#awaited.get(name) ?? new Set();
+    this.#awaited.set(name, waiting);
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void) => () => {
+        cancel();
+        waiting.delete(onLogin);
+        if (waiting.size === 0 && this.#awaited.get(name) === waiting) this.#awaited.delete(name);
+        settle();
+      };
+      const onLogin = end(resolve);
+      const cancel = clock.schedule(
+        LOGIN_MS,
+        end(() => reject(new Error('Nobody has logged in'))),
+      );
+      waiting.add(onLogin);
+    });
   }
 
   async #begin(
@@ -88,9 +147,11 @@ export class SharedLogins {
   }
 
   async #reread(): Promise<void> {
-    for (const { access } of [...this.#accesses.values()]) {
+    for (const [name, { access }] of [...this.#accesses]) {
       const { server, user } = access.id;
-      if ((await access.reread()) && !this.#isClosed) this.#options.onChange(server, user);
+      if (!(await access.reread()) || this.#isClosed) continue;
+      this.#options.onChange(server, user);
+      if (access.isLoggedIn) for (const onLogin of [...(this.#awaited.get(name) ?? [])]) onLogin();
     }
   }
 }

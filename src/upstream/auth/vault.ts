@@ -109,6 +109,8 @@ export interface Vault {
   locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T>;
   /** Calls `onChange` when one of these logins may have changed, until the returned function is called. */
   follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): Cancel;
+  /** Removes the logins of a user at all servers, also at those that the configuration has no more, if they can be found. */
+  forget(user: string): Promise<void>;
   /** Rejects with a `LoginError` if the last change is lost, because a store was away. */
   close(): Promise<void>;
 }

@@ -47,6 +47,18 @@ describe('the logins in the store', () => {
       expect(await refreshIn(other, { ...ID, ...change })).toBeUndefined();
   });
 
+  it('are those of one user each, and of the machine, and none stands in the place of another', async () => {
+    const vault = await open();
+    const users = [undefined, '', 'ann', 'bob', 'ann","bob'];
+    const ids = users.map((user) => ({ ...ID, ...(user !== undefined && { user }) }));
+    for (const [at, id] of ids.entries()) await write(vault, `r${at}`, id);
+    expect(await Promise.all(ids.map((id) => refreshIn(vault, id)))).toEqual(['r0', 'r1', 'r2', 'r3', 'r4']);
+    const [one = '', other = ''] = recordNames();
+    server.set(one, server.get(other) ?? Buffer.alloc(0));
+    const read = await Promise.allSettled(ids.map(async (id) => refreshIn(await open(), id)));
+    expect(read.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+  });
+
   it('say nothing without the key, and are read with any of the keys', async () => {
     await write(await open(1), 'r1');
     expect(

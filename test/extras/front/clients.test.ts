@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Clients } from '../../../src/extras/front/clients.js';
 import { Redirects } from '../../../src/extras/front/redirects.js';
-import { SealedTexts } from '../../../src/extras/front/sealed-texts.js';
+import { SealedTexts } from '../../../src/extras/sealed-texts.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { Browser, CLIENT_ID, FrontPlace, paramsOf, REDIRECT } from './front-place.js';
 

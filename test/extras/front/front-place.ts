@@ -74,9 +74,14 @@ export class FrontPlace {
       const front = { clientId: CLIENT_ID, ...http.auth?.front, ...changed };
       const users = new UserCheck({ ...http, clock: systemClock, now: Date.now, log: { warn: note, error: note } });
       if (users.provider === undefined) throw new Error('no provider');
-      const routes = createRoutes({
+      const userOf = async (token: string) => {
+        const admitted = await users.admit(`Bearer ${token}`, '', systemClock.now(), undefined);
+        return 'user' in admitted ? admitted.user : undefined;
+      };
+      const { routes } = createRoutes({
         http: { ...http, auth: { ...http.auth, front } },
-        ...{ metadata: users.provider, fetchDocument, clock: systemClock },
+        users: { provider: users.provider, userOf, originOf: () => ({ environment: {}, folder: '/' }) },
+        ...{ fetchDocument, clock: systemClock },
         keys: [Buffer.alloc(32, 7)],
         takeOnce: options.takeOnce ?? (async () => true),
         now: () => Date.now() + time.ahead,

@@ -480,9 +480,10 @@ describe('the cookies of a login', () => {
     const issuer = 'https://idp.example.com';
     const known = { issuer, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` };
     const auth = { jwt: { issuer, audience: ['x'] }, front: { clientId: 'x' } };
-    const routes = createRoutes({
+    const provider = new IssuerDocument({ clock: systemClock, read: async () => known, onFault: () => {} });
+    const { routes } = createRoutes({
       http: { ...DEFAULT_LIMITS, publicUrl, auth },
-      metadata: new IssuerDocument({ clock: systemClock, read: async () => known, onFault: () => {} }),
+      users: { provider, userOf: async () => undefined, originOf: () => ({ environment: {}, folder: '/' }) },
       ...{ keys: [Buffer.alloc(32, 7)], clock: systemClock, now: Date.now, logger: { warn: () => {} } },
       ...{ takeOnce: async () => true, fetchDocument: async () => new Response('') },
     });
@@ -490,7 +491,8 @@ describe('the cookies of a login', () => {
       const { query = '', body = '', cookie } = asked;
       const route = routes.find((each) => each.method === method && each.path === path);
       const headers = cookie === undefined ? {} : { cookie };
-      const answer = await route?.serve({ query: new URLSearchParams(query), body, headers, address: '192.0.2.1' });
+      const about = { params: {}, headers, address: '192.0.2.1' };
+      const answer = await route?.serve({ ...about, query: new URLSearchParams(query), body });
       return { body: answer?.body ?? '', cookies: [answer?.headers['set-cookie'] ?? []].flat() };
     };
     const registered = await ask('POST', '/register', { body: JSON.stringify({ redirect_uris: [REDIRECT] }) });

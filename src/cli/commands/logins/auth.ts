@@ -1,20 +1,14 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { openVault } from '../../../extras/cluster/open-stores.js';
-import { errorMessage } from '../../../host/errors/error-text.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { systemClock } from '../../../host/observe/system-clock.js';
-import type { LoginSettings, RemoteSpec } from '../../../spec/server-spec.js';
-import { loginFetch } from '../../../upstream/auth/oauth-access.js';
-import { LoginError, type LoginRecord, unreadable } from '../../../upstream/auth/vault.js';
+import { LoginError } from '../../../upstream/auth/vault.js';
 import { printable } from '../../../wire/json/printable.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
 import { table } from '../../terminal.js';
 import { loginSpec, type ReportedLogin, reportOf, withLoginErrors } from './log-in.js';
-
-/** Longest wait for a gateway that renews the login, in milliseconds. */
-const LOCK_MS = 60_000;
 
 /** `trunkline logout`: removes the tokens of a server. With `--revoke`, the authorization server revokes them first. */
 export async function logout({ settings, words, options, isJson }: Invocation<{ revoke: true }>): Promise<number> {
@@ -30,36 +24,12 @@ export async function logout({ settings, words, options, isJson }: Invocation<{ 
 
 /** Removes the tokens of a server and the registration of the client. `problem` says as a clause why the tokens are not revoked. */
 export async function removeLogin(settings: GlobalOptions, name: string, isRevoked: boolean) {
+  const { endLogin } = await import('../../../upstream/auth/login.js');
   const { spec, config } = await loginSpec(settings, name);
   const vault = await openVault(config);
-  const id = { server: name, configFile: spec.login.configFile, url: spec.url };
-  const removed = await vault.locked(id, AbortSignal.timeout(LOCK_MS), async (login) => {
-    // A login that cannot be read is removed, too.
-    const record = await login.read().catch(unreadable(null));
-    if (record === undefined) return { result: 'none', problem: null } as const;
-    const problem = isRevoked && record?.tokens ? await revokedFault(record, spec) : undefined;
-    // Removes the registration of the client, too, because the authorization server may have forgotten it.
-    await login.remove();
-    return { result: 'logged_out', problem: problem ?? null } as const;
-  });
+  const removed = await endLogin({ spec, vault, clock: systemClock }, isRevoked);
   await vault.close();
   return removed;
-}
-
-/** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
-async function revokedFault(
-  record: LoginRecord,
-  spec: RemoteSpec & { readonly login: LoginSettings },
-): Promise<string | undefined> {
-  const { contextOf, revoke } = await import('../../../upstream/auth/oauth.js');
-  const fetch = loginFetch(systemClock, spec);
-  try {
-    const isRevoked =
-      record.tokens !== undefined && (await revoke(await contextOf(record, spec.login, fetch), record.tokens));
-    return isRevoked ? undefined : 'the authorization server offers no revocation';
-  } catch (error) {
-    return errorMessage(error);
-  }
 }
 
 /** Reads the logins at the servers of the configuration, the place of their key, and the faults of logins that cannot be read. */

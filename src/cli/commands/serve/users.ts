@@ -5,7 +5,11 @@ import { dirname, join, resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { checkFile } from '../../../config/file/check-file.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
+
 import { expandHome, textsOfEntry, userVariable, variableNamesIn } from '../../../config/resolve/references.js';
+
+import type { User } from '../../../downstream/port.js';
+
 import { machinesIn, readTokenFile, withoutTokens, withToken } from '../../../downstream/users/machine-tokens.js';
 import { folderOf, storedVariables } from '../../../downstream/users/user-variables.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
@@ -105,22 +109,29 @@ export async function removeVariables(invocation: Invocation<{ machine: true }>)
   const [name = '', variable] = words;
   const { path } = placeOf('variables', settings);
   const kind = options.machine ? 'machine' : 'user';
-  const { variables = [] } = storedVariables(path).find((each) => each.name === name && each.kind === kind) ?? {};
-  const removed = variables.filter((each) => variable === undefined || each === variable);
+  const { removed, folder } = await removeStored(path, { name, kind }, variable);
   if (removed.length === 0) {
     const message = `the ${kind} ${name} has no variable${variable === undefined ? '' : ` ${variable}`}`;
     throw new UsageError(message, '`trunkline user list` shows the variables of all');
   }
-  const folder = join(path, ...(folderOf({ name, kind }) ?? []));
-  await withChangeLock(() => {
-    for (const each of removed) rmSync(join(folder, each));
-    if (removed.length === variables.length) rmSync(folder, { recursive: true });
-  });
   if (isJson) await printJson({ name, kind, removed, folder });
   note(
     `Removed ${listed(removed)} of the ${kind} ${name}. It applies to the next session; processes that run keep it.`,
   );
   return EXIT.ok;
+}
+
+/** Removes a variable of a user or a machine below the folder of all variables, or all of them. Resolves with their names and their folder. */
+export async function removeStored(path: string, { name, kind }: Pick<User, 'name' | 'kind'>, variable?: string) {
+  const { variables = [] } = storedVariables(path).find((each) => each.name === name && each.kind === kind) ?? {};
+  const removed = variables.filter((each) => variable === undefined || each === variable);
+  const folder = join(path, ...(folderOf({ name, kind }) ?? []));
+  if (removed.length > 0)
+    await withChangeLock(() => {
+      for (const each of removed) rmSync(join(folder, each));
+      if (removed.length === variables.length) rmSync(folder, { recursive: true });
+    });
+  return { removed, folder };
 }
 
 /** `trunkline user set`: stores the value of a variable of a user or a machine in the folder of `auth.variables`. */

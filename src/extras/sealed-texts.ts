@@ -1,7 +1,9 @@
-import { createHash } from 'node:crypto';
-import { type Keys, openBytes, sealBytes } from '../../host/sealed-bytes.js';
-import { isRecord, parseJson } from '../../wire/json/json-value.js';
+import { createHash, randomBytes } from 'node:crypto';
+import { type Keys, openBytes, sealBytes } from '../host/sealed-bytes.js';
+import { isRecord, parseJson } from '../wire/json/json-value.js';
 
+/** Time for a login in a browser: for the consent, and for the pages of a provider. */
+export const LOGIN_MS = 10 * 60_000;
 /** Longest sealed text, in characters. Codes of identity providers have up to two kilobytes. */
 const MAX_LENGTH = 8 * 1024;
 
@@ -42,4 +44,9 @@ export class SealedTexts {
 
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
+}
+
+/** A text that nobody can guess. */
+export function randomText(bytes: number): string {
+  return randomBytes(bytes).toString('base64url');
 }

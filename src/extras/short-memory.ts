@@ -1,4 +1,4 @@
-import type { Clock } from '../../wire/timing/clock.js';
+import type { Clock } from '../wire/timing/clock.js';
 
 /** Names that are remembered for a while. */
 export class ShortMemory {

@@ -1,0 +1,192 @@
+import { type RouteAnswer, type RouteRequest, singleParams } from '../../downstream/http/http-route.js';
+import { RequestError } from '../../host/http/send-request.js';
+import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
+import type { OpenedLogin } from '../../upstream/auth/login.js';
+import { LoginError } from '../../upstream/auth/vault.js';
+import { printable } from '../../wire/json/printable.js';
+import { Cookies, withCookies } from '../cookies.js';
+import type { FeatureHost, GatewayUsers, Person } from '../feature.js';
+import { LOGIN_MS, randomText, type SealedTexts } from '../sealed-texts.js';
+import { ShortMemory } from '../short-memory.js';
+import { escaped, faultPage, redirect, termRows, webPage } from '../web-page.js';
+import { codeOf, LOGIN_PAGES, pathOf, type Ticket } from './ticket.js';
+
+export interface LoginPagesOptions {
+  readonly host: FeatureHost;
+  readonly users: GatewayUsers;
+  readonly publicUrl: string;
+  readonly sealed: SealedTexts;
+}
+
+/** A login that goes on in a browser: for whom, at which server, and what its end needs. */
+interface Visit extends OpenedLogin {
+  readonly server: string;
+  readonly person: Person;
+}
+
+/** Number of the logins that may go on in a browser at the same time. */
+const MAX_VISITS = 4;
+const VISIT_ID = /^[\w-]{22}$/;
+/** Time for which a ticket counts as used. The clock of another gateway, for which it is valid longer, may be that much behind. */
+const TAKEN_MS = 2 * LOGIN_MS;
+const EXPIRED =
+  'Its address is not valid, or no longer. Call a tool of the server again: the answer has a new address.';
+const OTHER_BROWSER = 'It took too long, or it was begun in another browser. Call a tool of the server again.';
+const OTHER_USER = 'It was begun by another user of this gateway. If somebody sent you the address, do not go on.';
+
+/**
+ * The pages on which a user logs in at a server. Anybody could send the address to a victim, whose account would then be used by
+ * another. So the page says for whom the login is, and if persons can sign in here, it is only for this person. The rest of the login
+ * goes on in the same browser, because a cookie has its state, sealed.
+ */
+export class LoginPages {
+  readonly #options: LoginPagesOptions;
+  readonly #cookies: Cookies;
+  readonly #onThisMachine: ShortMemory;
+
+  constructor(options: LoginPagesOptions) {
+    this.#options = options;
+    this.#cookies = new Cookies(options.publicUrl);
+    this.#onThisMachine = new ShortMemory(options.host.platform.clock);
+  }
+
+  /** Asks the person whether to log in. Nothing happens before the form is sent. */
+  async show({ query, params, headers }: RouteRequest): Promise<RouteAnswer> {
+    const { server = '' } = params;
+    const { publicUrl, sealed } = this.#options;
+    const { ticket: text = '' } = singleParams(query) ?? {};
+    const ticket = sealed.open<Ticket>('ticket', text);
+    if (ticket === undefined || ticket.server !== server) return faultPage(400, EXPIRED);
+    const refusal = await this.#refuse(ticket, headers.cookie, pathOf(server, text));
+    if (refusal !== undefined) return refusal;
+    const spec = this.#specOf(ticket);
+    if (spec === undefined) return faultPage(404, EXPIRED);
+    const browser = this.#browserOf(headers.cookie) ?? randomText(16);
+    const request = sealed.seal(`begin ${browser}`, ticket, LOGIN_MS);
+    const gateway = new URL(publicUrl).host;
+    const rows: [string, string][] = [
+      ['For the user', `<q><bdi>${escaped(printable(ticket.name))}</bdi></q> of ${escaped(gateway)}`],
+      ['Code', `<strong>${escaped(codeOf(ticket))}</strong>`],
+      ['At the server', escaped(`${server} (${new URL(spec.url).host})`)],
+      ['Who will use it', escaped(`${gateway} uses your account there for this user, until the login is ended`)],
+    ];
+    const page = webPage(
+      200,
+      `Log in at ${server}?`,
+      `${termRows(rows)}
+<p>Continue only if this is your user name, and your program shows the same code now. If somebody sent you this address, close the page:
+they would get access to your account.</p>
+<form method="post" action="${escaped(pathOf(server))}"><input type="hidden" name="request" value="${escaped(request)}">
+<button name="decision" value="allow">Continue</button></form>`,
+    );
+    return withCookies(page, [this.#cookies.set('logins', sealed.seal('logins', { browser }), LOGIN_MS)]);
+  }
+
+  /** Begins the login at the server, after the person has agreed. */
+  async begin({ params, body, headers }: RouteRequest): Promise<RouteAnswer> {
+    const { publicUrl, sealed } = this.#options;
+    if (headers.origin !== publicUrl) return faultPage(403, 'Another site sent its form.');
+    const { request = '' } = singleParams(new URLSearchParams(body)) ?? {};
+    const ticket = sealed.open<Ticket>(`begin ${this.#browserOf(headers.cookie)}`, request);
+    if (ticket === undefined || ticket.server !== params.server) return faultPage(400, OTHER_BROWSER);
+    const refusal = await this.#refuse(ticket, headers.cookie, undefined);
+    if (refusal !== undefined) return refusal;
+    const spec = this.#specOf(ticket);
+    if (spec === undefined) return faultPage(404, EXPIRED);
+    const { server, principal, name } = ticket;
+    return await this.#faultsShown(server, async () => {
+      if (!(await this.#takeOnce(ticket.id))) return faultPage(400, EXPIRED);
+      const { openLogin } = await import('../../upstream/auth/login.js');
+      const id = randomText(16);
+      const { url, opened } = await openLogin(await this.#loginAt(spec), `${publicUrl}${LOGIN_PAGES.callback}`, id);
+      const visit: Visit = { ...opened, server, person: { principal, name } };
+      return withCookies(redirect(url), [
+        ...this.#cookies.outdated(headers.cookie, 'visit', MAX_VISITS - 1),
+        this.#cookies.set(`visit-${id}`, sealed.seal(`visit-${id}`, visit, LOGIN_MS), LOGIN_MS),
+      ]);
+    });
+  }
+
+  /** Ends the login with the answer of the authorization server of the server. */
+  async callback({ query, headers }: RouteRequest): Promise<RouteAnswer> {
+    const { sealed } = this.#options;
+    const { state: id = '' } = singleParams(query) ?? {};
+    const cookie = `visit-${id}`;
+    const visit = VISIT_ID.test(id)
+      ? sealed.open<Visit>(cookie, this.#cookies.read(headers.cookie, cookie))
+      : undefined;
+    if (visit === undefined) return faultPage(400, OTHER_BROWSER);
+    const { server, person, ...opened } = visit;
+    const answer = await this.#faultsShown(server, async () => {
+      const spec = this.#specOf({ server, ...person });
+      if (spec === undefined || !this.#mayBe(person, headers.cookie)) return faultPage(403, OTHER_USER);
+      if (!(await this.#takeOnce(id))) return faultPage(400, OTHER_BROWSER);
+      const { completeLogin } = await import('../../upstream/auth/login.js');
+      await completeLogin(await this.#loginAt(spec), opened, query);
+      return webPage(
+        200,
+        `You are logged in at ${server}`,
+        '<p>You can close this page. A call that waits in your program goes on; otherwise, call the tool again.</p>',
+      );
+    });
+    return withCookies(answer, [this.#cookies.remove(cookie)]);
+  }
+
+  /** The page for a browser that must not use this ticket; `undefined` if it may. With `path`, nobody is sent to sign in first. */
+  async #refuse({ principal }: Ticket, cookie: string | undefined, path: string | undefined) {
+    const { persons } = this.#options.host.features;
+    if (persons === undefined) return undefined;
+    const person = persons.personOf(cookie);
+    if (person === undefined) return path === undefined ? faultPage(403, OTHER_BROWSER) : persons.signIn(path, cookie);
+    return person.principal === principal ? undefined : faultPage(403, OTHER_USER);
+  }
+
+  /** Whether the person of a login may sit before this browser: nobody else has signed in there. */
+  #mayBe({ principal }: Person, cookie: string | undefined): boolean {
+    const person = this.#options.host.features.persons?.personOf(cookie);
+    return person === undefined || person.principal === principal;
+  }
+
+  #specOf({ server, principal, name }: Omit<Ticket, 'id'>): UserSpec | undefined {
+    return specOf(this.#options, server, { principal, name });
+  }
+
+  async #loginAt(spec: UserSpec) {
+    const { host } = this.#options;
+    return { spec, vault: await host.openVault(), clock: host.platform.clock };
+  }
+
+  async #takeOnce(id: string): Promise<boolean> {
+    if (!this.#onThisMachine.add(id, TAKEN_MS)) return false;
+    // The cluster is another feature.
+    return (await this.#options.host.features.takeOnce?.(`login ${id}`, TAKEN_MS)) ?? true;
+  }
+
+  /** Shows the reason if a login fails. The words of a server that is away are for the log, because they tell of this network. */
+  async #faultsShown(server: string, work: () => Promise<RouteAnswer>): Promise<RouteAnswer> {
+    try {
+      return await work();
+    } catch (err) {
+      const { logger } = this.#options.host;
+      logger.warn({ server, err }, 'a login of a user at this server failed');
+      if (err instanceof LoginError) return faultPage(502, `At ${server}, ${err.message}.`);
+      if (!(err instanceof RequestError)) throw err;
+      return faultPage(503, `The server ${server}, or its login, does not answer. Try again later.`);
+    }
+  }
+
+  #browserOf(cookie: string | undefined): string | undefined {
+    const { sealed } = this.#options;
+    return sealed.open<{ browser: string }>('logins', this.#cookies.read(cookie, 'logins'))?.browser;
+  }
+}
+
+/** A server at which a user logs in. */
+export type UserSpec = RemoteSpec & { readonly login: LoginSettings };
+
+/** The server as it is for this person; `undefined` if users do not log in there. */
+export function specOf({ host, users }: LoginPagesOptions, server: string, person: Person): UserSpec | undefined {
+  const { spec } = host.config.serverFor(server, users.originOf(person)) ?? {};
+  if (spec?.kind !== 'remote' || spec.user !== person.principal || spec.login === undefined) return undefined;
+  return { ...spec, login: spec.login };
+}
