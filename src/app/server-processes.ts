@@ -281,7 +281,7 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
     // Reports a start that ended because of the probe of the era, and returns whether it did.
     const reportRefusedStart = () => {
       const isRefused = era.ended();
-      if (isRefused) events.startRefused();
+      if (isRefused) events.endedByProbe();
       return isRefused;
     };
     const dialed = dialer.dial(
@@ -331,7 +331,7 @@ async function attach(
   const outcome = await connection;
   if (outcome.kind === 'failed') {
     const { reason, fault = 'server', retryAfterMs } = outcome;
-    if (fault === 'server' && era.ended()) events.startRefused();
+    if (fault === 'server' && era.ended()) events.endedByProbe();
     else events.failed({ reason, fault, retryAfterMs });
     return;
   }

@@ -20,7 +20,7 @@ export interface LaunchEvents {
   /** The launch failed before the child was ready. */
   failed(failure: LaunchFailure): void;
   /** The child exited when it was asked for its era (`server/discover`). Not a failure: the next launch begins with `initialize`. */
-  startRefused(): void;
+  endedByProbe(): void;
   /** The child is silent, and a liveness probe starts. */
   suspected(): void;
   /** The probe is over, because the child answers again. */

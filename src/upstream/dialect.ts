@@ -72,13 +72,13 @@ export function failedDial(
   method: string,
   { reason, because }: Extract<Outcome, { kind: 'failed' }>,
 ): Extract<DialOutcome, { kind: 'failed' }> {
-  const fault = FAULTS[reason];
+  const fault = FAULT_OF_FAILURE[reason];
   const isOverHttp = fault !== undefined || reason === 'refused';
   const text = isOverHttp && because !== undefined ? because : reason;
   return { kind: 'failed', reason: `${method}: ${text}`, ...(fault && { fault }) };
 }
 
-const FAULTS: Partial<Readonly<Record<RequestFailure, 'network' | 'trouble' | 'blocked'>>> = {
+const FAULT_OF_FAILURE: Partial<Readonly<Record<RequestFailure, 'network' | 'trouble' | 'blocked'>>> = {
   unreachable: 'network',
   connection_lost: 'trouble',
   unavailable: 'trouble',

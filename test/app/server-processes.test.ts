@@ -37,7 +37,7 @@ function launching({
     cleared: () => told.push('cleared'),
     unfit: (reason) => told.push(`unfit: ${reason}`),
     exited: ({ code }) => told.push(`exited: ${code}`),
-    startRefused: () => told.push('startRefused'),
+    endedByProbe: () => told.push('endedByProbe'),
     lost: (fault, reason) => told.push(`lost: ${reason} (${fault})`),
   };
   const target: LaunchTarget = {
@@ -145,7 +145,7 @@ describe('launching a server that has no process', () => {
     era.probing();
     server.exit(1);
     server.exit(1);
-    expect(told).toEqual(['startRefused', 'exited: 1']);
+    expect(told).toEqual(['endedByProbe', 'exited: 1']);
     expect(era.begin()).toBe('legacy');
   });
 
@@ -156,7 +156,7 @@ describe('launching a server that has no process', () => {
     told.length = 0;
     era.probing();
     listener().unfit('it floods');
-    expect(told).toEqual(['startRefused']);
+    expect(told).toEqual(['endedByProbe']);
     expect(log).toEqual(['Trunkline restarts this server: it floods']);
   });
 

@@ -168,7 +168,7 @@ export interface Route {
   readonly original: string;
   /** Whether the server lists the name. A listed tool has passed the tool policy; an unlisted tool was not checked. */
   readonly isListed: boolean;
-  /** The list entry. Absent if it is withheld or unlisted. */
+  /** The list entry. Absent if the list does not show it (`withheld`), and for a name that is not listed. */
   readonly entry?: Uint8Array | undefined;
 }
 
@@ -243,7 +243,7 @@ export class Catalog {
     const translated = new Set<number>();
     const pinned: number[] = [];
     const keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
-    const unlisted: [exposed: string, route: Route][] = [];
+    const withheld: [exposed: string, route: Route][] = [];
 
     for (const { key, list } of parts) {
       const names: string[] = [];
@@ -255,7 +255,7 @@ export class Catalog {
           continue;
         }
         if (entry === undefined) {
-          unlisted.push([exposed, { key, original, isListed: true }]);
+          withheld.push([exposed, { key, original, isListed: true }]);
           continue;
         }
         const owner = exposed.startsWith(OWN_PREFIX) ? 'trunkline' : routes.get(exposed)?.key;
@@ -275,7 +275,7 @@ export class Catalog {
     }
     // A withheld entry gets a name only if no listed entry has it.
     const shown = new Set(originals.keys());
-    for (const [exposed, route] of unlisted) {
+    for (const [exposed, route] of withheld) {
       const { original } = route;
       if (!exposed.startsWith(OWN_PREFIX) && !routes.has(exposed)) routes.set(exposed, route);
       if (!shown.has(original)) originals.set(original, originals.has(original) ? undefined : route);
@@ -359,9 +359,9 @@ export class Catalog {
   resolve(name: string): Route | undefined {
     const route = this.#routes.get(name);
     if (route !== undefined || !isNamed(this.#kind)) return route;
-    const unlisted = splitExposedName(name);
-    const key = unlisted === undefined ? undefined : this.#keysByPrefix.get(unlisted.prefix);
-    if (unlisted !== undefined && key !== undefined) return { key, original: unlisted.original, isListed: false };
+    const split = splitExposedName(name);
+    const key = split === undefined ? undefined : this.#keysByPrefix.get(split.prefix);
+    if (split !== undefined && key !== undefined) return { key, original: split.original, isListed: false };
     return this.#originals.get(name);
   }
 

@@ -98,10 +98,12 @@ export class Backend implements ListedServer {
     return this.dispatcher.availability.isStartSettled && !this.lists.isCatchingUp;
   }
 
-  /** Whether no process will come, so that calls fail at once. False before the first start. */
+  /**
+   * Whether the server cannot run, so that its tools leave the lists and its calls fail at once. False before the first start, and
+   * for a remote server that is unreachable or wants a login, because its tools stay listed.
+   */
   get isUnavailable(): boolean {
     const reason = this.dispatcher.availability.failReason;
-    // A remote server that cannot be reached at the moment has its tools all the same.
     return reason !== undefined && reason !== 'unreachable' && reason !== 'login_required';
   }
 

@@ -249,10 +249,10 @@ export class Supervisor {
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
       failed: ({ fault = 'server', ...failure }) =>
         this.#dispatch(child, { kind: 'startFailed', generation, fault, ...failure }),
-      startRefused: () => this.#dispatch(child, { kind: 'startRefused', generation }),
+      endedByProbe: () => this.#dispatch(child, { kind: 'endedByProbe', generation }),
       suspected: () => this.#dispatch(child, { kind: 'suspected', generation }),
       cleared: () => this.#dispatch(child, { kind: 'cleared', generation }),
-      unfit: (reason) => this.#dispatch(child, { kind: 'recycleRequested', generation, reason }),
+      unfit: (reason) => this.#dispatch(child, { kind: 'foundUnfit', generation, reason }),
       exited: (exit) => this.#dispatch(child, { kind: 'exited', generation, exit }),
       lost: (fault, reason) => this.#dispatch(child, { kind: 'lost', generation, fault, reason }),
     });

@@ -14,7 +14,7 @@ export type ChildEvent =
         | 'startBegan'
         | 'startAnswered'
         | 'becameReady'
-        | 'startRefused'
+        | 'endedByProbe'
         | 'suspected'
         | 'cleared'
         | 'startTimedOut'
@@ -37,7 +37,7 @@ export type ChildEvent =
       /** Pause that the server wants before the next attempt, in milliseconds. */
       readonly retryAfterMs?: number | undefined;
     }
-  | { readonly kind: 'recycleRequested'; readonly generation: number; readonly reason: string }
+  | { readonly kind: 'foundUnfit'; readonly generation: number; readonly reason: string }
   | { readonly kind: 'exited'; readonly generation: number; readonly exit: ChildExit };
 
 /** Work for the supervisor, in the order given. */
@@ -162,7 +162,7 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
     case 'becameReady':
       if (phase.kind !== 'starting') return unchanged(state);
       return enter(state, { kind: 'ready', readySince: now }, [stableTimer(state, context)]);
-    case 'startRefused':
+    case 'endedByProbe':
       return phase.kind === 'starting' ? endGroup(state, 'wake') : unchanged(state);
     case 'suspected':
       return phase.kind === 'ready' ? enter(state, { ...phase, kind: 'suspect' }) : unchanged(state);
@@ -181,7 +181,7 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       return onLost(state, event, context);
     case 'startTimedOut':
       return phase.kind === 'starting' ? fail(state, { reason: 'start-timeout' }, context) : unchanged(state);
-    case 'recycleRequested':
+    case 'foundUnfit':
       return isUp(phase) ? fail(state, { reason: event.reason, isUnfit: true }, context) : unchanged(state);
     case 'exited':
       return onExited(state, event.exit, context);

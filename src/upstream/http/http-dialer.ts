@@ -61,7 +61,7 @@ const ENDLESS = 'for a minute it sent more than Trunkline can read, without answ
 const GAP_MS = 300_000;
 
 /** The fault to report for each way in which a connection is lost. */
-const FAULTS = { lapsed: 'server', unreachable: 'network', blocked: 'blocked' } as const satisfies Record<
+const FAULT_OF_LOSS = { lapsed: 'server', unreachable: 'network', blocked: 'blocked' } as const satisfies Record<
   ConnectionLoss,
   string
 >;
@@ -109,7 +109,7 @@ export class HttpDialer {
           loss = { loss: reason, because };
           bridge.close('exited', because);
           // While the connection is being opened, the outcome of the dial reports the loss.
-          if (opened !== undefined) listener.lost(FAULTS[reason], because);
+          if (opened !== undefined) listener.lost(FAULT_OF_LOSS[reason], because);
         },
         note: (text) => log.add(text),
         renewed: () => {
@@ -172,7 +172,7 @@ export class HttpDialer {
           return outcome;
         }
         const failed = { ...outcome, retryAfterMs: output.pauseMs };
-        return loss === undefined ? failed : { ...failed, reason: loss.because, fault: FAULTS[loss.loss] };
+        return loss === undefined ? failed : { ...failed, reason: loss.because, fault: FAULT_OF_LOSS[loss.loss] };
       }),
       end: async () => {
         cancelReread?.();

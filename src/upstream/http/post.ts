@@ -243,21 +243,27 @@ export class Post {
     const bytes = await readAnswerBody(response);
     const scanned = bytes.length === 0 ? undefined : this.#session.options.scan(onOneLine(bytes));
     const answer = scanned?.kind === 'response' ? scanned : undefined;
-    const refusal = { ...this.#sent, status, statusMessage, body: Buffer.from(bytes).toString(), code: codeOf(answer) };
-    if (await this.#isMovedOn(refusal)) return;
+    const refusal = {
+      ...this.#facts,
+      status,
+      statusMessage,
+      body: Buffer.from(bytes).toString(),
+      code: codeOf(answer),
+    };
+    if (await this.#moveOn(refusal)) return;
     if (answer !== undefined && this.id !== undefined) this.#deliver(bytes);
     const reason = status === 429 || status >= 500 ? 'unavailable' : 'refused';
     this.#fail(reason, mayHaveRun(refusal), clauseOf(refusal));
   }
 
   /** The facts about message and session in a refusal. */
-  get #sent() {
+  get #facts() {
     const isInSession = this.#sessionId !== undefined || this.#session.hasOneStream;
     return { isInSession, isInitialize: this.#isInitialize, isModern: this.isModern };
   }
 
   /** Acts on the meaning of a refusal. Returns whether this settles the message. */
-  async #isMovedOn(refusal: ServerRefusal): Promise<boolean> {
+  async #moveOn(refusal: ServerRefusal): Promise<boolean> {
     const meaning = meaningOf(refusal);
     switch (meaning) {
       case 'older':
@@ -326,11 +332,11 @@ export class Post {
   doubts(error: ResponseEnvelope): boolean {
     if (this.#doubt !== undefined || !this.#isPending) return false;
     const bytes = error.bytes.slice(error.span.start, error.span.end);
-    const refusal = { ...this.#sent, status: 200, body: Buffer.from(bytes).toString(), code: codeOf(error) };
+    const refusal = { ...this.#facts, status: 200, body: Buffer.from(bytes).toString(), code: codeOf(error) };
     if (meaningOf(refusal) !== 'in doubt') return false;
-    this.#doubt = this.#isMovedOn(refusal)
-      .then((isMovedOn) => {
-        if (!isMovedOn) this.#deliver(bytes);
+    this.#doubt = this.#moveOn(refusal)
+      .then((isSettled) => {
+        if (!isSettled) this.#deliver(bytes);
       })
       .catch((fault: unknown) => this.#report(fault));
     return true;

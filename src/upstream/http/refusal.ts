@@ -17,7 +17,7 @@ export interface ServerRefusal {
 }
 
 /**
- * Meaning of a refusal for the message that it refuses:
+ * Meaning of a refusal for the message that it refuses, where neither other credentials nor a pause can cure it:
  *
  * - `new session`: The server does not know the session, so it did not process the message. A new session is worth a try.
  * - `in doubt`: The server may not know the session. Another request in the session shows it.
@@ -25,7 +25,8 @@ export interface ServerRefusal {
  * - `older`: The server may be of revision 2024-11-05, which takes no POST at this URL.
  * - `final`: The refusal is the answer, or the failure, of this message.
  *
- * `HttpOutput` has judged 401, and 403 with a challenge, before. `Post` has judged 429 and 503 with `Retry-After`.
+ * `HttpOutput` first asks for other credentials after 401, and after 403 with a challenge, and `Post` first pauses after 429 and 503
+ * with `Retry-After`. These statuses arrive here only if that did not help.
  */
 export type Meaning = 'new session' | 'in doubt' | 'other headers' | 'older' | 'final';
 
@@ -35,7 +36,7 @@ const ABOUT_SESSION = /\bsession\b|\bnot (?:been )?initiali[sz]ed\b/i;
 const CODES_OF_SESSION: ReadonlySet<number> = new Set([-32_000, -32_001, -32_002, -32_600]);
 const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
 
-/** Decides the meaning of a refusal that neither other credentials nor a pause can cure. */
+/** Decides the meaning of a refusal. */
 export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: ServerRefusal): Meaning {
   if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'final';
   if (isInitialize) {

@@ -52,7 +52,7 @@ const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, r
 const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', fault: 'host' };
 const failedBy = (kind: 'startFailed' | 'lost', fault: LaunchFault | 'moved') =>
   ({ kind, generation: GENERATION, reason: 'it is away', fault }) as ChildEvent;
-const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'violations' };
+const recycle: ChildEvent = { kind: 'foundUnfit', generation: GENERATION, reason: 'violations' };
 const cleanExit: ChildEvent = { kind: 'exited', generation: GENERATION, exit: { code: 0, signal: null } };
 
 const launchNext: ChildEffect = { kind: 'launch', generation: GENERATION + 1 };
@@ -99,7 +99,7 @@ const changing: Row[] = [
   [starting, own('startTimedOut'), firstBackoff, [endGroup, retryIn(500)]],
   [starting, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [starting, recycle, firstBackoff, [endGroup, retryIn(500)]],
-  [starting, own('startRefused'), waking, [endGroup]],
+  [starting, own('endedByProbe'), waking, [endGroup]],
   [ready, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [ready, recycle, firstBackoff, [endGroup, retryIn(500)]],
 
@@ -177,7 +177,7 @@ describe('an event that changes something', () => {
 const starts = (['spawned', 'startBegan', 'startAnswered', 'becameReady'] as const).map(own);
 
 const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
-  [stopped, [stop, demand, ...starts, own('startRefused'), startFailed, own('groupGone'), own('retryDue'), recycle]],
+  [stopped, [stop, demand, ...starts, own('endedByProbe'), startFailed, own('groupGone'), own('retryDue'), recycle]],
   [starting, [start, own('suspected'), own('cleared'), own('stableReached'), own('groupGone'), own('retryDue')]],
   [ready, [start, demand, ...starts, startFailed, own('startTimedOut'), own('groupGone'), own('cleared')]],
   [suspect, [start, demand, own('suspected'), own('becameReady'), startFailed, own('stableReached'), own('groupGone')]],
