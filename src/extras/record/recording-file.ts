@@ -114,6 +114,14 @@ function headerIn(parsed: ReturnType<typeof parseLine>, file: string): Header {
   throw new Error(`${file} was recorded by Trunkline ${header.version}, in a format that this version does not know`);
 }
 
-function linesOf(file: string): AsyncIterable<string> {
-  return createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY });
+/** The lines of a file. Closes the file also if its reader leaves early, because `readline` would leave it open. */
+async function* linesOf(file: string): AsyncIterable<string> {
+  const input = createReadStream(file, 'utf8');
+  const closed = new Promise<void>((resolve) => input.once('close', resolve));
+  try {
+    yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
+  } finally {
+    input.destroy();
+    await closed;
+  }
 }

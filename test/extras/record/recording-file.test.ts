@@ -16,6 +16,7 @@ import { KnownSecrets } from '../../../src/host/observe/redact.js';
 import { MessageFeed } from '../../../src/wire/io/message-feed.js';
 import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { folderWith } from '../../config/files.js';
+import { NothingLeft } from '../../support/nothing-left.js';
 import { bytesOf } from '../../support/wire.js';
 
 const ABOUT = { version: '1.2.3', configDigest: 'abc', servers: ['files'], revision: '2025-11-25' };
@@ -44,6 +45,12 @@ const AT_CLIENT = { number: 1, client: () => ({ name: 'agent', version: '1' }) }
 function pass(text: string | Uint8Array, connection: Parameters<MessageFeed['passed']>[2] = AT_SERVER): void {
   const direction = connection === AT_SERVER ? 's>g' : 'c>g';
   feed.passed(direction, unedited(typeof text === 'string' ? bytesOf(text) : text), connection);
+}
+
+/** The lines of a recording without messages. */
+async function firstLines(): Promise<string[]> {
+  await (await recording()).close();
+  return readFileSync(file, 'utf8').split('\n');
 }
 
 describe('a recording', () => {
@@ -122,6 +129,14 @@ describe('a recording', () => {
     await second.close();
     expect((await readRecording(`${file}.1`)).entries).toMatchObject([{ raw: '1' }]);
     expect((await readRecording(file)).entries).toMatchObject([{ raw: '2' }]);
+  });
+
+  it('leaves no large one open that it takes the place of', async () => {
+    const [header] = await firstLines();
+    writeFileSync(file, `${header}\n${'{}\n'.repeat(100_000)}`);
+    const nothingLeft = new NothingLeft(folder);
+    await (await recording()).close();
+    await nothingLeft.check();
   });
 
   it('takes the place of no other file and of no folder', async () => {
