@@ -91,9 +91,11 @@ export class StdioDialer implements Dialer<ChildSpec> {
     const request = confine({ ...spec, env: { ...environmentOf(spec, environment), ...family.variable } });
     const spawned = spawnChild(request, {
       onSpawnError: ({ message, isHostFault }) => {
+        // Comes first, because it says more than the end of the bridge. On Windows, cmd.exe runs before a command turns out to be missing.
+        reportSpawnFailure({ kind: 'failed', reason: message, fault: isHostFault ? 'host' : 'server' });
+        closedPipes.end();
         bridge.close('exited');
         log.add(message);
-        reportSpawnFailure({ kind: 'failed', reason: message, fault: isHostFault ? 'host' : 'server' });
       },
       onExit: (exit) => {
         hasExited = true;
@@ -121,18 +123,17 @@ export class StdioDialer implements Dialer<ChildSpec> {
       cleared: () => listener.cleared(),
       unresponsive: () => giveUp(UNRESPONSIVE),
     });
+    const open = async () => {
+      const outcome = await openConnection(this.#options.dialect, bridge, target, listener);
+      opened = outcome.kind === 'open' ? outcome.connection : undefined;
+      // The status shows only the pauses of open connections, so the log tells of this one.
+      if (opened === undefined && flood.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(flood.pausedMs));
+      return outcome;
+    };
     logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
     return {
       pid: child.pid,
-      connection:
-        child.pid === undefined
-          ? spawnFailure
-          : openConnection(this.#options.dialect, bridge, target, listener).then((outcome) => {
-              opened = outcome.kind === 'open' ? outcome.connection : undefined;
-              // The status shows only the pauses of open connections, so the log tells of this one.
-              if (opened === undefined && flood.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(flood.pausedMs));
-              return outcome;
-            }),
+      connection: child.pid === undefined ? spawnFailure : Promise.race([spawnFailure, open()]),
       end: async (ladder) => {
         closedPipes.end();
         unwatch();
