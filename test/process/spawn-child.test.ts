@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { isMissing } from '../../src/servers/process/spawn-child.js';
 import { exitBy, IS_WINDOWS } from '../support/platform.js';
 import { fixture, until } from '../support/processes.js';
@@ -145,6 +145,16 @@ describe('a child that cannot start', () => {
     if (!IS_WINDOWS) expect(child.pid).toBeUndefined();
     expect(events.exit).toBeUndefined();
     expect(events.error).toMatchObject({ code, isHostFault: false, message: expect.stringContaining(message) });
+  });
+
+  it.runIf(IS_WINDOWS)('names the folder as the cause if its path is too long for Windows', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const cwd = join(folder, 'x'.repeat(150), 'y'.repeat(150));
+    mkdirSync(cwd, { recursive: true });
+    const { child, events } = observe({ ...here, command: process.execPath, cwd });
+    await child.exit;
+    expect(events.error?.message).toContain(`\`cwd\` has ${cwd.length} characters, and Windows takes 258`);
   });
 
   it.runIf(process.platform === 'linux')(

@@ -60,7 +60,7 @@ export function findConfigFile(options: FindConfigOptions): string {
     if (!named || UNSET_IN_DESKTOP.test(named)) continue;
     if (cwd === '' && !path.isAbsolute(named))
       throw new ConfigError('config-not-found', undefined, [withoutFolder(source)]);
-    const file = path.resolve(cwd, named);
+    const file = withUsualDrive(path.resolve(cwd, named));
     const stats = statOf(file);
     if (stats?.isFile() === true) return file;
     if (stats?.isDirectory() === true) {
@@ -84,7 +84,7 @@ export function findConfigFile(options: FindConfigOptions): string {
 
   const candidates = candidateFiles(options);
   const found = candidates.find(isFile);
-  if (found !== undefined) return found;
+  if (found !== undefined) return withUsualDrive(found);
   const ignored = options.searchesFolder === false && cwd !== '' ? filesIn(cwd, platform).find(isFile) : undefined;
   const unused = ignored === undefined ? '' : `\n  not ${ignored}, because stdin is no terminal`;
   const other = ignored === undefined ? '--config FILE or TRUNKLINE_CONFIG' : `--config ${ignored}`;
@@ -94,6 +94,11 @@ export function findConfigFile(options: FindConfigOptions): string {
       hint: `create one: ${initAdvice(program)}; or name a file with ${other}`,
     },
   ]);
+}
+
+/** A path of Windows with a large letter for its drive. Editors start programs in `c:\`, and one file must not have two hubs. */
+function withUsualDrive(file: string): string {
+  return file.replace(/^[a-z]:(?=\\)/, (drive) => drive.toUpperCase());
 }
 
 function withoutFolder(source: string) {

@@ -321,12 +321,17 @@ function unread(cause: unknown): ReadFile {
 }
 
 /**
- * The path behind all symbolic links; `undefined` if the path is missing or not accessible. On macOS, letters have the case that
- * they have on the disk, so that two spellings of a path are one file.
+ * The path behind all symbolic links; `undefined` if the path is missing or not accessible. On macOS and Windows, letters have the
+ * case that they have on the disk, so that two spellings of a path are one file.
  */
 export function realPath(path: string): string | undefined {
   try {
-    return process.platform === 'darwin' ? realpathSync.native(path) : realpathSync(path);
+    if (process.platform === 'darwin') return realpathSync.native(path);
+    const real = realpathSync(path);
+    if (process.platform !== 'win32') return real;
+    const onDisk = realpathSync.native(path);
+    // Windows replaces the letter of a network drive, too, by a name that cmd.exe takes for no working folder.
+    return onDisk.startsWith('\\\\') ? real : onDisk;
   } catch {
     return undefined;
   }

@@ -173,9 +173,15 @@ function toSpawnError(cause: unknown, { command, label = command, cwd }: SpawnRe
   const code = errorCode(cause) ?? 'UNKNOWN';
   const prefix = `Cannot start "${label}"`;
   const known = isDirectory(cwd) ? EXPLAINED[code] : 'the folder to run it in does not exist';
-  const reason = known ?? (cause instanceof Error ? cause.message : 'the system refused');
+  const isTooLong = !HAS_GROUPS && cwd.length > LONGEST_FOLDER_ON_WINDOWS;
+  const reason = isTooLong
+    ? `\`cwd\` has ${cwd.length} characters, and Windows takes ${LONGEST_FOLDER_ON_WINDOWS}`
+    : (known ?? (cause instanceof Error ? cause.message : 'the system refused'));
   return new SpawnError(code, `${prefix}: ${reason} (${code})`, cause);
 }
+
+/** The longest working folder in which Windows starts a program, in characters, although files may have longer paths. */
+const LONGEST_FOLDER_ON_WINDOWS = 258;
 
 const EXPLAINED: Readonly<Record<string, string>> = {
   // The system reports the same error for a script whose interpreter is missing.

@@ -5,6 +5,7 @@ import { type ConfigError, type ConfigErrorCode, formatProblem } from '../../con
 import { candidateFiles } from '../../config/file/find-config.js';
 import { type Config, isPerUser } from '../../config/resolve/config.js';
 import type { Code } from '../../host/errors/codes.js';
+import { realPath } from '../../host/files/whole-file.js';
 import { plural, sentence } from '../../wire/json/printable.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
@@ -79,7 +80,9 @@ function checkDisabled({ file, servers, disabled }: Config): Finding[] {
 function checkShadowed(file: string, source: ConfigSource, machine: Machine): Finding[] {
   if (source === '--config') return [];
   const { cwd, env, home, platform } = machine;
-  const others = candidateFiles({ cwd, env, home, platform }).filter((each) => each !== file && existsSync(each));
+  const others = candidateFiles({ cwd, env, home, platform }).filter((each) => {
+    return existsSync(each) && realPath(each) !== realPath(file);
+  });
   return others.map((other) =>
     finding('TL-CONFIG-SHADOWED', `${other} is not used, because ${file} comes first (${source})`, [file, other]),
   );

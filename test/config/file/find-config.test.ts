@@ -8,6 +8,7 @@ import {
   type FindConfigOptions,
   findConfigFile,
 } from '../../../src/config/file/find-config.js';
+import { IS_WINDOWS } from '../../support/platform.js';
 import { folderWith } from '../files.js';
 
 type Options = Partial<Omit<FindConfigOptions, 'platform'>> & { readonly platform?: 'linux' | 'darwin' };
@@ -30,7 +31,38 @@ function found(files: string[], options?: Options): string {
   return find(options).slice(root.length + 1);
 }
 
-describe.skipIf(process.platform === 'win32')('findConfigFile', () => {
+describe.runIf(IS_WINDOWS)('findConfigFile on Windows', () => {
+  test('prefers --config, then TRUNKLINE_CONFIG, then the current folder, then APPDATA', () => {
+    const files = [
+      'project/flag.yaml',
+      'project/env.yaml',
+      'project/trunkline.yml',
+      'roaming/trunkline/trunkline.yaml',
+    ];
+    const root = folderWith(Object.fromEntries(files.map((file) => [file, ''])));
+    const env = { APPDATA: join(root, 'roaming'), TRUNKLINE_CONFIG: 'env.yaml' };
+    const options = { flag: undefined, env, cwd: join(root, 'project'), home: root, platform: 'win32' } as const;
+    const { TRUNKLINE_CONFIG: _, ...unnamed } = env;
+    expect(
+      [
+        findConfigFile({ ...options, flag: 'flag.yaml' }),
+        findConfigFile(options),
+        findConfigFile({ ...options, env: unnamed }),
+        findConfigFile({ ...options, env: unnamed, cwd: root }),
+      ].map((file) => file.slice(root.length + 1).replaceAll('\\', '/')),
+    ).toEqual(files);
+  });
+
+  test('has a large letter for the drive, so that clients with both spellings share a hub', () => {
+    const root = folderWith({ 'trunkline.yaml': '' });
+    const small = root.replace(/^[A-Z]/, (drive) => drive.toLowerCase());
+    const options = { flag: undefined, env: {}, cwd: small, home: small, platform: 'win32' } as const;
+    expect(findConfigFile(options)).toBe(join(root, 'trunkline.yaml'));
+    expect(findConfigFile({ ...options, flag: join(small, 'trunkline.yaml') })).toBe(join(root, 'trunkline.yaml'));
+  });
+});
+
+describe.skipIf(IS_WINDOWS)('findConfigFile', () => {
   const everywhere = [
     'project/flag.yaml',
     'project/env.yaml',

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
   createFileSync,
@@ -21,11 +21,12 @@ import {
   readJsonFile,
   readRegularFile,
   readRegularFileSync,
+  realPath,
   replaceFile,
   replaceFileSync,
 } from '../../../src/host/files/whole-file.js';
 import { folderWith } from '../../config/files.js';
-import { shownMode } from '../../support/platform.js';
+import { IS_WINDOWS, shownMode } from '../../support/platform.js';
 
 let root: string;
 let file: string;
@@ -81,6 +82,16 @@ describe.each(creating)('%s', (_, write) => {
     expect(outcomes.filter(Boolean)).toHaveLength(1);
     expect(readFileSync(file, 'utf8')).toBe(['one', 'two', 'three'][outcomes.indexOf(true)]);
     expect(readdirSync(join(root, 'new'))).toEqual(['file']);
+  });
+});
+
+describe('the real path of a file', () => {
+  it('is undefined without the file, and has the letters of the disk on Windows', () => {
+    const folder = folderWith({ 'Some file': '' });
+    const path = join(folder, 'Some file');
+    expect(basename(realPath(IS_WINDOWS ? path.toLowerCase() : path) ?? '')).toBe('Some file');
+    expect(realPath(IS_WINDOWS ? path.toLowerCase() : path)).toBe(realPath(path));
+    expect(realPath(join(folder, 'none'))).toBeUndefined();
   });
 });
 
