@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isSameFile, shiftFiles } from '../../host/files/log-lines.js';
-import { removeFile, statOf } from '../../host/files/whole-file.js';
+import { exactStatOf, isSameFile, shiftFiles } from '../../host/files/log-lines.js';
+import { removeFile } from '../../host/files/whole-file.js';
 import type { LineOutput } from './line-queue.js';
 
 export interface RotatedFileOptions {
@@ -74,8 +74,9 @@ export class RotatedFile implements LineOutput {
    */
   async #follow(): Promise<void> {
     this.#lookedAt = Date.now();
-    const now = statOf(this.#options.file);
-    if (now !== undefined && isSameFile(now, await this.#handle.stat())) this.#length = now.size;
+    const now = exactStatOf(this.#options.file);
+    if (now !== undefined && isSameFile(now, await this.#handle.stat({ bigint: true })))
+      this.#length = Number(now.size);
     else await this.#reopen();
   }
 
@@ -113,9 +114,9 @@ export class RotatedFile implements LineOutput {
   /** Begins a new file, unless another process has done that. */
   async #rotate(): Promise<void> {
     const { file, isShared, maxFiles } = this.#options;
-    const opened = await this.#handle.stat();
+    const opened = await this.#handle.stat({ bigint: true });
     // Compares and renames in one turn, so that two processes hardly ever rename the files at once.
-    if (isSameFile(statOf(file), opened)) shiftFiles(file, maxFiles);
+    if (isSameFile(exactStatOf(file), opened)) shiftFiles(file, maxFiles);
     else if (!isShared) throw new Error(`another process writes to ${file}`);
     await this.#reopen();
   }

@@ -1,8 +1,8 @@
-import { renameSync } from 'node:fs';
+import { type BigIntStats, renameSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
+import { errorCode } from '../errors/error-text.js';
 import { whenFreeSync } from './held-files.js';
-import { statOf } from './whole-file.js';
 
 export interface LogLinesOptions {
   /** The newest file. `FILE.1` is the one before it, and so on. */
@@ -48,17 +48,33 @@ export async function* logLines(options: LogLinesOptions): AsyncGenerator<string
   }
 }
 
-/** Renames `FILE` to `FILE.1`, `FILE.1` to `FILE.2`, and so on. The oldest file is overwritten. */
+/**
+ * Renames `FILE` to `FILE.1`, `FILE.1` to `FILE.2`, and so on. The oldest file is overwritten. Throws if a file cannot be renamed, because
+ * the next one would overwrite it.
+ */
 export function shiftFiles(file: string, maxFiles: number): void {
   for (let at = maxFiles - 1; at >= 1; at -= 1) {
-    const younger = nameOf(file, at - 1);
-    if (statOf(younger) !== undefined) whenFreeSync(() => renameSync(younger, nameOf(file, at)));
+    try {
+      whenFreeSync(() => renameSync(nameOf(file, at - 1), nameOf(file, at)));
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
   }
 }
 
-interface FileIdentity {
-  readonly ino: number;
-  readonly dev: number;
+/** The numbers that identify a file. Those of Windows have 64 bits, and a `number` of two files could be the same. */
+export interface FileIdentity {
+  readonly ino: bigint;
+  readonly dev: bigint;
+}
+
+/** The file behind a name; `undefined` if it is missing or not accessible. */
+export function exactStatOf(file: string): BigIntStats | undefined {
+  try {
+    return statSync(file, { bigint: true });
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether a name still leads to an open file, which another process may have rotated. */
@@ -76,7 +92,7 @@ async function openAll({ file, maxFiles }: LogLinesOptions): Promise<{ id: strin
   for (let at = maxFiles - 1; at >= 0; at -= 1) {
     const handle = await open(nameOf(file, at), 'r').catch(() => undefined);
     if (handle === undefined) continue;
-    const { dev, ino } = await handle.stat();
+    const { dev, ino } = await handle.stat({ bigint: true });
     const id = `${dev} ${ino}`;
     // A file that was renamed meanwhile is opened under two names.
     if (files.has(id)) await handle.close();

@@ -1,7 +1,6 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, realpathSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isSameFile, shiftFiles } from '../files/log-lines.js';
-import { statOf } from '../files/whole-file.js';
+import { exactStatOf, isSameFile, shiftFiles } from '../files/log-lines.js';
 
 /** Five files of this size at most, the current one included. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -72,7 +71,7 @@ export class LogFile {
 
   #rotate(file: string): void {
     // Another process with the same log may have rotated it already.
-    if (isSameFile(statOf(file), fstatSync(this.#descriptor))) shiftFiles(file, this.#maxFiles);
+    if (isSameFile(exactStatOf(file), fstatSync(this.#descriptor, { bigint: true }))) shiftFiles(file, this.#maxFiles);
     const descriptor = open(file);
     closeSync(this.#descriptor);
     this.#descriptor = descriptor;
@@ -84,5 +83,9 @@ const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;
 
 /** Opens the log without blocking, so that a pipe without a reader, or a full one, is an error and does not block Trunkline. */
 function open(file: string): number {
-  return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
+  const descriptor = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
+  // Windows can open a folder in this way, and refuses each line.
+  if (!fstatSync(descriptor).isDirectory()) return descriptor;
+  closeSync(descriptor);
+  throw Object.assign(new Error(`${file} is a folder`), { code: 'EISDIR' });
 }

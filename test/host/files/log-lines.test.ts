@@ -1,7 +1,7 @@
-import { appendFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { logLines } from '../../../src/host/files/log-lines.js';
+import { type FileIdentity, isSameFile, logLines, shiftFiles } from '../../../src/host/files/log-lines.js';
 import { folderWith } from '../../config/files.js';
 
 let folder: string;
@@ -25,6 +25,21 @@ function linkOf(path: string): string[] {
     return [];
   }
 }
+
+describe('the rotation of a log', () => {
+  it('renames no file to the name of one that cannot be renamed', () => {
+    writeFileSync(file, 'newest');
+    writeFileSync(`${file}.1`, 'older');
+    mkdirSync(join(`${file}.2`, 'in the way'), { recursive: true });
+    expect(() => shiftFiles(file, 3)).toThrow();
+    expect([file, `${file}.1`].map((each) => readFileSync(each, 'utf8'))).toEqual(['newest', 'older']);
+  });
+
+  it('tells files apart whose numbers are larger than JavaScript counts, as on Windows', () => {
+    const [one, other] = [2n ** 60n, 2n ** 60n + 1n].map((ino) => ({ ino, dev: 1n })) as [FileIdentity, FileIdentity];
+    expect([isSameFile(one, one), isSameFile(one, other)]).toEqual([true, false]);
+  });
+});
 
 describe('the lines of a log', () => {
   it('come from all of its files, the oldest first, and none from a log that does not exist', async () => {
