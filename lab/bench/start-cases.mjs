@@ -145,7 +145,8 @@ export class StartCases {
   }
 
   #gateway({ config, data }, run) {
-    return closing(new StartClient([...this.#start.slice(1), config], { env: { XDG_DATA_HOME: data } }), run);
+    const env = { XDG_DATA_HOME: data, LOCALAPPDATA: data };
+    return closing(new StartClient([...this.#start.slice(1), config], { env }), run);
   }
 
   #direct(count, run) {
