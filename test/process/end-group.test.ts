@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { endGroup, type GroupEnd, isGroupAlive, signalGroup } from '../../src/servers/process/end-group.js';
+import { processTrees } from '../../src/servers/process/process-trees.js';
 import type { SpawnedChild } from '../../src/servers/process/spawn-child.js';
 import type { StopLadder } from '../../src/spec/launch.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -51,6 +52,21 @@ describe('endGroup', () => {
     expect(await new Ending(child).result()).toEqual({ gone: true });
     expect(events.exit).toEqual({ code: 0, signal: null });
     expect(stdout()).toBe('up\nbye\n');
+    expect(live()).toEqual([]);
+  });
+
+  it('closes the stdin of a child two seconds later, also if the processes are not listed by then', async () => {
+    const { child, says, live } = spawnFixture('end-on-eof.mjs');
+    await says('up');
+    processTrees.follow('mark', child.pid ?? 0);
+    onTestFinished(() => processTrees.forget('mark'));
+    const ending = new Ending(child);
+    expect(child.stdin.writableEnded).toBe(false);
+    ending.clock.advance(2_000);
+    // The list needs turns of the event loop.
+    for (let step = 0; step < 10; step += 1) await Promise.resolve();
+    expect(child.stdin.writableEnded).toBe(true);
+    expect(await ending.result()).toEqual({ gone: true });
     expect(live()).toEqual([]);
   });
 

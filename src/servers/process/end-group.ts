@@ -12,6 +12,8 @@ export interface GroupEnd {
   readonly gone: boolean;
 }
 
+/** Longest wait for the list of processes, because PowerShell may take long on a busy machine. A later list still counts for the family. */
+const LIST_MS = 2_000;
 /** Longest wait for the end of the group after SIGKILL. */
 const CONFIRM_MS = 1_000;
 /** Time limit for reading the last output after the group has ended. */
@@ -92,10 +94,7 @@ class GroupEnding extends Ending {
   }
 
   async #run(): Promise<GroupEnd> {
-    // Brings the tree up to date first, because the children of a process cannot be assigned to it after its end.
-    const mark = processTrees.markOf(this.#child.pid);
-    const listed = mark === undefined ? undefined : await listProcesses().catch(() => undefined);
-    if (listed !== undefined) processTrees.family(mark, listed);
+    await this.#list();
     this.#child.stdin.end();
     void this.#child.exit.then(() => {
       this.#leaderExited = true;
@@ -115,6 +114,17 @@ class GroupEnding extends Ending {
     await this.#drain();
     this.#destroyPipes();
     return { gone: true };
+  }
+
+  /** Brings the tree up to date, because the children of a process cannot be assigned to it after its end. */
+  async #list(): Promise<void> {
+    const mark = processTrees.markOf(this.#child.pid);
+    if (mark === undefined) return;
+    const listed = listProcesses().then(
+      (processes) => void processTrees.family(mark, processes),
+      () => {},
+    );
+    await this.#within(LIST_MS, listed);
   }
 
   #isGone(): boolean {
@@ -142,11 +152,15 @@ class GroupEnding extends Ending {
   /** Waits until the output is read. A process that left the group can keep the pipes open, so the wait is limited. */
   async #drain(): Promise<void> {
     const { stdout, stderr } = this.#child;
+    await this.#within(DRAIN_MS, Promise.all([whenClosed(stdout), whenClosed(stderr)]));
+  }
+
+  async #within(limitMs: number, done: Promise<unknown>): Promise<void> {
     let cancel: Cancel = () => {};
     const overdue = new Promise<void>((resolve) => {
-      cancel = this.clock.schedule(DRAIN_MS, resolve);
+      cancel = this.clock.schedule(limitMs, resolve);
     });
-    await Promise.race([overdue, Promise.all([whenClosed(stdout), whenClosed(stderr)])]);
+    await Promise.race([overdue, done]);
     cancel();
   }
 
