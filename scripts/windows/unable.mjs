@@ -1,4 +1,5 @@
-// The tests that cannot pass under Wine although Trunkline is right, each with what Wine lacks. A test that passes must leave this list.
+// The tests that cannot pass under Wine although Trunkline is right, each with what Wine lacks. A test that passes must leave this list,
+// unless it is unsteady: such a test fails in some runs.
 // The keys of `tests` are files, the values the names of tests with those of their groups.
 export const UNABLE = [
   {
@@ -27,6 +28,8 @@ export const UNABLE = [
       'test/downstream/users/user-variables.test.ts': [
         'the variables of a user are read through symbolic links, as Kubernetes makes them',
       ],
+      'test/e2e/http.test.ts': ['a file for TLS may be a symbolic link, as programs that renew certificates leave it'],
+      'test/hub/hub-folder.test.ts': ['the folder of a hub is refused if it is a symbolic link'],
       'test/host/files/watch-files.test.ts': [
         'a watched file behind a symbolic link is reported when it is written, or when the link leads elsewhere',
         'a watched file in a folder that a link leads to is reported when the link is exchanged, as in mounted configurations',
@@ -76,6 +79,15 @@ export const UNABLE = [
     tests: {
       'test/extras/record/rotated-file.test.ts': [
         'a file that several processes write is made again after somebody has removed it',
+      ],
+    },
+  },
+  {
+    reason: 'Wine appends to a file in two steps, so that of two lines at the same moment one may replace the other',
+    isUnsteady: true,
+    tests: {
+      'test/extras/record/rotated-file.test.ts': [
+        'a file that several processes write keeps every line once, although all of them find it full at the same moment',
       ],
     },
   },

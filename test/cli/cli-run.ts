@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { configIn, homeIn } from '../support/platform.js';
 import { killAll, type ProcessEntry, processesWith, until } from '../support/processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
@@ -65,7 +66,7 @@ export class Workplace {
     const config = join(this.folder, 'trunkline.yaml');
     // A server whose stdin is no terminal does not search its folder, so clients name the configuration.
     const named = isServing(args) && existsSync(config) ? { TRUNKLINE_CONFIG: config } : {};
-    const folders = { HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none') };
+    const folders = { ...homeIn(this.folder), ...configIn(join(this.folder, 'none')) };
     const env = { ...inherited, ...named, ...folders, ...this.env };
     const [program = '', ...words] = [...via, process.execPath, this.cli, ...args];
     const child = spawn(program, words, { cwd: this.folder, env });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
+import { shownMode } from '../support/platform.js';
 
 const PEER = fileURLToPath(new URL('../fixtures/cli/ok.mjs', import.meta.url));
 
@@ -40,7 +41,7 @@ describe('import', () => {
     expect(read('none/trunkline/trunkline.env')).toBe('MY_SERVER_API_TOKEN=canary-7f3a\n');
     expect(read('none/trunkline/trunkline.yaml')).not.toContain('canary');
     for (const name of ['env', 'yaml']) {
-      expect(statSync(join(place.folder, `none/trunkline/trunkline.${name}`)).mode & 0o777).toBe(0o600);
+      expect(statSync(join(place.folder, `none/trunkline/trunkline.${name}`)).mode & 0o777).toBe(shownMode(0o600));
     }
     expect(await place.run(['check'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nmy-server +ready/) });
   });

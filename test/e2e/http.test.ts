@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import * as https from 'node:https';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCertificate } from '../support/certificate.js';
 import type { Message } from '../support/gateway-process.js';
 import { INITIALIZE, Place } from '../support/http-place.js';
+import { IS_WINDOWS } from '../support/platform.js';
 import { until } from '../support/processes.js';
 
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
@@ -22,8 +23,10 @@ describe('a file for TLS', () => {
   const files = () => ['--tls-cert', place.file('cert.pem'), '--tls-key', place.file('key.pem')];
   const hint = 'pass readable PEM files with --tls-cert and --tls-key';
 
-  it.each([
-    ['a pipe that nobody writes', () => execFileSync('mkfifo', [place.file('key.pem')]), /it is a pipe/],
+  it.each<[string, () => unknown, RegExp]>([
+    IS_WINDOWS
+      ? ['a folder', () => mkdirSync(place.file('key.pem')), /it is a folder/]
+      : ['a pipe that nobody writes', () => execFileSync('mkfifo', [place.file('key.pem')]), /it is a pipe/],
     ['no PEM', () => writeFileSync(place.file('key.pem'), 'something'), /cannot use the TLS certificate or key/],
   ])('F85: that is %s ends the start with one line', async (_what, create, reason) => {
     writeFileSync(place.file('cert.pem'), 'something');
@@ -62,7 +65,7 @@ describe('the probes', () => {
 
 // `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('the end', () => {
-  it('comes after SIGTERM, with open streams and with servers that ignore signals', async () => {
+  it('comes after SIGTERM, or after `stop` on Windows, with open streams and with servers that ignore signals', async () => {
     const running = await place.serve({
       servers: { lab: place.lab(), mute: place.lab('mute'), stubborn: place.server(STUBBORN) },
     });
@@ -76,7 +79,9 @@ describe('the end', () => {
     const call = place.post(running, { jsonrpc: '2.0', id: 2, method: 'tools/call', params }, session);
     await until('the call has reached its server', () => existsSync(place.file('calls')));
 
-    running.process.kill('SIGTERM');
+    if (IS_WINDOWS)
+      expect(await place.run(['stop', '--config', place.file('trunkline.yaml')])).toMatchObject({ code: 0 });
+    else running.process.kill('SIGTERM');
     const { code, stdout } = await running.finished;
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     expect(place.leftovers()).toEqual([]);

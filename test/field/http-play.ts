@@ -71,6 +71,8 @@ export async function listen(play: HttpPlay): Promise<ListeningPlay> {
       if (play.take?.(taken, response, speaker) !== true) speaker.soundly(taken, response);
     });
   });
+  // On a busy machine, the next request may come at the moment at which the server would close an idle connection.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });

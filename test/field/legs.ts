@@ -17,11 +17,13 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { ReadBuffer } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { pino } from 'pino';
+import { vi } from 'vitest';
 import { GatewayProcess } from '../../src/app/gateway-process.js';
 import { createEraChooser, createPlatform } from '../../src/app/platform.js';
 import { openStdioTransport } from '../../src/downstream/stdio/stdio-transport.js';
 import { readInto } from '../../src/wire/io/streams/read-into.js';
 import { loadAnyConfig } from '../support/load-config.js';
+import { dataIn } from '../support/platform.js';
 import type { Message } from '../support/wire.js';
 import { type Front, FrontClient, openFront, openSdkFront } from './front.js';
 import { type HttpPlay, type ListeningPlay, listen } from './http-play.js';
@@ -252,7 +254,6 @@ export class Field {
   readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
   readonly #rows: readonly Row[];
   readonly #listening: ListeningPlay[] = [];
-  readonly #dataHome = process.env.XDG_DATA_HOME;
   /** Why logins failed. */
   readonly #failedLogins = new Map<Row, string>();
   #composition: GatewayProcess | undefined;
@@ -299,7 +300,7 @@ export class Field {
   /** Starts the gateway for all rows. */
   async start(): Promise<void> {
     // The vault of logins is in the folder of the user's data.
-    process.env.XDG_DATA_HOME = this.#folder;
+    for (const [name, value] of Object.entries(dataIn(this.#folder))) vi.stubEnv(name, value);
     const plays = new Map<string, Play>();
     const servers = await Promise.all(
       this.#rows.map(async (row, index) => {
@@ -379,8 +380,7 @@ export class Field {
     await this.#front?.close();
     await this.#composition?.stop({ termAfterMs: 100, killAfterMs: 200 });
     await Promise.all(this.#listening.map((listening) => listening.close()));
-    if (this.#dataHome === undefined) delete process.env.XDG_DATA_HOME;
-    else process.env.XDG_DATA_HOME = this.#dataHome;
+    vi.unstubAllEnvs();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 

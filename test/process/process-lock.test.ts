@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openProcessLock } from '../../src/host/process/process-lock.js';
 import { builtModule } from '../support/built-module.js';
+import { SHORT_TMP } from '../support/platform.js';
 import { fixture } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
@@ -16,7 +17,7 @@ beforeAll(async () => {
 let folder: string;
 const started: ChildProcess[] = [];
 beforeEach(() => {
-  folder = mkdtempSync('/tmp/tlk-');
+  folder = mkdtempSync(join(SHORT_TMP, 'tlk-'));
 });
 afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
+import { IS_WINDOWS, SHORT_TMP } from './platform.js';
 import { endRun, processesWith, programsWith, until } from './processes.js';
 
 /** Variables of a client with default settings. The tests of one process turn the hub off with this variable. */
@@ -15,7 +16,7 @@ export class HubPlace {
   /** The configuration, and what the clients share. */
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
   /** The path of a socket is short. */
-  readonly hubs = mkdtempSync('/tmp/tlh-');
+  readonly hubs = mkdtempSync(join(SHORT_TMP, 'tlh-'));
   readonly clients: GatewayProcess[] = [];
   readonly #options: StartOptions;
 
@@ -58,10 +59,11 @@ export class HubPlace {
 
   /** Ends clients and hubs, and fails if a process is left. */
   async dispose(): Promise<void> {
-    for (const client of this.clients) client.kill('SIGCONT');
+    // Some tests stop a process for a while, which Windows cannot.
+    if (!IS_WINDOWS) for (const client of this.clients) client.kill('SIGCONT');
     await Promise.all(this.clients.map((client) => client.end()));
     for (const pid of this.hubPids) {
-      process.kill(pid, 'SIGCONT');
+      if (!IS_WINDOWS) process.kill(pid, 'SIGCONT');
       process.kill(pid, 'SIGTERM');
     }
     try {

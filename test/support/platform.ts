@@ -1,11 +1,16 @@
 // What a test expects where Windows differs from other systems.
 import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 
 export const IS_WINDOWS = process.platform === 'win32';
 
 /** Whether files have permissions. Windows gives a file those of its folder. */
 export const HAS_MODES = !IS_WINDOWS;
+
+/** The temporary folder with a short path, because the path of a socket is limited. Windows has neither `/tmp` nor this limit. */
+export const SHORT_TMP = IS_WINDOWS ? tmpdir() : '/tmp';
 
 /** The permissions that a file or folder shows which was made with `mode`. Windows keeps only whether it may be changed. */
 export function shownMode(mode: number): number {
@@ -15,6 +20,16 @@ export function shownMode(mode: number): number {
 /** The variables that let Trunkline keep its data in a folder. */
 export function dataIn(folder: string): Readonly<Record<string, string>> {
   return { XDG_DATA_HOME: folder, LOCALAPPDATA: folder };
+}
+
+/** The variables of a home folder. On Windows, the data of programs are in a folder of their own below it. */
+export function homeIn(folder: string): Readonly<Record<string, string>> {
+  return IS_WINDOWS ? { USERPROFILE: folder, LOCALAPPDATA: join(folder, 'local') } : { HOME: folder };
+}
+
+/** The variables that let Trunkline look for its configuration in a folder. */
+export function configIn(folder: string): Readonly<Record<string, string>> {
+  return { XDG_CONFIG_HOME: folder, APPDATA: folder };
 }
 
 /** How a process ends that gets a signal. Windows has no signals, and what ends a process chooses the exit code. */

@@ -28,9 +28,13 @@ export interface ProcessEntry {
 function runningProcesses(): ProcessEntry[] {
   if (process.platform === 'linux') return readdirSync('/proc').flatMap(readProcess);
   if (process.platform === 'win32') {
-    const text = execFileSync(LISTING.command, LISTING.args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     // Windows has no groups: each process counts as one.
-    return parseListing(text).map(({ pid, ppid, words }) => ({ pid, parent: ppid, pgid: pid, args: words.join(' ') }));
+    return parseListing(windowsListing()).map(({ pid, ppid, words }) => ({
+      pid,
+      parent: ppid,
+      pgid: pid,
+      args: words.join(' '),
+    }));
   }
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,ppid=,pgid=,args='], { encoding: 'utf8' });
   return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(
@@ -38,6 +42,16 @@ function runningProcesses(): ProcessEntry[] {
       return { pid: Number(pid), parent: Number(parent), pgid: Number(pgid), args };
     },
   );
+}
+
+function windowsListing(attempts = 3): string {
+  try {
+    return execFileSync(LISTING.command, LISTING.args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  } catch (error) {
+    // A busy Wine cannot start a program now and then.
+    if (attempts === 1) throw error;
+    return windowsListing(attempts - 1);
+  }
 }
 
 /** One entry of `/proc`: empty when the entry is not a process, or when the process has ended meanwhile. */

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/resolve/config.js';
 import type { Exchange } from '../../../src/downstream/port.js';
 import type { FeatureHost } from '../../../src/extras/feature.js';
@@ -13,18 +13,17 @@ import { MessageFeed } from '../../../src/wire/io/message-feed.js';
 import { unedited } from '../../../src/wire/jsonrpc/message.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
+import { dataIn } from '../../support/platform.js';
 import { bytesOf } from '../../support/wire.js';
 
 let folder: string;
-const { XDG_DATA_HOME } = process.env;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
-  process.env.XDG_DATA_HOME = folder;
+  for (const [name, value] of Object.entries(dataIn(folder))) vi.stubEnv(name, value);
 });
 afterEach(() => {
+  vi.unstubAllEnvs();
   rmSync(folder, { recursive: true });
-  if (XDG_DATA_HOME === undefined) delete process.env.XDG_DATA_HOME;
-  else process.env.XDG_DATA_HOME = XDG_DATA_HOME;
 });
 
 const configOf = (gateway: Partial<Config['gateway']>) => ({

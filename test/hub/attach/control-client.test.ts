@@ -1,14 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { Server } from 'node:net';
+import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openControl, succeedOlder } from '../../../src/hub/attach/control-client.js';
 import { claimSuccessor, hubFiles, latestHub } from '../../../src/hub/hub-folder.js';
+import { SHORT_TMP } from '../../support/platform.js';
 import { listening, playHub } from '../forms.js';
 
 /** The process of the first hub of a folder, which listens as hubs of this system do. */
 async function firstHub(): Promise<{ readonly folder: string; readonly hub: Server }> {
   // The path of a socket is short.
-  const folder = mkdtempSync('/tmp/tlq-');
+  const folder = mkdtempSync(join(SHORT_TMP, 'tlq-'));
   const claim = await claimSuccessor(folder, 0);
   if (claim === undefined) throw new Error('Another process has claimed the number');
   const hub = await listening(claim, folder);

@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FoundHub, findHub } from '../../../src/hub/attach/find-hub.js';
 import { addressIn, type EndpointForm, passClaim } from '../../../src/hub/endpoint.js';
 import { type Claim, claimSuccessor, hubFiles, hubNumbers } from '../../../src/hub/hub-folder.js';
+import { SHORT_TMP } from '../../support/platform.js';
 import { formsIn, listening, playHub } from '../forms.js';
 
 const HELLO = {
@@ -22,7 +24,7 @@ const sockets: Socket[][] = [];
 
 beforeEach(() => {
   // The path of a socket is short.
-  folder = mkdtempSync('/tmp/tlf-');
+  folder = mkdtempSync(join(SHORT_TMP, 'tlf-'));
 });
 
 afterEach(async () => {

@@ -11,6 +11,7 @@ import { reportView } from '../../../src/status/tool-report.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { LAB } from '../../support/gateway-process.js';
 import { InProcessGateway } from '../../support/in-process-gateway.js';
+import { IS_WINDOWS } from '../../support/platform.js';
 import { until } from '../../support/processes.js';
 import type { Message } from '../../support/wire.js';
 
@@ -66,7 +67,8 @@ describe('the command `page`', () => {
     const calls = () => states().flatMap(({ report }) => report?.servers[0]?.calls ?? []);
     const memory = () => states().flatMap(({ hub }) => hub.servers[0]?.memoryBytes ?? []);
     await until('the first state is there', () => calls().length === 1);
-    await until('the usage is there', () => memory().length > 0);
+    // Windows tells no usage.
+    if (!IS_WINDOWS) await until('the usage is there', () => memory().length > 0);
     await client.call('one__echo');
     await until('the call is counted', () => calls().includes(1));
     expect(composition.platform.events.wants('config.read')).toBe(true);
@@ -143,7 +145,8 @@ describe('the calls of the command `page`', () => {
     expect([asked.params.name, sent.params.name]).toEqual(['one__echo', 'echo']);
     expect([sent.id, asked.id]).toEqual([answered.id, got.id]);
     expect(JSON.stringify(messages)).not.toContain('hunter2');
-    expect(command).toBe(`trunkline call one__echo '{"text":"[redacted]"}' --config /c/trunkline.yaml`);
+    const quoted = IS_WINDOWS ? '"{\\"text\\":\\"[redacted]\\"}"' : `'{"text":"[redacted]"}'`;
+    expect(command).toBe(`trunkline call one__echo ${quoted} --config /c/trunkline.yaml`);
     const [tooLarge] = (await detail(large?.id)).messages;
     expect(tooLarge).toMatchObject({ text: null, bytes: expect.any(Number) });
     expect(tooLarge.bytes).toBeGreaterThan(20_000);

@@ -6,6 +6,7 @@ import { type CommandLine, parseCommandLines, readCommandLines } from '../../../
 import { gatewayOf, runningGateway } from '../../../src/setup/clients/import/gateways.js';
 import { checkOtherGateways } from '../../../src/setup/doctor/running-gateways.js';
 import { folderWith } from '../../config/files.js';
+import { IS_WINDOWS } from '../../support/platform.js';
 import { home, useHome } from './doctor-home.js';
 
 useHome();
@@ -83,7 +84,7 @@ describe('another gateway that runs', () => {
     expect(check([line(30, 31, 'mcp-hub'), line(31, 30, 'sh')])).toMatchObject([{ code: 'TL-GATEWAY-OTHER' }]);
   });
 
-  it.skipIf(process.platform === 'win32')('is found among the processes of this user', async () => {
+  it('is found among the processes of this user', async () => {
     const program = home.write('node_modules/mcp-hub/cli.js', 'console.log(1); setInterval(() => {}, 1_000);');
     const hub = spawn(process.execPath, [program, SECRET], { stdio: ['ignore', 'pipe', 'ignore'] });
     const ended = once(hub, 'exit');
@@ -105,8 +106,10 @@ describe('another gateway that runs', () => {
       { pid: 12, ppid: 7, words: ['sh'] },
     ]);
     const file = join(folderWith({ 'a b c.yaml': '' }), 'a b c.yaml');
+    // Windows has no `ps`, and its paths do not begin with a slash.
+    const path = IS_WINDOWS ? file.split(' ') : [file];
     expect(parseCommandLines(`7 1 node --config ${file} /not/there x`)).toMatchObject([
-      { words: ['node', '--config', file, '/not/there', 'x'] },
+      { words: ['node', '--config', ...path, '/not/there', 'x'] },
     ]);
   });
 });

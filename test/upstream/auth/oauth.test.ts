@@ -19,6 +19,7 @@ import {
 import type { LoginRecord } from '../../../src/upstream/auth/vault.js';
 import { sampleSpec } from '../../servers/supervision/sample-spec.js';
 import { freePort } from '../../support/free-port.js';
+import { SHORT_TMP } from '../../support/platform.js';
 
 type Answer = object | ((response: ServerResponse) => void);
 
@@ -349,7 +350,7 @@ describe('the page to which the browser comes back', () => {
     async (machine) => {
       const redirectUri = `${machine}:${await freePort()}/back`;
       const { url } = await site({ [METADATA]: ENDPOINTS });
-      const folder = mkdtempSync('/tmp/tlo-');
+      const folder = mkdtempSync(join(SHORT_TMP, 'tlo-'));
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
       const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), clientId: 'by-hand', redirectUri };
       const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
@@ -382,7 +383,7 @@ describe('a registration', () => {
       [METADATA]: ENDPOINTS,
       '/authorize': (response) => response.writeHead(400).end('<title>redirect_uri_mismatch</title>'),
     });
-    const folder = mkdtempSync('/tmp/tlo-');
+    const folder = mkdtempSync(join(SHORT_TMP, 'tlo-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const login = {
       ...SETTINGS,
@@ -425,7 +426,7 @@ describe('a registration', () => {
       '/authorize': (response) =>
         response.writeHead(400).end('{"error":"invalid_client","error_description":"no such client"}'),
     });
-    const folder = mkdtempSync('/tmp/tlo-');
+    const folder = mkdtempSync(join(SHORT_TMP, 'tlo-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const login = { ...SETTINGS, configFile: join(folder, 'c.yaml'), authorizationParams: { prompt: 'consent' } };
     const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };

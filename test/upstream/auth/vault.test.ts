@@ -12,12 +12,12 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderVault } from '../../../src/upstream/auth/folder-vault.js';
 import type { LoginId, LoginRecord } from '../../../src/upstream/auth/vault.js';
-import { HAS_MODES, IS_WINDOWS } from '../../support/platform.js';
+import { HAS_MODES, IS_WINDOWS, SHORT_TMP } from '../../support/platform.js';
 
 let folder: string;
 beforeEach(() => {
   // The path of a socket is short.
-  folder = mkdtempSync('/tmp/tlv-');
+  folder = mkdtempSync(join(SHORT_TMP, 'tlv-'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
