@@ -92,6 +92,16 @@ export const UNABLE = [
     },
   },
   {
+    reason:
+      'Wine ends the main thread of a process that passes much on, in some runs, and the process stays without it',
+    isUnsteady: true,
+    tests: {
+      'test/e2e/relay.test.ts': [
+        'the relay, with default settings forwards every byte of large results, which use the same memory one after the other',
+      ],
+    },
+  },
+  {
     reason: 'Wine shows the files of Linux, such as those of /proc',
     tests: {
       'test/setup/doctor/machine.test.ts': [

@@ -54,7 +54,8 @@ describe('the identity of a process', () => {
     expect(seen[1]).toEqual(seen[0]);
   });
 
-  it('is unknown where `ps` cannot tell, and not that of a process that has ended', async () => {
+  // Windows has no `ps`; `test/host/process/windows.test.ts` tests what stands for it.
+  it.skipIf(IS_WINDOWS)('is unknown where `ps` cannot tell, and not that of a process that has ended', async () => {
     const folder = folderWith();
     const answer = (script: string) => writeFileSync(join(folder, 'ps'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     vi.stubEnv('PATH', folder);
