@@ -10,6 +10,8 @@ interface ProviderOptions {
   readonly config: FrontConfig;
   readonly issuer: string;
   readonly scopes: readonly string[];
+  /** The scopes without which no token is of use. */
+  readonly needed: readonly string[];
   /** The redirect URI of this gateway, as it is registered at the provider. */
   readonly callback: string;
   readonly metadata: IssuerDocument<IssuerMetadata>;
@@ -103,12 +105,24 @@ export class Provider {
     });
   }
 
-  /** Renews tokens. Some providers want the scopes again. Rejects with `ProviderAway`. */
-  renew(clientId: string, refreshToken: string): Promise<TokenAnswer> {
-    return this.#askForTokens({
-      ...{ grant_type: 'refresh_token', client_id: clientId, refresh_token: refreshToken },
-      ...this.#asked,
-    });
+  /**
+   * Renews tokens. Some providers want the scopes again. Others have given fewer than they were asked for, such as no `offline_access`, and
+   * renew those alone. Rejects with `ProviderAway`.
+   */
+  async renew(clientId: string, refreshToken: string): Promise<TokenAnswer> {
+    const form = { grant_type: 'refresh_token', client_id: clientId, refresh_token: refreshToken };
+    const { scope, ...others } = this.#asked;
+    const answer = await this.#askForTokens({ ...form, ...this.#asked });
+    if (answer !== OUTDATED || scope === undefined) return answer;
+    const given = await this.#askForTokens({ ...form, ...others });
+    return this.#isEnough(given) ? given : OUTDATED;
+  }
+
+  /** Whether tokens have the scopes without which the gateway takes none. The configuration may have changed since the login. */
+  #isEnough({ status, body }: TokenAnswer): boolean {
+    const value = parseJson(body);
+    const granted = isRecord(value) && typeof value.scope === 'string' ? value.scope.split(' ') : undefined;
+    return status === 200 && granted !== undefined && this.#options.needed.every((scope) => granted.includes(scope));
   }
 
   /** The parameters that say what tokens are for. */

@@ -66,6 +66,7 @@ export function createRoutes(options: FrontOptions): {
   let lastFault: string | undefined;
   const provider = new Provider({
     ...{ config, issuer, scopes, metadata: users.provider },
+    needed: jwt.scopes ?? scopes.filter((scope) => scope !== 'offline_access'),
     callback: `${publicUrl}${LOGIN_PATHS.callback}`,
     fetch: createFetch({ clock, server: new URL(issuer) }),
     onFault: (fault) => {

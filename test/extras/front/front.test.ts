@@ -252,6 +252,20 @@ describe('a login through the front', () => {
     expect(JSON.stringify(place.log)).not.toContain(tokens.refresh_token);
   });
 
+  it('renews what the provider has given if that is less than was asked for', async () => {
+    // The provider gives no `offline_access` without a prompt for it, and refuses to renew it.
+    const place = await FrontPlace.open({ front: { scopes: ['openid', 'offline_access', SCOPE] } });
+    const login = await place.logIn();
+    const { body: tokens } = await place.redeem(login);
+    const renewed = await place.renew(login.clientId, tokens.refresh_token);
+    expect([renewed.status, renewed.body.scope]).toEqual([200, tokens.scope]);
+    expect(place.provider.to('/token').map(({ params }) => params.get('scope'))).toEqual([
+      null,
+      `openid offline_access ${SCOPE}`,
+      null,
+    ]);
+  });
+
   it('tells the client and the person if the provider is away', async () => {
     const place = await FrontPlace.open();
     const login = await place.logIn();
