@@ -28,6 +28,19 @@ const MAX_MB = 15;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DEMO = join(ROOT, 'config', 'demo.yaml');
 const USUAL = ['--no-audit', '--no-fund', '--loglevel=error'];
+/** A program that imports Trunkline, and makes one list and one call. */
+const PROGRAM = `
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { openTrunkline } from 'trunkline';
+const trunkline = await openTrunkline(process.argv[2]);
+const client = new Client({ name: 'program', version: '1' });
+await client.connect(trunkline.transport());
+const { tools } = await client.listTools();
+const { content } = await client.callTool({ name: 'everything__echo', arguments: { message: 'hello' } });
+if (!content[0].text.includes('hello')) throw new Error(JSON.stringify(content));
+await trunkline.close();
+console.log(tools.length + ' tools, and a call in the process of the program');
+`;
 
 const { values } = parseArgs({ options: { short: { type: 'boolean' }, rounds: { type: 'string' } } });
 const rounds = Number(values.rounds ?? (values.short ? 5 : 15));
@@ -97,20 +110,6 @@ async function tryOn(version, tarball) {
   });
   await step('start-up', () => startUp(node, program, env));
 }
-
-/** A program that imports Trunkline, and makes one list and one call. */
-const PROGRAM = `
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { openTrunkline } from 'trunkline';
-const trunkline = await openTrunkline(process.argv[2]);
-const client = new Client({ name: 'program', version: '1' });
-await client.connect(trunkline.transport());
-const { tools } = await client.listTools();
-const { content } = await client.callTool({ name: 'everything__echo', arguments: { message: 'hello' } });
-if (!content[0].text.includes('hello')) throw new Error(JSON.stringify(content));
-await trunkline.close();
-console.log(tools.length + ' tools, and a call in the process of the program');
-`;
 
 /** One list and one call, as a client that starts the installed program. */
 async function serve(program, env) {
