@@ -159,7 +159,12 @@ they would get access to your account.</p>
   async #takeOnce(id: string): Promise<boolean> {
     if (!this.#onThisMachine.add(id, TAKEN_MS)) return false;
     // The cluster is another feature.
-    return (await this.#options.host.features.takeOnce?.(`login ${id}`, TAKEN_MS)) ?? true;
+    const taken = this.#options.host.features.takeOnce?.(`login ${id}`, TAKEN_MS);
+    return (
+      (await taken?.catch((error: unknown) => {
+        throw new RequestError('the gateways of the cluster cannot agree that the login is used once', false, error);
+      })) ?? true
+    );
   }
 
   /** Shows the reason if a login fails. The words of a server that is away are for the log, because they tell of this network. */
@@ -171,7 +176,10 @@ they would get access to your account.</p>
       logger.warn({ server, err }, 'a login of a user at this server failed');
       if (err instanceof LoginError) return faultPage(502, `At ${server}, ${err.message}.`);
       if (!(err instanceof RequestError)) throw err;
-      return faultPage(503, `The server ${server}, or its login, does not answer. Try again later.`);
+      return faultPage(
+        503,
+        `The login at ${server} cannot go on now, because a part of it does not answer. Try again later.`,
+      );
     }
   }
 

@@ -263,7 +263,8 @@ export async function clientFor(
     redirect_uris: [redirectUri],
     grant_types: ['authorization_code', 'refresh_token', ...(hasDeviceCodes(metadata) ? [DEVICE_GRANT] : [])],
     response_types: ['code'],
-    application_type: 'native',
+    // Native apps must not have a redirect URI that begins with `https:` (OpenID Connect Dynamic Client Registration, section 2).
+    application_type: redirectUri.startsWith('https:') ? 'web' : 'native',
     ...(scopes.length > 0 && { scope: scopes.join(' ') }),
   };
   const offered = metadata?.token_endpoint_auth_methods_supported ?? [];

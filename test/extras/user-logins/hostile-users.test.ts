@@ -285,6 +285,17 @@ describe('the login of a user', () => {
     expect(await place.loginOf('ann')).toEqual(before);
   });
 
+  it.each<[what: string, takeOnce: () => Promise<boolean>, status: number]>([
+    ['another gateway has begun it', async () => false, 400],
+    ['the gateways cannot agree', async () => Promise.reject(new Error('away')), 503],
+  ])('is not begun if %s', async (_, takeOnce, status) => {
+    const place = await LoginPlace.open({ takeOnce });
+    const ann = await place.connect('ann');
+    const page = await place.toServer((await ann.offered()).url, new Browser('ann'));
+    expect(page.status).toBe(status);
+    expect(place.server.to('/auth')).toEqual([]);
+  });
+
   it('is not used for another user, and its beginning ends no call of another user', async () => {
     const { place, ann, mallory, hers } = await open(false);
     const { pool } = place.composition.gateway;

@@ -27,6 +27,8 @@ interface LoginPlaceOptions {
   readonly lifetimeSeconds?: number;
   /** The folder of the variables of users. */
   readonly variables?: string;
+  /** Claims a name among all gateways, as the store of a cluster does. */
+  readonly takeOnce?: (name: string) => Promise<boolean>;
 }
 
 type Server = Awaited<ReturnType<typeof startProtected>>;
@@ -56,7 +58,7 @@ export class LoginPlace {
     publicUrl: string,
     provider: LoginPlace['provider'],
     server: Server,
-    { hasFront = false, servers = {}, variables }: LoginPlaceOptions,
+    { hasFront = false, servers = {}, variables, takeOnce }: LoginPlaceOptions,
   ) {
     vi.stubEnv('XDG_DATA_HOME', this.folder);
     this.publicUrl = publicUrl;
@@ -73,7 +75,11 @@ export class LoginPlace {
       logger: pino({ level: 'debug' }, { write: (line: string) => this.log.push(line) }),
       environment: process.env,
       seals: createSeals({ secret: randomUUID() }),
-      features: [...(hasFront ? [front] : []), userLogins],
+      features: [
+        ...(hasFront ? [front] : []),
+        userLogins,
+        ...(takeOnce ? [() => ({ apply: () => {}, close: () => {}, takeOnce })] : []),
+      ],
       runFolder: join(this.folder, 'run'),
       approvals: { approvalsFolder: join(this.folder, 'a'), withheldFolder: join(this.folder, 'w'), purpose: 'serve' },
       http: 'users',

@@ -211,6 +211,14 @@ describe('the authorization server of a server', () => {
     expect(JSON.parse(forms.at(-1) ?? '')).toMatchObject({
       ...{ application_type: 'native', redirect_uris: [redirectUri], scope: 'a b', token_endpoint_auth_method: 'none' },
     });
+    const request = {
+      redirectUri: 'https://mcp.example/logins/callback',
+      before: undefined,
+      scopes: [],
+      fetch: spying,
+    };
+    await clientFor(await found, SETTINGS, request);
+    expect(JSON.parse(forms.at(-1) ?? '')).toMatchObject({ application_type: 'web' });
   });
 
   it('gives device codes with times and pages that make sense', async () => {
