@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 92_020,
-  sourceFiles: 500,
+  sourceLines: 92_870,
+  sourceFiles: 507,
   tinyFiles: 10,
-  testLines: 92_500,
+  testLines: 93_250,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 7,
   callFiles: 40,
-  listFiles: 200,
+  listFiles: 201,
 };
 
 const source = filesOf('src');

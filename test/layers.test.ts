@@ -29,7 +29,7 @@ const FLOORS: readonly (readonly string[])[] = [
 const FOLDERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   wire: [['json', 'timing'], ['jsonrpc'], ['mcp', 'io'], ['io/streams']],
   host: [['.', 'observe/events'], ['errors'], ['files', 'files/edit', 'http'], ['observe'], ['process']],
-  config: [['schema'], ['file'], ['resolve'], ['edit']],
+  config: [['rules'], ['schema'], ['file'], ['resolve'], ['edit']],
   downstream: [['.'], ['legacy', 'modern', 'stdio', 'http'], ['users']],
   servers: [['supervision', 'process'], ['sandbox'], ['packages']],
   upstream: [['.'], ['health'], ['channel'], ['legacy', 'modern', 'stdio', 'http'], ['auth']],
@@ -109,6 +109,7 @@ const PURE = [
     'wire/io',
     'host/errors',
     'host/observe/events',
+    'config/rules',
     'config/schema',
   ],
   ...['downstream', 'downstream/legacy', 'downstream/modern', 'servers/supervision'],

@@ -3,6 +3,7 @@ import {
   type Config,
   changeOf,
   type Origin,
+  preparedRules,
   type ServerChange,
   type ServerConfig,
   variantOf,
@@ -142,7 +143,8 @@ export class ActiveConfig {
     const { key, approval } = server;
     const limits = this.sharingOf(server).isSerial === true ? { ...server, concurrency: 1 } : server;
     const approvals = approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file);
-    return toBackendRules(server, limits, approvals, (warnings) => this.#warn(key, warnings));
+    const callRules = preparedRules(this.#config, server.rules);
+    return { ...toBackendRules(server, limits, approvals, (warnings) => this.#warn(key, warnings)), callRules };
   }
 
   #warn(server: string, warnings: readonly string[]): void {
@@ -193,6 +195,8 @@ export function secretsIn(headers: RemoteSpec['headers']): Readonly<Record<strin
   );
 }
 
-function viewsOf({ gateway: { views, clientViews } }: Config): NonNullable<GatewaySettings['views']> {
-  return { views, clients: clientViews };
+function viewsOf(config: Config): NonNullable<GatewaySettings['views']> {
+  const { views, clientViews } = config.gateway;
+  const prepared = views.map(({ rules, ...view }) => ({ ...view, callRules: preparedRules(config, rules, true) }));
+  return { views: prepared, clients: clientViews };
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { CheckedFile } from '../config/file/check-file.js';
 import { ConfigError, type ConfigProblem } from '../config/file/config-error.js';
 import { ConfigLocation, checksumOf, readConfigText } from '../config/file/find-config.js';
-import { type Config, isPerUser, type Origin } from '../config/resolve/config.js';
+import { type Config, isPerUser, type Origin, withRules } from '../config/resolve/config.js';
 import { secretNamesIn, textsOfEntry } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
 import { UsageError } from '../host/errors/usage-error.js';
@@ -37,7 +37,7 @@ type ReadOptions = [checkedFiles?: ConfigCache | undefined, origin?: Origin | un
 export async function readConfigFile(file: string, ...[checkedFiles, origin]: ReadOptions): Promise<Config> {
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
-  return { ...(await resolved(file, checked, origin)), stamp: checksumOf(text) };
+  return { ...(await withRules(await resolved(file, checked, origin))), stamp: checksumOf(text) };
 }
 
 /**

@@ -194,6 +194,26 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .example('trunkline sandbox files', 'trunkline sandbox github --try search_repositories query=mcp')
     .runs(async () => (await import('./commands/config/sandbox.js')).sandbox);
   program
+    .command('rules')
+    .summary('try the rules on calls')
+    .description('Rules of the configuration decide which calls, resources and prompts a client may use.')
+    .example(`trunkline rules test github.push repo=acme/app`)
+    .command('test')
+    .argument('<TOOL>', 'the tool, as `trunkline tools` lists it, or SERVER.TOOL')
+    .argument('[ARGUMENT...]', 'its arguments, as for `trunkline call`')
+    .summary('show which rule decides about a call')
+    .description(
+      'Shows whether the rules of the configuration allow or deny a call with these arguments, and which rule decides. Starts no server and calls nothing. The exit code is 1 if the call is denied.',
+    )
+    .option('--view <NAME>', 'for a client with this view')
+    .option('--prompt', 'TOOL is a prompt')
+    .option('--uri <URI>', 'for reading this resource; TOOL is the key of its server')
+    .option('--json', 'print the decision as JSON')
+    .example('trunkline rules test github.push repo=acme/app')
+    .example(`trunkline rules test files__read_text_file '{"path": "/etc/passwd"}' --view work`)
+    .example('trunkline rules test files --uri file:///etc/passwd')
+    .runs(async () => (await import('./commands/config/test-rules.js')).testRules);
+  program
     .command('approve')
     .argument('[SERVER]', 'key of a server; without it, all servers that require approval')
     .argument('[TOOL...]', 'names of its tools; without them, all that wait for approval')

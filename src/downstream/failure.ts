@@ -26,6 +26,8 @@ export const REASONS = {
   misconfigured: { code: 'TL-SERVER-MISCONFIGURED', sentence: 'cannot run because its configuration is wrong.' },
   /** The current definition of the tool is not approved. The sentence is `Failure.detail`. */
   not_approved: { code: 'TL-CALL-NOT-APPROVED', sentence: '' },
+  /** A rule of the configuration denies the request. The sentence is `Failure.detail`. */
+  denied: { code: 'TL-CALL-DENIED', sentence: '' },
   unresponsive: {
     code: 'TL-SERVER-UNRESPONSIVE',
     sentence: 'has stopped answering. Trunkline probes it, and restarts it if it stays silent.',
@@ -114,8 +116,10 @@ export interface Failure extends DownWords {
   readonly sent: boolean;
   /** Milliseconds after which a retry may succeed, if known. */
   readonly retryAfterMs: number | undefined;
-  /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
+  /** For `not_approved` and `denied`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
+  /** For `denied`: the place of the rule in the configuration, such as `servers.files.rules[0]`. */
+  readonly rule?: string | undefined;
   /** Whether the server is behind a URL, so that it has a connection and no process. */
   readonly isRemote?: boolean | undefined;
 }
@@ -135,7 +139,7 @@ export function failureError(failure: Failure): RpcError {
 }
 
 function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
-  const { reason, server, generation, sent, retryAfterMs, because } = failure;
+  const { reason, server, generation, sent, retryAfterMs, because, rule } = failure;
   return {
     reason: reason === 'all_queues_full' ? 'queue_full' : reason,
     code: REASONS[reason].code,
@@ -145,12 +149,14 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
     outcome: outcomeOf(failure),
     retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs),
     because,
+    rule,
   };
 }
 
 /** The message for the model and the user: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
   if (failure.reason === 'not_approved') return describeUnapproved(failure);
+  if (failure.reason === 'denied') return describeDenied(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -166,6 +172,14 @@ function describeUnapproved({ server, sent, detail = '' }: Failure): string {
     ? 'Whether the call took effect is unknown. It was not repeated.'
     : 'The call was not sent. Repeating it fails until that is done.';
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
+}
+
+/** Describes a request that a rule denies, so that a model can do otherwise. */
+function describeDenied({ server, sent, detail = '' }: Failure): string {
+  const consequence = sent
+    ? 'Whether an earlier attempt took effect is unknown. It was not repeated.'
+    : 'The same request will be denied again; another tool, or other arguments, may be allowed.';
+  return `Server "${server}" ${detail} ${consequence}`;
 }
 
 function sentenceOf({ reason, because, isRemote = false }: Failure): string {

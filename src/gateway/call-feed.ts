@@ -223,6 +223,12 @@ export class ObservedCall implements CallTrail {
     return failure instanceof RpcError ? failure.message : failure?.reason;
   }
 
+  /** The place of the rule in the configuration that denies the call. */
+  get rule(): string | undefined {
+    const failure = this.#end?.failure;
+    return failure instanceof RpcError ? undefined : failure?.rule;
+  }
+
   /** Code of the JSON-RPC error that is the answer. Call it in `ended` only. */
   get errorCode(): number | undefined {
     const { response, failure } = this.#end ?? {};

@@ -1,3 +1,4 @@
+import type { Denial } from '../config/rules/request-rules.js';
 import { reasonFor } from '../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
@@ -57,6 +58,8 @@ export interface ViewParts {
   readonly tasks: Tasks;
   /** Whether the client gets every result whole, as commands do. */
   readonly getsAll: (client: DownstreamClient) => boolean;
+  /** The view of the configuration that the client has at present. `undefined` if it sees everything. */
+  readonly namedOf: (client: DownstreamClient) => NamedView | undefined;
 }
 
 export interface ClientViewOptions extends ViewSettings {
@@ -309,8 +312,13 @@ export class ClientView {
     if (logLevel !== undefined && logLevel !== 'off') logs.raise(client, logLevel, backend);
     const kind = APPROVED.get(request.method);
     const used = tool ?? target.original;
-    const needsApproval = kind !== undefined && used !== undefined && backend.rules.approvals !== undefined;
-    const refusal = needsApproval ? () => backend.lists.approvalRefusal(kind, used) : undefined;
+    const refusal = () => {
+      const { approvals } = backend.rules;
+      const isApproved = kind === undefined || used === undefined || approvals === undefined;
+      const detail = isApproved ? undefined : backend.lists.approvalRefusal(kind, used);
+      if (detail !== undefined) return { reason: 'not_approved' as const, detail };
+      return this.#denialOf(exchange, target);
+    };
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
     // A client that sees one server unchanged gets the bytes of that server.
     const mend = this.isUnchanged ? undefined : mender(exchange, backend.dispatcher.repairedResults);
@@ -330,6 +338,19 @@ export class ClientView {
     const mayDiffer = translation !== undefined || knowsOldContentOnly(client.revision);
     const editAnswer = this.#cutting(exchange, target, mayDiffer ? forClient(exchange, target) : target.editAnswer);
     backend.serve(exchange, { edits, mend, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
+  }
+
+  /**
+   * Returns the denial of a request by the rules of its view or of its server, the stricter of the two. Both are read anew each
+   * time, because a changed configuration also holds for requests that wait.
+   */
+  #denialOf({ request, client }: Exchange, { backend, edits, original, tool }: Target): Denial | undefined {
+    const ofServer = backend.rules.callRules;
+    const ofView = this.#parts.namedOf(client)?.callRules;
+    if (ofServer === undefined && ofView === undefined) return undefined;
+    const shown = tool && backend.lists.tools.renamed?.get(tool);
+    const ruled = { request, edits, server: backend.key, original: tool ?? original, shown };
+    return ofView?.denial(ruled) ?? ofServer?.denial(ruled);
   }
 
   /** Returns the edits of an answer, with those that cut a large result, unless the client gets every result whole. */

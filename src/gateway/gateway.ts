@@ -153,6 +153,7 @@ export class Gateway implements GatewayPort {
         logs: this.#logs,
         tasks: this.#tasks,
         getsAll: (client) => this.#clients.get(client)?.facts.view === '',
+        namedOf: (client) => this.#clients.get(client)?.view.named,
       },
       () => this.#settings,
     );

@@ -8,7 +8,9 @@ import {
   REASONS,
 } from '../../src/downstream/failure.js';
 
-const WORDED = Object.keys(REASONS).filter((reason) => reason !== 'not_approved') as FailureReason[];
+const WORDED = Object.keys(REASONS).filter(
+  (reason) => reason !== 'not_approved' && reason !== 'denied',
+) as FailureReason[];
 
 function failure(members: Partial<Failure> = {}): Failure {
   return { reason: 'timeout', server: 'files', generation: 3, sent: true, retryAfterMs: undefined, ...members };

@@ -3,6 +3,7 @@ import { checkFile } from '../../src/config/file/check-file.js';
 import { readConfigText } from '../../src/config/file/find-config.js';
 import type { Config, Origin, ServerConfig } from '../../src/config/resolve/config.js';
 import { type LoadOptions, resolveConfig } from '../../src/config/resolve/resolve-config.js';
+import { RequestRules } from '../../src/config/rules/request-rules.js';
 import type { ChildSpec } from '../../src/spec/server-spec.js';
 
 /** The folder of this repository, as if the built program ran. */
@@ -22,7 +23,8 @@ export function loadConfig(file: string, options: TestLoadOptions): ProgramConfi
 
 /** The same for a file that may have servers behind a URL. */
 export function loadAnyConfig(file: string, options: TestLoadOptions): Config {
-  return resolveConfig(file, checkFile(readConfigText(file), file), { ownFolder: OWN_FOLDER, ...options });
+  const config = resolveConfig(file, checkFile(readConfigText(file), file), { ownFolder: OWN_FOLDER, ...options });
+  return { ...config, prepareRules: (rules, areOfView) => new RequestRules(rules, { areOfView }) };
 }
 
 /** A configuration whose servers all run programs. */

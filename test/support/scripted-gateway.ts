@@ -2,6 +2,8 @@ import type { ToolFilter } from '../../src/spec/server-rules.js';
 // The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
 // started, so that most tests of the gateway belong here.
 
+import { RequestRules } from '../../src/config/rules/request-rules.js';
+import type { CallRule } from '../../src/config/rules/rule.js';
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
 import type { ClientOrigin, DownstreamClient, GatewayPort, User } from '../../src/downstream/port.js';
@@ -53,6 +55,7 @@ export interface ServerScript {
   /** Shapes of its tools in the configuration. */
   readonly shapes?: ToolShapes;
   readonly approvals?: ToolApprovals;
+  readonly rules?: readonly Omit<CallRule, 'at'>[];
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
   readonly isTrusted?: boolean;
@@ -193,6 +196,7 @@ export class ScriptedServer {
       policy: createToolPolicy(script.filter ?? { deny: [] }),
       shaping: script.shapes && new ToolShaping(script.shapes),
       approvals: script.approvals,
+      callRules: script.rules && callRules(script.rules),
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
       isMisconfigured: script.isMisconfigured ?? false,
@@ -298,6 +302,13 @@ const STATES = {
   blocked: 'blocked',
   moved: 'stopping',
 } as const;
+
+/** Rules of a server called `a` or, with `areOfView`, of a view called `v`. */
+export function callRules(rules: readonly Omit<CallRule, 'at'>[], areOfView = false): RequestRules {
+  const place = areOfView ? 'views.v' : 'servers.a';
+  const placed = rules.map((rule, index) => ({ ...rule, at: `${place}.rules[${index}]` }));
+  return new RequestRules(placed, { areOfView });
+}
 
 export function pageOf(tools: readonly string[]): string {
   return `{"tools":[${tools.map((tool) => (tool.startsWith('{') ? tool : toolOf(tool))).join(',')}]}`;

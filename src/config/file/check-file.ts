@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { isRecord } from '../../wire/json/json-value.js';
 import { didYouMean, hintFor } from '../../wire/json/suggest.js';
+import type { CallRule } from '../rules/rule.js';
 import type { Address, StoreLocation } from '../schema/cluster-address.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';
@@ -51,8 +52,10 @@ export interface WrittenServer extends EntryWithDefaults {
   readonly positions: readonly PathPosition[];
 }
 
-interface EntryWithDefaults extends Omit<ServerEntry, 'settings'> {
+interface EntryWithDefaults extends Omit<ServerEntry, 'settings' | 'rules'> {
   readonly key: string;
+  /** Its own rules, then those of `defaults`. */
+  readonly rules?: readonly CallRule[];
   readonly settings: ServerSettings;
 }
 
@@ -126,7 +129,10 @@ export type FrontConfig = NonNullable<AuthConfig['front']>;
 type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;
 
 /** A selection of servers and of their tools, and the groups of users who get it. A missing member selects everything. */
-export type ViewConfig = NonNullable<FileData['views']>[string] & { readonly name: string };
+export type ViewConfig = Omit<NonNullable<FileData['views']>[string], 'rules'> & {
+  readonly name: string;
+  readonly rules?: readonly CallRule[];
+};
 
 /** Checks the text of a configuration file. Throws a `ConfigError` with all mistakes; `file` is the file's name in messages. */
 export function checkFile(text: string, file: string): CheckedFile {
@@ -144,7 +150,7 @@ function checkText(text: string, file: string): CheckedFile {
   const source = parseYaml(text, file);
   const root = serversKey(source, file);
   const data = check(source, root, file);
-  const { defaults: { env: shared = {}, envFile } = {} } = data;
+  const { defaults: { env: shared = {}, envFile, rules: sharedRules = [] } = {} } = data;
   const all = Object.entries(data[root] ?? {});
   const entries = all.filter(([, { settings }]) => settings.disabled !== true);
   const [first, ...rest] = viewFaults(data, root).map(({ path, message, hint }) => ({
@@ -156,9 +162,9 @@ function checkText(text: string, file: string): CheckedFile {
 
   const inert = inertKeys(source.value, root);
   const servers = entries.map(([key, own]) => {
-    const positions = positionsIn(own, { env: shared, envFile }, [root, key], source);
+    const positions = positionsIn(own, { env: shared, envFile, rules: sharedRules }, [root, key], source);
     const problem = inert.has(key) && { problem: locateFault(inertFault(), positions) };
-    return { ...toWrittenServer(key, own, data), positions, ...problem };
+    return { ...toWrittenServer(key, own, data, root), positions, ...problem };
   });
   const gateway = toCheckedGateway(data);
   return {
@@ -179,12 +185,16 @@ function checkText(text: string, file: string): CheckedFile {
 function toWrittenServer(
   key: string,
   entry: ServerEntry,
-  { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
+  { defaults: { settings: shared, env, envFile, rules: sharedRules } = { settings: {} } }: FileData,
+  root: ServersKey,
 ): EntryWithDefaults {
   const settings = settingsOf(SERVER_SETTINGS, shared, entry.settings);
+  const { rules: own, ...others } = entry;
+  const rules = [...rulesAt([root, key, 'rules'], own), ...rulesAt(['defaults', 'rules'], sharedRules)];
   return {
     ...(envFile !== undefined && { envFile }),
-    ...entry,
+    ...others,
+    ...(rules.length > 0 && { rules }),
     key,
     env: { ...(entry.url === undefined && env), ...entry.env },
     settings: settings.placement === 'one' ? { ...settings, sharing: 'all' } : settings,
@@ -204,9 +214,20 @@ function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): Chec
       ...(publicUrl !== undefined && { publicUrl: new URL(publicUrl).origin }),
       ...(auth && { auth }),
     },
-    views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
+    views: Object.entries(views).map(([name, { rules, ...view }]) => ({
+      name,
+      ...view,
+      ...(rules !== undefined && { rules: rulesAt(['views', name, 'rules'], rules) }),
+    })),
     clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
   };
+}
+
+/** Rules with their places in the file. The schema has checked that each of them has `then`. */
+function rulesAt(path: Path, rules: ServerEntry['rules'] = []): CallRule[] {
+  return rules.map(({ then: verdict = 'deny', ...rule }, index) => {
+    return { ...rule, verdict, at: formatPath([...path, index]) } as CallRule;
+  });
 }
 
 function serversKey({ value, positionOfKey }: YamlSource, file: string): ServersKey {
@@ -259,22 +280,32 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
 /** The position of the entry, then those of all its values. Values from `defaults` come last. */
 function positionsIn(
   entry: ServerEntry,
-  { env, envFile }: { readonly env: object; readonly envFile: string | undefined },
+  { env, envFile, rules }: { readonly env: object; readonly envFile: string | undefined; readonly rules: object[] },
   root: Path,
   { value, positionOf, positionOfKey }: YamlSource,
 ): readonly PathPosition[] {
   const [servers = '', key = ''] = root;
   const entries = isRecord(value) ? value[String(servers)] : undefined;
   const own = isRecord(entries) ? entries[String(key)] : undefined;
-  const inherited = Object.keys(env)
+  const inherited: (readonly [own: Path, shared: Path])[] = Object.keys(env)
     .filter((name) => !Object.hasOwn(entry.env ?? {}, name))
-    .map((name) => ['env', name]);
-  if (envFile !== undefined && entry.envFile === undefined) inherited.push(['envFile']);
+    .map((name) => [
+      ['env', name],
+      ['env', name],
+    ]);
+  if (envFile !== undefined && entry.envFile === undefined) inherited.push([['envFile'], ['envFile']]);
+  // The rules of `defaults` follow those of the entry.
+  const first = entry.rules?.length ?? 0;
+  for (const [, index, ...steps] of pathsBelow(['rules'], rules))
+    inherited.push([
+      ['rules', first + Number(index), ...steps],
+      ['rules', index ?? 0, ...steps],
+    ]);
   return [
     { path: root, ...positionOfKey(root) },
     ...pathsBelow(root, own).map((path) => ({ path, ...positionOf(path) })),
-    ...inherited.map((steps) => {
-      const inDefaults = ['defaults', ...steps];
+    ...inherited.map(([steps, shared]) => {
+      const inDefaults = ['defaults', ...shared];
       return { path: [...root, ...steps], inDefaults, ...positionOf(inDefaults) };
     }),
   ];
@@ -491,6 +522,7 @@ function keysAt(schema: z.ZodMiniType, path: Path): string[] {
     if (current instanceof z.ZodMiniObject)
       current = new Map<PropertyKey, unknown>(Object.entries(current.shape)).get(step);
     else if (current instanceof z.ZodMiniRecord) current = current._zod.def.valueType;
+    else if (current instanceof z.ZodMiniArray) current = current._zod.def.element;
   }
   current = unwrap(current);
   return current instanceof z.ZodMiniObject ? Object.keys(current.shape) : [];

@@ -3,6 +3,8 @@ import type { ServerRules } from '../../spec/server-rules.js';
 import type { PackageRequest, ServerSpec } from '../../spec/server-spec.js';
 import type { GatewayConfig, ServerSettings } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
+import type { RequestRules } from '../rules/request-rules.js';
+import type { CallRule } from '../rules/rule.js';
 import { type Owner, userVariable, variableIn } from './references.js';
 
 /*
@@ -30,6 +32,32 @@ export interface Config {
   readonly passHeaders: readonly string[];
   /** Resolves one server for another origin; `undefined` if there is no such server. Checks nothing again. */
   readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
+  /** Makes rules from their form in the file. Present if the configuration has any, because their code is loaded for them only. */
+  readonly prepareRules?: PrepareRules;
+}
+
+type PrepareRules = (rules: readonly CallRule[], areOfView?: boolean) => RequestRules;
+
+/**
+ * Prepares the rules of a server or of a view; `undefined` if there are none. Throws if their code is not loaded, because nothing
+ * may be called without them.
+ */
+export function preparedRules(
+  { prepareRules }: Pick<Config, 'prepareRules'>,
+  rules: readonly CallRule[] = [],
+  areOfView = false,
+): RequestRules | undefined {
+  if (rules.length === 0) return undefined;
+  if (prepareRules === undefined) throw new Error('The code of the rules is not loaded');
+  return prepareRules(rules, areOfView);
+}
+
+/** Adds the code of the rules to a configuration that has any. */
+export async function withRules(config: Config): Promise<Config> {
+  const { servers, gateway } = config;
+  if (![...servers, ...gateway.views].some(({ rules = [] }) => rules.length > 0)) return config;
+  const { RequestRules } = await import('../rules/request-rules.js');
+  return { ...config, prepareRules: (rules, areOfView) => new RequestRules(rules, { areOfView }) };
 }
 
 /** The variables and the working folder of a client, with which its servers are resolved. */
@@ -50,6 +78,8 @@ export interface ServerConfig extends ServerSettings, ServerRules {
   readonly problem?: ServerProblem;
   /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
+  /** Rules on its calls, with the values of variables. The first one that matches decides. Absent if there are none. */
+  readonly rules?: readonly CallRule[];
   /** The names of the variables `${NAME}` in the entry, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
   /** The values of all variables in the entry, including those of its `envFile`. Secrets among them are removed from logs. */

@@ -125,7 +125,7 @@ export function variableIn(name: string, variables: Variables): string | undefin
 
 /** The members of an entry in which texts may refer to variables, besides the values of parameters in `tools`. */
 const REFERRING = [
-  ...['args', 'env', 'command', 'package', 'cwd', 'url', 'headers', 'proxy', 'caFile', 'oauth', 'auth'],
+  ...['args', 'env', 'command', 'package', 'cwd', 'url', 'headers', 'proxy', 'caFile', 'oauth', 'rules', 'auth'],
 ] as readonly (keyof WrittenServer)[];
 
 /** The two keys of a tool in `params` below which values of its parameters stand. */

@@ -15,6 +15,7 @@ import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile, TracingConfig, WrittenCluster, WrittenServer } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault, type ServerProblem } from '../file/config-error.js';
 import { currentFolder } from '../file/find-config.js';
+import type { CallRule } from '../rules/rule.js';
 import { AddressFault, addressText, hostAndPort, reachableAddress, storeLocation } from '../schema/cluster-address.js';
 import {
   DEMAND_EVERY_MS,
@@ -209,7 +210,8 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
         ? withToken(childAndPackage(entry, written, surroundings), tokens, surroundings)
         : { spec: remoteSpec(entry, entry.url, written, surroundings) };
     const { allow: _, deny: __, ...shapes } = entry.tools ?? {};
-    return { ...resolved, ...(Object.keys(shapes).length > 0 && { shapes }) };
+    const { rules } = entry;
+    return { ...resolved, ...(Object.keys(shapes).length > 0 && { shapes }), ...(rules !== undefined && { rules }) };
   };
   return {
     ...settings,
@@ -290,6 +292,7 @@ interface Resolved {
   readonly problem?: ServerProblem;
   readonly package?: ServerPackage;
   readonly shapes?: ToolShapes;
+  readonly rules?: readonly CallRule[];
 }
 
 /** Returns the result of `resolveIt`, or the problem if it throws a `ServerFault`. */

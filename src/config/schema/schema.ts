@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { isProtected } from '../../host/http/addresses.js';
+import { RULED } from '../rules/rule.js';
 import { AddressFault, hostAndPort, reachableAddress, storeLocation } from './cluster-address.js';
 import {
   SERVER_KEY_MAX_LENGTH,
@@ -142,6 +143,63 @@ const toolSettings = map(
   },
   'a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`',
 );
+
+const RULE_VALUE = 'a text in which `*` matches any characters, a number, true, false or null';
+
+/** A path of names into arguments, such as `files[].path`. */
+const argumentPath = z.string().check(
+  z.regex(/^[^.[\]]+(?:\[\])*(?:\.[^.[\]]+(?:\[\])*)*$/, {
+    error: 'this is not the path of an argument; expected names with dots between them, and `[]` after a list',
+  }),
+);
+
+const rule = map(
+  {
+    tools: ruleNames('Tools of the server by their own names; in a view, as KEY__TOOL.'),
+    uris: ruleNames('URIs of resources.'),
+    prompts: ruleNames('Prompts of the server by their own names; in a view, as KEY__PROMPT.'),
+    args: described(
+      z
+        .record(
+          argumentPath,
+          z
+            .array(
+              z.union([z.string(), z.number(), z.boolean(), z.null()], expects(RULE_VALUE)),
+              expects('a list of values'),
+            )
+            .check(z.minLength(1, expects('a list with at least one value'))),
+          expects('a map of arguments, each with a list of values'),
+        )
+        .check(z.refine((values) => Object.keys(values).length > 0, expects('a map with at least one argument'))),
+      'Values of arguments, by paths such as `files[].path`. All must match. `!` before a value negates it, and null stands for a missing argument.',
+    ),
+    // biome-ignore lint/suspicious/noThenProperty: a key of the file, whose value is no function
+    then: word(['allow', 'deny'], 'What happens to a request that the rule matches.', 'allow or deny'),
+    say: text('The reason that the client gets when the rule denies.'),
+  },
+  'a map with `tools`, `uris` or `prompts`, and `then`',
+).check(
+  z.superRefine((values, { addIssue }) => {
+    const [kind, second] = RULED.filter((name) => values[name] !== undefined);
+    if (kind === undefined)
+      addIssue(aboutKey('found nothing that the rule is about; add `tools`, `uris` or `prompts`'));
+    if (second !== undefined)
+      addIssue(aboutKey(`found both \`${kind}\` and \`${second}\`; make a rule of each`, second));
+    if (kind === 'uris' && values.args !== undefined)
+      addIssue(aboutKey('found `args` with `uris`, but resources have no arguments; remove `args`', 'args'));
+    if (values.then === undefined) addIssue(aboutKey('found no `then`; add `then: allow` or `then: deny`'));
+  }),
+);
+
+function ruleNames(about: string) {
+  return list(
+    text('A name or a URI. `*` matches any characters, and `!` before it negates it.'),
+    `${about} \`*\` matches any characters.`,
+  ).check(z.minLength(1, expects('a list with at least one name')));
+}
+
+/** Rules on calls. The first one that matches decides. */
+const rules = z.array(rule, expects('a list of rules'));
 
 const NAME_FORM =
   'a name such as api.github.com or *.github.com, an address, or one of them with a port, such as db.example.com:5432';
@@ -384,6 +442,10 @@ const server = mapWith(
       'Methods outside of MCP that this server answers, such as the methods of an extension.',
     ),
     tools: described(toolSettings, 'Which tools of this server to show, and in which form.'),
+    rules: described(
+      rules,
+      'Rules on calls, resources and prompts; the first one that matches decides. Those of `defaults` follow; see docs/rules.md.',
+    ),
     type: word(
       ['stdio', 'http', 'sse', 'streamable-http'],
       'The transport, as other programs write it. `transport` is the key for a `url`.',
@@ -497,6 +559,7 @@ const defaults = mapWith(
       'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
     ),
     envFile,
+    rules: described(rules, 'Rules that follow those of each server; see docs/rules.md.'),
   },
   'a map of settings',
 );
@@ -530,6 +593,10 @@ const view = map(
       ),
       'The tools that the view shows.',
     ),
+    rules: described(
+      rules,
+      'Rules for clients of the view. A request must be allowed by them and by the rules of its server; see docs/rules.md.',
+    ),
     results: described(
       fieldOf(SHARED_SETTINGS.results) as z.ZodMiniType<WrittenOf<(typeof SHARED_SETTINGS)['results']['table']>>,
       'Which results are cut for clients of the view, instead of the `results` of the servers.',
@@ -540,7 +607,7 @@ const view = map(
       `one of ${MODE.words.join(', ')}`,
     ),
   },
-  'a map with `groups`, `servers`, `tools`, `results` or `mode`',
+  'a map with `groups`, `servers`, `tools`, `rules`, `results` or `mode`',
 );
 
 const views = described(

@@ -43,6 +43,7 @@ export interface EndedCall {
   readonly requestId: string;
   readonly outcome: ObservedCall['outcome'];
   readonly reason: ObservedCall['reason'];
+  readonly rule: ObservedCall['rule'];
   readonly durationMs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
@@ -75,6 +76,8 @@ export interface LoggedCall {
   readonly tool?: string;
   readonly outcome: EndedCall['outcome'];
   readonly reason?: string;
+  /** The place of the rule in the configuration that denied the call. */
+  readonly rule?: string;
   readonly ms: number;
   /** Bytes of the parameters. */
   readonly in: number;
@@ -196,7 +199,7 @@ export class CallLog implements CallObserver {
 
   /** The line as JSON. A value of `undefined` is left out. */
   #line(call: EndedCall, at: number): string {
-    const { client, instance, generation, method, name, outcome, reason, durationMs, params, result } = call;
+    const { client, instance, generation, method, name, outcome, reason, rule, durationMs, params, result } = call;
     const { user } = client;
     const userName = user && this.#short(user.name);
     const line: { [Member in keyof LoggedCall]-?: LoggedCall[Member] | undefined } = {
@@ -210,6 +213,7 @@ export class CallLog implements CallObserver {
       tool: name && this.#short(name),
       outcome,
       reason: reason && this.#short(reason),
+      rule,
       ms: Math.round(durationMs * 10) / 10,
       in: call.bytesIn,
       out: call.bytesOut,
@@ -281,10 +285,10 @@ function endedCall(
   params: Excerpt | undefined,
   result: Excerpt | undefined,
 ): EndedCall {
-  const { client, instance, method, name, outcome, reason, durationMs, bytesIn, bytesOut } = call;
+  const { client, instance, method, name, outcome, reason, rule, durationMs, bytesIn, bytesOut } = call;
   // A call that was refused was sent over no connection.
   const ofFailure = failure instanceof RpcError ? undefined : failure?.generation;
   const generation = ofFailure ?? call.generation;
   const sizes = { durationMs, bytesIn, bytesOut, params, result };
-  return { client, instance, generation, method, name, outcome, reason, requestId, ...sizes };
+  return { client, instance, generation, method, name, outcome, reason, rule, requestId, ...sizes };
 }

@@ -1,5 +1,7 @@
+import type { RequestRules } from '../../config/rules/request-rules.js';
 import type { ListMode } from '../../spec/list-modes.js';
 import type { ResultLimits, ToolFilter } from '../../spec/server-rules.js';
+import { matchesGlob } from '../../wire/json/glob.js';
 import { suggest } from '../../wire/json/suggest.js';
 
 /** Returns whether a tool is allowed. Checked when a list is read, and before a call of a tool that may not be in such a list. */
@@ -12,34 +14,6 @@ export function createToolPolicy({ allow, deny }: ToolFilter): ToolPolicy {
   };
 }
 
-/**
- * Matches a name against a glob with `*` and `?`. A mismatch goes back to the last star only, because a regular expression
- * could take very long for the name that a server chose.
- */
-function matchesGlob(glob: string, name: string): boolean {
-  const pattern = [...glob];
-  const text = [...name];
-  let at = 0;
-  let star: { readonly next: number; readonly from: number } | undefined;
-  for (let position = 0; position < text.length; ) {
-    const expected = pattern[at];
-    if (expected === '*') {
-      at += 1;
-      star = { next: at, from: position };
-    } else if (expected === '?' || expected === text[position]) {
-      at += 1;
-      position += 1;
-    } else if (star !== undefined) {
-      star = { next: star.next, from: star.from + 1 };
-      at = star.next;
-      position = star.from;
-    } else {
-      return false;
-    }
-  }
-  return pattern.slice(at).every((rest) => rest === '*');
-}
-
 /** A view of the configuration: some of the servers, and some of their tools. */
 interface ViewRules {
   readonly name: string;
@@ -49,6 +23,7 @@ interface ViewRules {
   readonly tools?: Partial<ToolFilter> | undefined;
   readonly results?: ResultLimits | undefined;
   readonly mode?: ListMode | undefined;
+  readonly callRules?: RequestRules | undefined;
 }
 
 export interface NamedViewsOptions {
@@ -66,6 +41,8 @@ export interface NamedView extends ViewFilter {
   readonly results?: ResultLimits | undefined;
   /** Absent if the mode of the gateway applies. */
   readonly mode?: ListMode | undefined;
+  /** Rules on the requests of its clients, besides those of the servers. */
+  readonly callRules?: RequestRules | undefined;
   showsServer(key: string): boolean;
 }
 
@@ -114,9 +91,9 @@ export class NamedViews {
   }
 }
 
-function toView({ name, servers, tools, results, mode }: ViewRules): NamedView {
+function toView({ name, servers, tools, results, mode, callRules }: ViewRules): NamedView {
   const keys = servers && new Set(servers);
-  const view = { name, mode, results, showsServer: (key: string) => keys?.has(key) ?? true };
+  const view = { name, mode, results, callRules, showsServer: (key: string) => keys?.has(key) ?? true };
   if (tools?.allow === undefined && tools?.deny === undefined) return view;
   const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
   // Checks all names of a tool, because a rule must apply even if the exposed name was shortened.

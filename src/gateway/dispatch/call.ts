@@ -1,3 +1,4 @@
+import type { Denial } from '../../config/rules/request-rules.js';
 import { type FailureReason, reasonFor, type SendFailure } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import {
@@ -33,7 +34,11 @@ import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 export interface FailureWords {
   readonly detail?: string | undefined;
   readonly because?: string | undefined;
+  readonly rule?: string | undefined;
 }
+
+/** The reason for which a server must not get a request. */
+export type Refusal = Denial | { readonly reason: 'not_approved'; readonly detail: string };
 
 /** The dispatcher of one server, as its calls see it. */
 export interface CallHost {
@@ -175,10 +180,10 @@ export class Call implements Due, RequestHandler {
     const { edits, refusal, translation } = this.#handling;
     this.#connection = connection;
     // The process and its tools may have changed since the call arrived.
-    const detail = refusal?.();
-    if (detail !== undefined) {
+    const refused = refusal?.();
+    if (refused !== undefined) {
       this.#host.leave(this);
-      this.#host.fail(exchange, 'not_approved', this.#earlier !== undefined, { detail });
+      this.#host.fail(exchange, refused.reason, this.#earlier !== undefined, refused);
       return;
     }
     this.#host.inFlightCalls.add(this);
@@ -441,7 +446,7 @@ export interface Handling {
   readonly mend?: ReturnType<typeof mender>;
   readonly editAnswer?: EditAnswer | undefined;
   /** Returns the reason why the present process must not get the request. Called on arrival, and just before each attempt. */
-  readonly refusal?: (() => string | undefined) | undefined;
+  readonly refusal?: (() => Refusal | undefined) | undefined;
   /** Whether the request may be sent again to the next process if its process exits before the response. */
   readonly isRepeatable?: boolean | undefined;
   /** Present when the request concerns a task. */

@@ -138,13 +138,13 @@ export class Dispatcher implements CallHost {
   }
 
   /** Fails a call without sending it. */
-  refuse(exchange: Exchange, reason: FailureReason, detail?: string): void {
+  refuse(exchange: Exchange, reason: FailureReason, words?: FailureWords): void {
     this.counters.calls += 1;
-    this.fail(exchange, reason, false, { detail });
+    this.fail(exchange, reason, false, words);
   }
 
   /** Describes a failure of a request to this server. `sent` is whether a process may have seen the request. */
-  failureOf(reason: FailureReason, sent: boolean, { detail, because }: FailureWords = {}): Failure {
+  failureOf(reason: FailureReason, sent: boolean, { detail, because, rule }: FailureWords = {}): Failure {
     const { isRemote } = this.options;
     return {
       // A server behind a URL has no process that could exit.
@@ -153,6 +153,7 @@ export class Dispatcher implements CallHost {
       generation: this.#availability.generation,
       sent,
       detail,
+      rule,
       isRemote,
       ...this.#reasonOf(reason, because),
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.options.retryInMs(),

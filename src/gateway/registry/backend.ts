@@ -1,3 +1,4 @@
+import type { RequestRules } from '../../config/rules/request-rules.js';
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { CallLimits, ResultLimits, ServerRules } from '../../spec/server-rules.js';
@@ -299,15 +300,15 @@ export class Backend implements ListedServer {
   /** Serves a client request, unless it must not be sent. A refused request starts no process. */
   serve(exchange: Exchange, handling: Handling): void {
     this.lists.used();
+    exchange.trail?.routed(this.key, this.id, this.#options.isRemote === true);
     const refusal = handling.refusal?.();
     if (refusal !== undefined) {
-      this.dispatcher.refuse(exchange, 'not_approved', refusal);
+      this.dispatcher.refuse(exchange, refusal.reason, refusal);
       return;
     }
     this.#demand();
     this.#usedAt = this.#options.clock.now();
     exchange.route(this.id);
-    exchange.trail?.routed(this.key, this.id, this.#options.isRemote === true);
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
     const reason = availability.state === 'installing' ? 'installing' : availability.failReason;
@@ -428,6 +429,8 @@ export interface BackendRules extends ToolRules, CallRules {
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
   readonly results?: ResultLimits;
+  /** Rules on the requests to this server. */
+  readonly callRules?: RequestRules | undefined;
 }
 
 /** Prepares the rules of a resolved entry for use. See `ToolShaping` for `onWarnings`. */

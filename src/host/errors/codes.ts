@@ -129,6 +129,10 @@ const CONFIG_CODES = {
     'Correct the line that is named. `trunkline schema` prints what is allowed.',
   ),
   'TL-CONFIG-WARNING': warn('A setting is accepted and is probably a mistake.', 'Correct the line that is named.'),
+  'TL-RULE-IDLE': warn(
+    'A rule can never match, so it protects nothing.',
+    'Correct the names in the rule, put it before the rule that decides first, or remove it.',
+  ),
   'TL-CONFIG-DISABLED': warn(
     'All servers of the configuration are disabled, or `trunkline init` has disabled some that did not start.',
     '`trunkline enable NAME` enables one. `trunkline init` tries again those that it has disabled.',
@@ -608,6 +612,10 @@ const SERVER_CODES = {
 /** Reasons why Trunkline fails a call. The state of a server is such a reason too; its codes are among those of servers. */
 const CALL_CODES = {
   'TL-CALL-NOT-APPROVED': fail('The tool, as it is now, is not approved.', 'Review it: `trunkline approve SERVER`.'),
+  'TL-CALL-DENIED': fail(
+    'A rule of the configuration denies the request.',
+    'If it should be allowed, change the rule that `rule` names; `trunkline rules test TOOL` says which rule decides.',
+  ),
   'TL-CALL-QUEUE-FULL': fail(
     'Too many calls wait, for this server or in Trunkline as a whole.',
     'Try again later, or raise `concurrency` or `maxQueued` of the server.',

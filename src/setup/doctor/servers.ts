@@ -102,6 +102,8 @@ export interface ListedTool {
   readonly size: number;
   /** Length of its description, in bytes. */
   readonly descriptionBytes: number;
+  /** Names of its arguments. */
+  readonly params: readonly string[];
   /** Whether its annotations state if it changes or destroys something. */
   readonly hasHints: boolean;
 }

@@ -108,7 +108,11 @@ describe('a key that is not known', () => {
       '2:31 servers.a.restart: unknown key `maxdelay`',
       'did you mean `maxDelay`?',
     ],
-    [`${SERVER}defaults: { x1: x }\n`, '2:13 defaults: unknown key `x1`', /^expected one of env, envFile, timeout, /],
+    [
+      `${SERVER}defaults: { x1: x }\n`,
+      '2:13 defaults: unknown key `x1`',
+      /^expected one of env, envFile, rules, timeout, /,
+    ],
     [
       `${SERVER}gateway: { port: 1 }\n`,
       '2:12 gateway: unknown key `port`',

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 const CALL: EndedCall = {
   ...{ client: { name: 'agent', version: '1', session: 1 }, instance: 'files~2', generation: 4 },
-  ...{ method: 'tools/call', name: 'files__read', requestId: '7', outcome: 'ok', reason: undefined },
+  ...{ method: 'tools/call', name: 'files__read', requestId: '7', outcome: 'ok', reason: undefined, rule: undefined },
   ...{ durationMs: 12.345, bytesIn: 47, bytesOut: 48, params: undefined, result: undefined },
 };
 
@@ -83,6 +83,12 @@ describe('the call log', () => {
     const [line = ''] = await logged([call]);
     expect(line.length).toBeLessThan(4_096);
     expect(JSON.parse(line)).toMatchObject({ tool: expect.stringMatching(/^x+… \[cut\]$/), outcome: 'ok' });
+  });
+
+  it('shows the rule that has denied a call', async () => {
+    const denied: EndedCall = { ...CALL, outcome: 'failed', reason: 'denied', rule: 'servers.files.rules[0]' };
+    const [line = ''] = await logged([denied]);
+    expect(activityText(line, 'files')).toContain('failed (denied by servers.files.rules[0])');
   });
 
   it('shows one line a call to a person, or only those of one server', async () => {

@@ -37,6 +37,7 @@ function tools(count: number, size = 100, rest: Partial<ListedTool> = {}): Liste
     name: `s__t${at}`,
     size,
     descriptionBytes: 10,
+    params: [],
     hasHints: true,
     ...rest,
   }));

@@ -28,6 +28,7 @@ import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '
 import { type Checks, type Finding, runChecks } from '../../../setup/doctor/finding.js';
 import { checkFront } from '../../../setup/doctor/front.js';
 import { checkHub, checkRecentFaults } from '../../../setup/doctor/hub.js';
+import { checkRules } from '../../../setup/doctor/idle-rules.js';
 import {
   checkConfinement,
   checkFolders,
@@ -195,6 +196,7 @@ function configChecks({ settings, machine, servers }: DoctorFacts, config: Confi
   };
   return {
     'the configuration': () => checkConfig({ ...config, servers }, source, machine),
+    rules: () => checkRules({ ...config, servers }, []),
     variables: () => checkVariables(servers),
     'secrets in the configuration': () => checkLiterals(file, machine),
     'files with variables': () => checkEnvFiles(file, servers, machine),
@@ -311,11 +313,25 @@ export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   const titles = facts.registrations.map(titleOf);
   const advice = adviseOnTools(observed.rows, await readToolUse(facts.config, Date.now()));
   const mode = facts.config instanceof ConfigError ? undefined : facts.config.gateway.mode;
-  const onTools = [...checkTools(observed.tools, titles, mode), ...checkToolAdvice(advice)];
+  const onTools = [
+    ...checkTools(observed.tools, titles, mode),
+    ...checkToolAdvice(advice),
+    ...rulesOnListed(facts, observed),
+  ];
   return {
     findings: [...onServers, ...onTools, ...(await checkClientStarts(facts))],
     working: new Set(ran.map(({ report }) => report.server)),
   };
+}
+
+/** The rules that can never match because of the listed tools. Those that other rules cover were found before the start. */
+function rulesOnListed({ config, servers }: DoctorFacts, { tools, rows }: Observed): Finding[] {
+  if (config instanceof ConfigError) return [];
+  const params = new Map(tools.map((tool) => [tool.name, tool.params]));
+  const listed = rows.map(({ server, original, name }) => ({ server, original, params: params.get(name) ?? [] }));
+  const ruled = { servers, gateway: config.gateway };
+  const known = new Set(checkRules(ruled, []).map(({ sentence }) => sentence));
+  return checkRules(ruled, listed).filter(({ sentence }) => !known.has(sentence));
 }
 
 export interface Started {
@@ -424,10 +440,12 @@ function toolsIn(list: string | undefined, reports: readonly ServerReport[]): Li
     const name = isRecord(tool) ? String(tool.name) : '';
     const server = owners.get(name);
     if (server === undefined || !isRecord(tool)) return [];
-    const { description = '', annotations } = tool;
+    const { description = '', annotations, inputSchema } = tool;
+    const { properties } = isRecord(inputSchema) ? inputSchema : {};
+    const params = isRecord(properties) ? Object.keys(properties) : [];
     const descriptionBytes = Buffer.byteLength(String(description));
     const hasHints = isRecord(annotations) && ('destructiveHint' in annotations || 'readOnlyHint' in annotations);
-    return [{ server, name, size: Buffer.byteLength(JSON.stringify(tool)), descriptionBytes, hasHints }];
+    return [{ server, name, size: Buffer.byteLength(JSON.stringify(tool)), descriptionBytes, params, hasHints }];
   });
 }
 

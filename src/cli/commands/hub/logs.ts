@@ -165,10 +165,11 @@ export function activityText(line: string, server: string | undefined): string |
     return `${time} ${value.dropped} calls are missing here, because the disk was too slow or full`;
   const call = value as unknown as LoggedCall;
   if (server !== undefined && call.server !== server) return undefined;
-  const { outcome, reason, ms, client, session, method, tool, user, machine } = call;
+  const { outcome, reason, rule, ms, client, session, method, tool, user, machine } = call;
   const who = user ?? (machine === undefined ? undefined : `machine ${machine}`);
   const what = method === 'tools/call' && tool !== undefined ? tool : [method, tool].filter(Boolean).join(' ');
-  const how = reason === undefined ? outcome : `${outcome} (${reason})`;
+  const by = rule === undefined ? '' : ` by ${rule}`;
+  const how = reason === undefined ? outcome : `${outcome} (${reason}${by})`;
   const sizes = `${call.in} B in, ${call.out} B out`;
   return printable(
     `${time} ${call.server ?? '-'} ${what}: ${how}, ${ms} ms, ${sizes}, ${who === undefined ? '' : `${who} with `}${client} ${session}`,

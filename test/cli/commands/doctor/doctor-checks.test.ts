@@ -5,7 +5,7 @@ import { reportOf } from '../../../setup/doctor/doctor-home.js';
 const SERVER = { key: 's', spec: { missing: undefined } };
 const hub = { tools: async () => undefined };
 
-const CONFIG = { file: '/c.yaml', servers: [SERVER], gateway: { callLog: 'off' } };
+const CONFIG = { file: '/c.yaml', servers: [SERVER], gateway: { callLog: 'off', views: [] } };
 
 /** As if the configuration had one server and no client had Trunkline. */
 function given(members: object): DoctorFacts {

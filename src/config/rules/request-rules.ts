@@ -1,0 +1,173 @@
+import { stringAt, toBytes } from '../../wire/json/json-text.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
+import { scanOwn } from '../../wire/mcp/envelope.js';
+import { METHODS } from '../../wire/mcp/methods.js';
+import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import { AmbiguousArguments, valuesAtPath } from './argument-values.js';
+import { type CallRule, RULED, type Ruled } from './rule.js';
+import { Globs } from './spellings.js';
+
+/** A request on its way to a server, as rules judge it. */
+export interface RuledRequest {
+  readonly request: RelayedRequest;
+  /** Replacements in the request before the server gets it. */
+  readonly edits: readonly Edit[];
+  /** The key of the server. */
+  readonly server: string;
+  /** The server's own name of the tool or prompt, or the URI. `undefined` if the request names none. */
+  readonly original: string | undefined;
+  /** The new name of the tool, if the configuration renames it. */
+  readonly shown?: string | undefined;
+}
+
+export interface Decision {
+  readonly verdict: CallRule['verdict'];
+  readonly rule: CallRule;
+  /** A clause about the arguments, if the call is denied because nobody can tell what its server would read in them. */
+  readonly fault?: string;
+}
+
+/** The reason for which a request is not sent. */
+export interface Denial {
+  readonly reason: 'denied';
+  /** A sentence that follows `Server "NAME"`. */
+  readonly detail: string;
+  readonly rule: string;
+}
+
+/**
+ * The rules of one server or of one view, prepared for calls. The first rule that matches decides; without one, the call is
+ * allowed.
+ *
+ * A value has several spellings, and a list several values. A rule that denies matches if any of them does, and one that allows
+ * only if all do, so that no spelling gets around a rule.
+ */
+export class RequestRules {
+  readonly #rules: readonly PreparedRule[];
+
+  /** The names in rules of a view are such as `KEY__TOOL`. */
+  constructor(rules: readonly CallRule[], { areOfView = false } = {}) {
+    this.#rules = rules.map((rule) => new PreparedRule(rule, areOfView));
+  }
+
+  decide(ruled: RuledRequest): Decision | undefined {
+    const kind = kindOf(ruled.request);
+    if (kind === undefined) return undefined;
+    const own = this.#rules.filter((rule) => rule.concerns(kind, ruled));
+    // Most calls are decided by a name alone, and their arguments are not read.
+    const args = new SentArguments(ruled);
+    for (const prepared of own) {
+      const { rule } = prepared;
+      try {
+        if (prepared.matchesArguments(args)) return { verdict: rule.verdict, rule };
+      } catch (error) {
+        if (!(error instanceof AmbiguousArguments)) throw error;
+        return { verdict: 'deny', rule, fault: error.message };
+      }
+    }
+    return undefined;
+  }
+
+  denial(ruled: RuledRequest): Denial | undefined {
+    const decision = this.decide(ruled);
+    if (decision?.verdict !== 'deny') return undefined;
+    const { rule, fault } = decision;
+    const say = rule.say === undefined ? '.' : `: ${rule.say}${/[.!?]$/.test(rule.say) ? '' : '.'}`;
+    const detail =
+      fault === undefined
+        ? `was not asked, because a rule of the configuration denies this${say}`
+        : `was not asked, because a rule of the configuration decides about the arguments, and ${fault}.`;
+    return { reason: 'denied', detail, rule: rule.at };
+  }
+}
+
+/** Methods with a URI that get nothing of the resource. */
+const SUBSCRIPTIONS: ReadonlySet<string> = new Set([METHODS.subscribe, METHODS.unsubscribe]);
+
+/** The list of a rule that the request concerns. Extensions of MCP read resources with methods of their own. */
+function kindOf({ method, tokens }: RelayedRequest): Ruled | undefined {
+  if (method === METHODS.callTool) return 'tools';
+  if (method === METHODS.getPrompt) return 'prompts';
+  return tokens.uri === undefined || SUBSCRIPTIONS.has(method) ? undefined : 'uris';
+}
+
+class PreparedRule {
+  readonly rule: CallRule;
+  readonly #areOfView: boolean;
+  readonly #kind: Ruled | undefined;
+  readonly #names: Globs;
+  readonly #args: readonly PreparedArgument[];
+
+  constructor(rule: CallRule, areOfView: boolean) {
+    this.rule = rule;
+    this.#areOfView = areOfView;
+    this.#kind = RULED.find((kind) => rule[kind] !== undefined);
+    this.#names = new Globs((this.#kind && rule[this.#kind]) ?? []);
+    this.#args = Object.entries(rule.args ?? {}).map(([path, values]) => ({
+      path: path.replaceAll('[]', '').split('.'),
+      takesMissing: values.includes(null),
+      globs: new Globs(values.flatMap((value) => (value === null ? [] : [String(value)]))),
+    }));
+  }
+
+  get #inAll(): boolean {
+    return this.rule.verdict === 'allow';
+  }
+
+  /** Whether the rule is about this tool, prompt or resource. */
+  concerns(kind: Ruled, { server, original, shown, request }: RuledRequest): boolean {
+    if (kind !== this.#kind) return false;
+    const name = original ?? stringAt(request.bytes, kind === 'uris' ? request.tokens.uri : request.tokens.name);
+    // A server could take a list or a number for the name that a rule denies.
+    if (name === undefined) return !this.#inAll;
+    const isName = kind !== 'uris';
+    const names = [name, ...(isName && this.#areOfView && shown !== undefined ? [shown] : [])];
+    const isPrefixed = isName && this.#areOfView;
+    return names.some((each) =>
+      this.#names.matches(isPrefixed ? `${server}__${each}` : each, { inAll: this.#inAll, isName }),
+    );
+  }
+
+  matchesArguments(args: SentArguments): boolean {
+    const inAll = this.#inAll;
+    return this.#args.every(({ path, takesMissing, globs }) => {
+      const isMatch = (value: string | undefined) =>
+        value === undefined ? takesMissing : globs.matches(value, { inAll });
+      const values = args.valuesAt(path);
+      return inAll ? values.every(isMatch) : values.some(isMatch);
+    });
+  }
+}
+
+interface PreparedArgument {
+  readonly path: readonly string[];
+  readonly takesMissing: boolean;
+  readonly globs: Globs;
+}
+
+/** Id of a request that is read only. */
+const ID = { text: toBytes('0'), part: { start: 0, end: 1 } };
+
+/** The arguments as the server will get them, with the values that the configuration sets. Read when a rule asks for them. */
+class SentArguments {
+  readonly #ruled: RuledRequest;
+  #sent: Pick<RelayedRequest, 'bytes' | 'tokens'> | undefined;
+
+  constructor(ruled: RuledRequest) {
+    this.#ruled = ruled;
+  }
+
+  valuesAt(path: readonly string[]): readonly (string | undefined)[] {
+    this.#sent ??= this.#read();
+    const { bytes, tokens } = this.#sent;
+    return valuesAtPath(bytes, tokens.arguments, path);
+  }
+
+  #read(): Pick<RelayedRequest, 'bytes' | 'tokens'> {
+    const { request, edits } = this.#ruled;
+    if (edits.length === 0) return request;
+    const sent = scanOwn(splice(request.message(ID, edits)));
+    if (sent.kind !== 'request') throw new AmbiguousArguments('they cannot be read with the values of `tools.params`');
+    return sent;
+  }
+}
