@@ -1,11 +1,6 @@
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../config/file/config-error.js';
 import { currentFolder } from '../config/file/find-config.js';
-import { exchange } from '../extras/exchange/index.js';
-import { largeResults } from '../extras/large-results/index.js';
-import { metrics } from '../extras/metrics/index.js';
-import { recording } from '../extras/record/index.js';
-import { tracing } from '../extras/tracing/index.js';
 import { explain } from '../host/errors/file-error.js';
 import { UsageError } from '../host/errors/usage-error.js';
 import { createLogger, type Logger } from '../host/observe/logger.js';
@@ -21,7 +16,7 @@ import { createPlatform } from './platform.js';
 import { logConfig, readConfigFile, readConfigObject, requireView } from './read-config.js';
 import { reloadOnChange } from './reload-config.js';
 import { FINAL_LADDER } from './run-to-end.js';
-import { openCaches } from './serve-clients.js';
+import { commonFeatures, openCaches } from './serve-clients.js';
 
 /** The name of an object in its folder, in messages and where the name of the file decides. */
 const OBJECT_NAME = 'openTrunkline';
@@ -49,7 +44,7 @@ export const openTrunkline: typeof Declaration = async (configuration, options =
     platform,
     catalogues,
     environment: process.env,
-    features: [exchange, largeResults, metrics, tracing, recording()],
+    features: commonFeatures(),
     seals: createSeals(caches),
     runFolder: runFolder(),
     approvals: approvalFolders('serve'),

@@ -70,7 +70,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     secrets,
     platform: clientSide.platform,
     environment: process.env,
-    features: [...ofHttp, exchange, largeResults, metrics, tracing, recording(settings)],
+    features: [...ofHttp, ...commonFeatures(settings)],
     seals: createSeals({ ...ofSeals, sharedKeys }),
     runFolder: runFolder(),
     approvals: approvalFolders('serve'),
@@ -136,6 +136,11 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       return EXIT.ok;
     },
   });
+}
+
+/** The features of every gateway, of which most do nothing until the configuration turns them on. */
+export function commonFeatures(recorded?: Parameters<typeof recording>[0]): readonly CreateFeature[] {
+  return [exchange, largeResults, metrics, tracing, recording(recorded)];
 }
 
 /** Loads the cluster, the logins through this gateway, and those of its users at servers, if the configuration has them. */

@@ -1,7 +1,7 @@
 /*
  * Optional features, one folder each. The `index.ts` of a folder exports one function, which makes the feature, and loads the rest
  * when the configuration turns it on. The gateway runs without any feature. To add one, write its folder, list the folder in
- * `FOLDERS` of `test/layers.test.ts`, and put its function into the list in `src/app/serve-clients.ts`.
+ * `FOLDERS` of `test/layers.test.ts`, and put its function into `commonFeatures` of `src/app/serve-clients.ts`.
  */
 import type { Config } from '../config/resolve/config.js';
 import type { HttpRoute, RouteAnswer } from '../downstream/http/http-route.js';

@@ -10,8 +10,11 @@ export interface ChildState extends ChildRecord {
   readonly installFailures: number;
   /** Consecutive attempts that met a remote server in trouble, and sessions that it forgot. They are no failures of the child. */
   readonly setbacks: number;
-  /** False if the latest launch failed before the child was ready, through no fault of the child, such as a fault of the network. */
-  readonly hasRun: boolean;
+  /**
+   * Whether the next launch counts as a restart. False if the latest launch failed before the child was ready, through no fault of the
+   * child, such as a fault of the network.
+   */
+  readonly countsAsRestart: boolean;
   readonly phase: ChildPhase;
 }
 
@@ -62,9 +65,9 @@ export type ChildPhase =
   /** The network does not reach the child, or the child is in trouble. Retried without limit. */
   | { readonly kind: 'offline'; readonly retryAt: number; readonly awaiting: Awaiting }
   /** The child does not accept the credentials. Retried when they change, on demand once a minute at most, or by an operator. */
-  | { readonly kind: 'blocked'; readonly parkedAt: number; readonly awaiting: Awaiting }
+  | { readonly kind: 'blocked'; readonly enteredAt: number; readonly awaiting: Awaiting }
   /** Failed too often, or could not be installed. Retried after a long delay, on demand, or by an operator. */
-  | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
+  | { readonly kind: 'parked'; readonly enteredAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
 /** Next step when the group has ended. `wake` launches the child at once and does not count as a restart. */
 export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';

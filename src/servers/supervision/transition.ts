@@ -62,7 +62,7 @@ export function initialState(generation = 0): ChildState {
     installFailures: 0,
     setbacks: 0,
     restarts: 0,
-    hasRun: true,
+    countsAsRestart: true,
     lastExit: undefined,
     lastFailure: undefined,
     phase: { kind: 'stopped' },
@@ -77,7 +77,7 @@ interface SupervisedChild {
 
 /** The facts about a child at this moment. */
 export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSnapshot {
-  const { phase, installFailures: _, setbacks: __, hasRun: ___, ...facts } = state;
+  const { phase, installFailures: _, setbacks: __, countsAsRestart: ___, ...facts } = state;
   return {
     ...facts,
     state: phase.kind,
@@ -176,7 +176,7 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       if (phase.kind !== 'starting') return unchanged(state);
       return event.fault === 'server'
         ? fail(state, { reason: event.reason }, context)
-        : failWithoutFault({ ...state, hasRun: false }, event, event.fault, context);
+        : failWithoutFault({ ...state, countsAsRestart: false }, event, event.fault, context);
     case 'lost':
       return onLost(state, event, context);
     case 'startTimedOut':
@@ -232,7 +232,7 @@ function onDemanded(state: ChildState, context: TransitionContext): Transition {
     case 'parked':
     case 'blocked':
       // `demandEveryMs` counts from the parking, because a start right after a failure would fail again.
-      if (context.now - phase.parkedAt < context.spec.restart.demandEveryMs) return unchanged(state);
+      if (context.now - phase.enteredAt < context.spec.restart.demandEveryMs) return unchanged(state);
       return onRetryDue(state, context);
     case 'offline':
     case 'stopped':
@@ -307,7 +307,7 @@ function fail(state: ChildState, failure: ChildFailure & Partial<ChildExit>, con
   const probeMs = Math.min(restart.parkedProbeMs * 2 ** beyondBudget, restart.parkedProbeMaxMs);
   return enter(
     failed,
-    { kind: 'parked', parkedAt: now, retryAt: now + probeMs, awaiting: 'both' },
+    { kind: 'parked', enteredAt: now, retryAt: now + probeMs, awaiting: 'both' },
     endAndRetry(state, probeMs),
   );
 }
@@ -332,7 +332,7 @@ function failWithoutFault(
       return enterOffline({ ...failed, setbacks: setbacks + 1 }, now, Math.max(delayMs, wantedMs));
     }
     case 'blocked':
-      return enter(failed, { kind: 'blocked', parkedAt: now, awaiting: 'both' }, [{ kind: 'endGroup', generation }]);
+      return enter(failed, { kind: 'blocked', enteredAt: now, awaiting: 'both' }, [{ kind: 'endGroup', generation }]);
   }
 }
 
@@ -365,7 +365,7 @@ function failInstall(state: ChildState, reason: string, { now, random }: Transit
   const delayMs = backoffDelayMs(installFailures - 1, INSTALL_RETRY, random);
   return enter(
     { ...state, installFailures, lastFailure: { reason, ...NO_EXIT, at: now } },
-    { kind: 'parked', parkedAt: now, retryAt: now + delayMs, awaiting: 'retry-time' },
+    { kind: 'parked', enteredAt: now, retryAt: now + delayMs, awaiting: 'retry-time' },
     [timer(delayMs, { kind: 'retryDue', generation: state.generation })],
   );
 }
@@ -385,7 +385,7 @@ function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[]
 
 function relaunch(state: ChildState, context: TransitionContext): Transition {
   // A child whose package was missing, or that could not be reached, did not run before, so this is not a restart.
-  const isRestart = context.spec.missing === undefined && state.hasRun;
+  const isRestart = context.spec.missing === undefined && state.countsAsRestart;
   const restarts = isRestart ? state.restarts + 1 : state.restarts;
   return launch({ ...state, restarts }, context);
 }
@@ -393,7 +393,7 @@ function relaunch(state: ChildState, context: TransitionContext): Transition {
 function launch(state: ChildState, { spec, now }: TransitionContext): Transition {
   if (spec.missing !== undefined) return enter(state, { kind: 'installing', since: now }, [{ kind: 'install' }]);
   const generation = state.generation + 1;
-  return enter({ ...state, generation, hasRun: true }, { kind: 'starting', spawnedAt: undefined }, [
+  return enter({ ...state, generation, countsAsRestart: true }, { kind: 'starting', spawnedAt: undefined }, [
     { kind: 'launch', generation },
   ]);
 }

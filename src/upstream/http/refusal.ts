@@ -36,7 +36,10 @@ const ABOUT_SESSION = /\bsession\b|\bnot (?:been )?initiali[sz]ed\b/i;
 const CODES_OF_SESSION: ReadonlySet<number> = new Set([-32_000, -32_001, -32_002, -32_600]);
 const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
 
-/** Decides the meaning of a refusal. */
+/**
+ * Decides what to do next with a refused message: open another session, send other headers, use the older transport, or nothing.
+ * In the last case, `Post` makes the failure: `unavailable` after 429 and 5xx, otherwise `refused`.
+ */
 export function meaningOf({ status, body, code, isInSession, isInitialize, isModern }: ServerRefusal): Meaning {
   if (isModern) return code === MODERN_CODES.headerMismatch ? 'other headers' : 'final';
   if (isInitialize) {

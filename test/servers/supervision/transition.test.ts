@@ -32,15 +32,15 @@ const backoff = (awaiting: Awaiting): ChildPhase => ({
   retryAt: NOW + 100,
   awaiting,
 });
-const parked = (awaiting: Awaiting, parkedAt = NOW - 60_000): ChildPhase => ({
+const parked = (awaiting: Awaiting, enteredAt = NOW - 60_000): ChildPhase => ({
   kind: 'parked',
-  parkedAt,
+  enteredAt,
   retryAt: NOW + 100,
   awaiting,
 });
 
 const offline = (awaiting: Awaiting): ChildPhase => ({ kind: 'offline', retryAt: NOW + NETWORK_MS, awaiting });
-const blocked = (awaiting: Awaiting, parkedAt = NOW): ChildPhase => ({ kind: 'blocked', parkedAt, awaiting });
+const blocked = (awaiting: Awaiting, enteredAt = NOW): ChildPhase => ({ kind: 'blocked', enteredAt, awaiting });
 
 const start: ChildEvent = { kind: 'startRequested' };
 const restart: ChildEvent = { kind: 'restartRequested' };
@@ -218,7 +218,7 @@ describe('a child whose package is missing', () => {
   const lacking = { ...context, spec: missingSpec() };
   const installing: ChildPhase = { kind: 'installing', since: NOW };
   const failed: ChildEvent = { kind: 'installFailed', reason: 'no network' };
-  const awaitingRetry: ChildPhase = { kind: 'parked', parkedAt: NOW, retryAt: NOW + 5_000, awaiting: 'retry-time' };
+  const awaitingRetry: ChildPhase = { kind: 'parked', enteredAt: NOW, retryAt: NOW + 5_000, awaiting: 'retry-time' };
 
   it.each([
     [stopped, start, installing, [{ kind: 'install' }]],
