@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Keychain, readSecrets, systemKeychain, writeSecretFile } from '../../src/config/resolve/secrets.js';
@@ -11,42 +11,25 @@ beforeEach(() => {
   folder = folderWith();
   mkdirSync(join(folder, 'bin'));
 });
-/** What both programs have in common: values in a file, and the arguments of each call in another one. */
-const BEGIN = `#!${process.execPath}
+/** As the program of libsecret: the value on stdin, and printed without a line break. Values are in a file, and calls in another one. */
+const SECRET_TOOL = `#!${process.execPath}
 const { appendFileSync, existsSync, readFileSync, writeFileSync } = process.getBuiltinModule('node:fs');
 const [values, calls] = ['values.json', 'calls'].map((name) => process.argv[1].replace(/bin.[^/]+$/, name));
 const args = process.argv.slice(2);
 appendFileSync(calls, args.join(' ') + '\\n');
 const all = existsSync(values) ? JSON.parse(readFileSync(values, 'utf8')) : {};
 const save = () => writeFileSync(values, JSON.stringify(all));
-const after = (word) => args[args.indexOf(word) + 1];
-`;
-
-/** As the program of libsecret: the value on stdin, and printed without a line break. */
-const SECRET_TOOL = `${BEGIN}
-const name = after('account');
+const name = args[args.indexOf('account') + 1];
 if (args[0] === 'store') { all[name] = readFileSync(0, 'utf8'); save(); }
 if (args[0] === 'lookup') { if (!(name in all)) process.exit(1); process.stdout.write(all[name]); }
 if (args[0] === 'clear') { delete all[name]; save(); }
 `;
 
-/** As the program of macOS: commands on stdin with -i, no fault in the exit code, and hexadecimal digits beyond ASCII. */
-const SECURITY = `${BEGIN}
-if (args[0] === '-i') {
-  for (const line of readFileSync(0, 'utf8').split('\\n')) {
-    const words = line.split(' ');
-    const of = (flag) => words[words.indexOf(flag) + 1];
-    if (words[0] === 'add-generic-password') all[of('-a')] = Buffer.from(of('-X'), 'hex').toString();
-  }
-  save();
-}
-const name = after('-a');
-if (args[0] === 'find-generic-password') {
-  if (!(name in all)) process.exit(44);
-  const isPlain = /^[ -~]*$/.test(all[name]);
-  console.log(isPlain ? all[name] : Buffer.from(all[name]).toString('hex'));
-}
-if (args[0] === 'delete-generic-password') { delete all[name]; save(); }
+const STAND_IN = join(import.meta.dirname, '../../scripts/macos/stand-ins/security');
+/** The stand-in for the program of macOS, which notes its calls. */
+const SECURITY = `#!/bin/sh
+echo "$*" >>"\${0%/bin/*}/calls"
+exec ${process.execPath} "$0.stand-in" "$@"
 `;
 
 const PROGRAMS = { linux: ['secret-tool', SECRET_TOOL], darwin: ['security', SECURITY] } as const;
@@ -59,11 +42,13 @@ function install(platform: keyof typeof PROGRAMS, script: string = PROGRAMS[plat
   const file = join(folder, 'bin', PROGRAMS[platform][0]);
   writeFileSync(file, script);
   chmodSync(file, 0o755);
+  if (platform === 'darwin') copyFileSync(STAND_IN, `${file}.stand-in`);
   return open(platform);
 }
 
-function open(platform: string): Keychain {
-  const keychain = systemKeychain({ env: environment(), cwd: folder, timeoutMs: 20_000 }, platform);
+function open(platform: keyof typeof PROGRAMS): Keychain {
+  const program = join(folder, 'bin', PROGRAMS[platform][0]);
+  const keychain = systemKeychain({ env: environment(), cwd: folder, timeoutMs: 20_000, program }, platform);
   if (keychain === undefined) throw new Error(`no keychain on ${platform}`);
   return keychain;
 }
@@ -99,7 +84,7 @@ describe.runIf(process.platform !== 'win32')('the keychain of the system', () =>
   });
 
   it('is believed only when it has the value afterwards', async () => {
-    const forgetful = SECURITY.replace('  save();\n}', '}');
+    const forgetful = SECURITY.replace('exec', '[ "$1" = -i ] || exec');
     expect(await install('darwin', forgetful).store('TOKEN', 'x')).toBe('it ended with exit code 44');
   });
 

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { privateFile, readRegularFile, replaceFile } from '../../host/files/whole-file.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { CheckedFile } from '../file/check-file.js';
@@ -156,11 +156,13 @@ export interface Keychain {
   remove(name: string): Promise<string | undefined>;
 }
 
+interface KeychainOptions extends SecretCommandOptions {
+  /** The program of the keychain, for tests. */
+  readonly program?: string;
+}
+
 /** The keychain of the platform; `undefined` if Trunkline knows no program for it. */
-export function systemKeychain(
-  options: SecretCommandOptions,
-  platform: string = process.platform,
-): Keychain | undefined {
+export function systemKeychain(options: KeychainOptions, platform: string = process.platform): Keychain | undefined {
   const commands = COMMANDS[platform];
   return commands && new SystemKeychain(commands, options);
 }
@@ -169,11 +171,13 @@ export function systemKeychain(
 class SystemKeychain implements Keychain {
   readonly title: string;
   readonly #commands: Commands;
+  readonly #program: string;
   readonly #options: SecretCommandOptions;
 
-  constructor(commands: Commands, options: SecretCommandOptions) {
+  constructor(commands: Commands, { program = commands.program, ...options }: KeychainOptions) {
     this.title = commands.title;
     this.#commands = commands;
+    this.#program = program;
     this.#options = options;
   }
 
@@ -183,11 +187,11 @@ class SystemKeychain implements Keychain {
   }
 
   async store(name: string, value: string): Promise<string | undefined> {
-    const { words, input } = this.#commands.store(name, encoded(value));
+    const { args, input } = this.#commands.store(name, encoded(value));
     const { maxLineBytes = Number.POSITIVE_INFINITY } = this.#commands;
     if (Buffer.byteLength(input) > maxLineBytes)
-      return `it is too long for \`${words[0]}\`, which cuts a line after ${maxLineBytes} bytes`;
-    const stored = await this.#run(words, input);
+      return `it is too long for \`${basename(this.#program)}\`, which cuts a line after ${maxLineBytes} bytes`;
+    const stored = await this.#run(args, input);
     // Read back, because both programs print nothing on success, and `security -i` ends with 0 even on failure.
     const after = await this.read(name);
     if ('value' in after) return after.value === value ? undefined : 'it has another value afterwards';
@@ -199,19 +203,21 @@ class SystemKeychain implements Keychain {
     return 'fault' in outcome && outcome.fault !== PRINTED_NOTHING ? outcome.fault : undefined;
   }
 
-  async #run(words: readonly string[], input?: string): Promise<SecretOutcome> {
-    const outcome = await runSecretCommand(words, { ...this.#options, input });
+  async #run(args: readonly string[], input?: string): Promise<SecretOutcome> {
+    const outcome = await runSecretCommand([this.#program, ...args], { ...this.#options, input });
     const isMissing = 'fault' in outcome && outcome.fault === PROGRAM_NOT_FOUND;
-    return isMissing ? { fault: `\`${words[0]}\` is not installed` } : outcome;
+    return isMissing ? { fault: `\`${basename(this.#program)}\` is not installed` } : outcome;
   }
 }
 
-/** The commands of a keychain. Values are passed on stdin, because other users of the machine can read arguments. */
+/** The program of a keychain, and its arguments. Values are passed on stdin, because other users of the machine can read arguments. */
 interface Commands {
   readonly title: string;
+  /** Its path where the system has a fixed one, because a client may have started Trunkline without the folders of the system in PATH. */
+  readonly program: string;
   readonly read: (name: string) => readonly string[];
   readonly remove: (name: string) => readonly string[];
-  readonly store: (name: string, value: string) => { readonly words: readonly string[]; readonly input: string };
+  readonly store: (name: string, value: string) => { readonly args: readonly string[]; readonly input: string };
   /** Longest input of `store`, in bytes. The program would store the beginning of a longer one. */
   readonly maxLineBytes?: number;
 }
@@ -222,21 +228,23 @@ const COMMANDS: Readonly<Record<string, Commands>> = {
   // `secret-tool store` reads the value from stdin.
   linux: {
     title: 'Secret Service',
-    read: (name) => ['secret-tool', 'lookup', 'service', SERVICE, 'account', name],
-    remove: (name) => ['secret-tool', 'clear', 'service', SERVICE, 'account', name],
+    program: 'secret-tool',
+    read: (name) => ['lookup', 'service', SERVICE, 'account', name],
+    remove: (name) => ['clear', 'service', SERVICE, 'account', name],
     store: (name, value) => ({
-      words: ['secret-tool', 'store', `--label=Trunkline: ${name}`, 'service', SERVICE, 'account', name],
+      args: ['store', `--label=Trunkline: ${name}`, 'service', SERVICE, 'account', name],
       input: value,
     }),
   },
   // `security -i` reads whole commands from stdin. The value is hexadecimal, so that it needs no quotes.
   darwin: {
     title: 'keychain of macOS',
+    program: '/usr/bin/security',
     maxLineBytes: 4_095,
-    read: (name) => ['security', 'find-generic-password', '-s', SERVICE, '-a', name, '-w'],
-    remove: (name) => ['security', 'delete-generic-password', '-s', SERVICE, '-a', name],
+    read: (name) => ['find-generic-password', '-s', SERVICE, '-a', name, '-w'],
+    remove: (name) => ['delete-generic-password', '-s', SERVICE, '-a', name],
     store: (name, value) => ({
-      words: ['security', '-i'],
+      args: ['-i'],
       input: `add-generic-password -U -s ${SERVICE} -a ${name} -X ${Buffer.from(value).toString('hex')}\n`,
     }),
   },

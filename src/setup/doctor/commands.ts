@@ -94,15 +94,15 @@ const TOOL_WITHIN_MS = 1_000;
 /**
  * The PATH of a desktop program, without the additions of a shell.
  *
- * The part for macOS is untried: `launchctl` names the PATH of the session if one is set, otherwise it is that of the Dock.
+ * On macOS, `launchctl` names the PATH of the session if one is set, otherwise it is that of the Dock. A test has another `launchctl`.
  */
-export async function desktopPath(machine: UserSystem): Promise<string> {
+export async function desktopPath(machine: UserSystem, launchctl = '/bin/launchctl'): Promise<string> {
   switch (machine.platform) {
     // Programs of the desktop and of a console have the same variables.
     case 'win32':
       return variableOf(machine, 'PATH') ?? '';
     case 'darwin':
-      return (await outputOf('launchctl', ['getenv', 'PATH'], machine, TOOL_WITHIN_MS)).trim() || PATH_OF_DOCK;
+      return (await outputOf(launchctl, ['getenv', 'PATH'], machine, TOOL_WITHIN_MS)).trim() || PATH_OF_DOCK;
     case 'linux': {
       const session = await outputOf('systemctl', ['--user', 'show-environment'], machine, TOOL_WITHIN_MS);
       const inSession = /^PATH=(.*)$/m.exec(session)?.[1];

@@ -1,4 +1,5 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Code } from '../../../src/host/errors/codes.js';
@@ -20,6 +21,7 @@ useHome();
 
 const node = { version: '22.4.0', path: '/usr/bin/node', isElectron: false };
 const npm = '/usr/lib/npm-cli.js';
+const LAUNCHCTL = join(import.meta.dirname, '../../../scripts/macos/stand-ins/launchctl');
 
 type Make = () => readonly Finding[] | Promise<readonly Finding[]>;
 
@@ -113,7 +115,16 @@ describe('the PATH', () => {
 
   it('of the desktop of macOS is that of the Dock, which does not read /etc/paths', async () => {
     const asked = { platform: 'darwin', env: { PATH: join('/none') }, home: home.folder } as const;
-    expect(await desktopPath(asked)).toBe('/usr/bin:/bin:/usr/sbin:/sbin');
+    expect(await desktopPath(asked, home.path('none'))).toBe('/usr/bin:/bin:/usr/sbin:/sbin');
+  });
+
+  // Windows runs no scripts of a shell.
+  it.skipIf(IS_WINDOWS)('of the desktop of macOS is that of the session, if one was set there', async () => {
+    const asked = { platform: 'darwin', env: { PATH: join('/none') }, home: home.folder } as const;
+    const launchctl = home.executable('launchctl', readFileSync(LAUNCHCTL, 'utf8'));
+    expect(await desktopPath(asked, launchctl)).toBe('/usr/bin:/bin:/usr/sbin:/sbin');
+    execFileSync(launchctl, ['setenv', 'PATH', '/opt/homebrew/bin:/usr/bin']);
+    expect(await desktopPath(asked, launchctl)).toBe('/opt/homebrew/bin:/usr/bin');
   });
 
   it('of the desktop has folders of the system', async () => {
