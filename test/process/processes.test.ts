@@ -13,7 +13,7 @@ describe('the identity of a process', () => {
     const { child, says } = spawnFixture('end-on-eof.mjs');
     const atOnce = await identify(child.pid ?? 0);
     await says('up');
-    expect(atOnce).toEqual({ startTime: expect.stringMatching(/./), isZombie: false });
+    expect(atOnce).toMatchObject({ startTime: expect.stringMatching(/./), isZombie: false });
     expect(await identify(child.pid ?? 0)).toEqual(atOnce);
     child.stdin.end();
     await child.exit;
@@ -43,12 +43,11 @@ describe('the identity of a process', () => {
     const folder = folderWith();
     const script = `console.log('S   ', new Date(1e12).toLocaleString('en-US', { timeZone: process.env.TZ?.replace('UTC0', 'UTC') }))`;
     writeFileSync(join(folder, 'ps'), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
-    vi.stubEnv('PATH', folder);
     onTestFinished(() => void vi.unstubAllEnvs());
     const seen = [];
     for (const zone of ['Asia/Tokyo', 'America/New_York']) {
       vi.stubEnv('TZ', zone);
-      seen.push(await systemWithPs.identify(1));
+      seen.push(await systemWithPs(join(folder, 'ps')).identify(1));
     }
     expect(seen[0]?.startTime).toMatch(/2001/);
     expect(seen[1]).toEqual(seen[0]);
@@ -57,15 +56,25 @@ describe('the identity of a process', () => {
   // Windows has no `ps`; `test/host/process/windows.test.ts` tests what stands for it.
   it.skipIf(IS_WINDOWS)('is unknown where `ps` cannot tell, and not that of a process that has ended', async () => {
     const folder = folderWith();
-    const answer = (script: string) => writeFileSync(join(folder, 'ps'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    vi.stubEnv('PATH', folder);
-    onTestFinished(() => void vi.unstubAllEnvs());
+    const ps = join(folder, 'ps');
+    const answer = (script: string) => writeFileSync(ps, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     answer('exit 1');
-    expect(await systemWithPs.identify(1)).toBeUndefined();
+    expect(await systemWithPs(ps).identify(1)).toBeUndefined();
     answer('echo no resources >&2; exit 71');
-    await expect(systemWithPs.identify(1)).rejects.toThrow('71');
+    await expect(systemWithPs(ps).identify(1)).rejects.toThrow('71');
     answer('kill -9 $$');
-    await expect(systemWithPs.identify(1)).rejects.toThrow();
+    await expect(systemWithPs(ps).identify(1)).rejects.toThrow();
+  });
+
+  it.skipIf(IS_WINDOWS)('is told without the usage where `ps` of macOS has no entitlement for it', async () => {
+    const ps = join(folderWith(), 'ps');
+    // As that program: the rows without the refused columns, and a failure.
+    const refuse =
+      'case "$*" in *rss=*) for column in rss time; do echo "ps: $column: requires entitlement" >&2; done; exit 1;; esac';
+    const row = 'echo "    7     1     7 Ss   Mon Nov 29 08:01:02 2026    "';
+    writeFileSync(ps, `#!/bin/sh\n${row}\n${refuse}\n`, { mode: 0o755 });
+    const identity = { startTime: 'Mon-Nov-29-08:01:02-2026', startedAtMs: 0 };
+    expect(await systemWithPs(ps).list()).toEqual([{ pid: 7, ppid: 1, pgid: 7, ...identity }]);
   });
 
   it('is compared on the same host only, which stays the same', () => {

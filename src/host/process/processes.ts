@@ -10,6 +10,8 @@ interface ProcessIdentity {
   readonly startTime: string;
   /** The process has ended, and its parent has not read its exit status yet. */
   readonly isZombie: boolean;
+  /** Start time in milliseconds since 1970, without the part of a second. Absent on Linux and Windows. */
+  readonly startedAtMs?: number;
 }
 
 /** A process that runs. */
@@ -67,16 +69,30 @@ const linux: ProcessSystem = {
   commandLines: async () => listPids().flatMap(readProc),
 };
 
-/** macOS and others: one `ps` each time. Untested on macOS. */
-export const systemWithPs: ProcessSystem = {
-  identify: async (pid) => {
-    const stdout = await runPs(['stat', 'lstart'], ['-p', String(pid)]);
-    const [state, ...startTime] = split(stdout);
-    return state === undefined ? undefined : { startTime: startTime.join('-'), isZombie: state.startsWith('Z') };
-  },
-  list: async () => parsePs(await runPs(['pid', 'ppid', 'pgid', 'rss', 'stat', 'time', 'lstart'], ['-A'])),
-  commandLines: async () => parseCommandLines(await runPs(['pid', 'ppid', 'command'], ['-x', '-ww'], 'en_US.UTF-8')),
-};
+/** Columns of `ps` for `parsePs`. */
+const COLUMNS = ['pid', 'ppid', 'pgid', 'stat', 'lstart'];
+/** The same with the usage of each process. */
+const WITH_USAGE = [...COLUMNS, 'rss', 'time'];
+
+/** On macOS the one of the system, because another one in PATH, such as that of Nix, may not tell the usage of processes. */
+const PS = process.platform === 'darwin' ? '/bin/ps' : 'ps';
+
+/** macOS and others: one `ps` each time. */
+export function systemWithPs(program = PS): ProcessSystem {
+  const run = (columns: readonly string[], args: readonly string[], locale?: string) =>
+    runPs(columns, args, { locale, program });
+  return {
+    identify: async (pid) => {
+      const [state, ...start] = split(await run(['stat', 'lstart'], ['-p', String(pid)]));
+      if (state === undefined) return undefined;
+      const startedAtMs = Date.parse(`${start.join(' ')} UTC`);
+      return { startTime: start.join('-'), isZombie: state.startsWith('Z'), startedAtMs };
+    },
+    // Some versions of macOS, and its sandboxes, refuse the columns with the usage, and `ps` fails.
+    list: async () => parsePs(await run(WITH_USAGE, ['-A']).catch(() => run(COLUMNS, ['-A']))),
+    commandLines: async () => parseCommandLines(await run(['pid', 'ppid', 'command'], ['-x', '-ww'], 'en_US.UTF-8')),
+  };
+}
 
 const windows: ProcessSystem = {
   identify: (pid) => windowsProcesses.identify(pid),
@@ -85,7 +101,7 @@ const windows: ProcessSystem = {
 };
 
 const SYSTEMS: Readonly<Record<string, ProcessSystem>> = { linux, win32: windows };
-const system = SYSTEMS[process.platform] ?? systemWithPs;
+const system = SYSTEMS[process.platform] ?? systemWithPs();
 
 /** Whether processes have groups, which get signals as a whole. Windows has neither. */
 export const HAS_GROUPS = process.platform !== 'win32';
@@ -155,16 +171,22 @@ export function hasEnded(error: unknown): boolean {
  * own, because POSIX takes all that follows an equals sign as a header. Start times are in UTC, because `ps` would give them in the
  * time zone of its environment, and another Trunkline may have another one. Letters beyond ASCII need a locale that has them.
  */
-export async function runPs(columns: readonly string[], args: readonly string[], locale = 'C'): Promise<string> {
+export async function runPs(
+  columns: readonly string[],
+  args: readonly string[],
+  { locale = 'C', program = PS }: { locale?: string | undefined; program?: string } = {},
+): Promise<string> {
   const { execa } = await import('execa');
   const { stdout, exitCode, cause } = await execa(
-    'ps',
+    program,
     [...args, ...columns.flatMap((column) => ['-o', `${column}=`])],
     {
       // A client may have started Trunkline in a folder that was removed, and without the folders of the system in PATH.
       cwd: '/',
       env: { LC_ALL: locale, TZ: 'UTC0', PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
       stderr: 'ignore',
+      // Otherwise execa would take signals that Node ignores, such as the one for a file that may not grow, and end this process.
+      cleanup: false,
       maxBuffer: Number.MAX_SAFE_INTEGER,
       reject: false,
     },
@@ -189,16 +211,17 @@ export function toRow(pid: string, fields: readonly string[]): ListedProcess | u
 }
 
 /**
- * Reads the columns pid, ppid, pgid, rss, stat, time and lstart of `ps`: memory in KiB, times as `[[days-]hours:]minutes:seconds`, the
- * start as five words.
+ * Reads the columns `COLUMNS` or `WITH_USAGE` of `ps`: the start as five words, memory in KiB, times as `[[days-]hours:]minutes:seconds`.
  */
 export function parsePs(text: string): readonly ListedProcess[] {
   return text.split('\n').flatMap((line) => {
-    const [pid, ppid, pgid, rss, state = 'Z', time = '', ...start] = split(line);
+    const words = split(line);
+    const [pid, ppid, pgid, state = 'Z'] = words;
+    const [rss, time] = words.slice(9);
     if (pid === undefined || state.startsWith('Z')) return [];
     const ids = { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid) };
-    const usage = { residentBytes: Number(rss) * 1024, cpuMs: parsePsTime(time) };
-    return [{ ...ids, startTime: start.join('-'), startedAtMs: 0, ...usage }];
+    const usage = time === undefined ? {} : { residentBytes: Number(rss) * 1024, cpuMs: parsePsTime(time) };
+    return [{ ...ids, startTime: words.slice(4, 9).join('-'), startedAtMs: 0, ...usage }];
   });
 }
 

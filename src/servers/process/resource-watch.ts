@@ -228,12 +228,17 @@ export interface UsageRequest {
   readonly lookCloselyAboveBytes: number;
 }
 
-/** Reads the usage of process groups; `undefined` if the system does not provide it. Leaves out groups that have ended. */
+/**
+ * Reads the usage of process groups; `undefined` if the system does not provide it. Leaves out groups that have ended. Rejects if this
+ * program may not see it.
+ */
 export async function readUsage(
   requests: readonly UsageRequest[],
 ): Promise<ReadonlyMap<number, GroupUsage> | undefined> {
   if (!HAS_GROUPS) return undefined;
   const table = await listProcesses();
+  if (table.every(({ cpuMs }) => cpuMs === undefined))
+    throw new Error('`ps` does not tell this program how much memory processes use');
   const members = membersOfGroups(new Set(requests.map(({ pid }) => pid)), table);
   const usages = new Map<number, GroupUsage>();
   for (const { pid, lookCloselyAboveBytes } of requests) {

@@ -40,7 +40,7 @@ describe('a tree of processes on Windows', () => {
 const onPosix = (...rows: string[]) => {
   const lines = rows.map((row) => {
     const [ids, start = '0'] = row.split(' @');
-    return `${ids} 100 S 0:00.01 Mon Jan 1 10:00:0${start} 2001`;
+    return `${ids} S Mon Jan 1 10:00:0${start} 2001 100 0:00.01`;
   });
   return parsePs(lines.join('\n'));
 };
