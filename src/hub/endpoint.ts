@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { identify } from '../host/process/processes.js';
 import { windowsProcesses } from '../host/process/windows.js';
 
 /*
@@ -150,4 +151,20 @@ export async function isClaimHeld(
   if (!isSure) return true;
   const startedAtMs = await processes.startedAtMs(Number(pid)).catch(() => undefined);
   return startedAtMs === undefined || startedAtMs <= Number(at) + CLOCK_MS;
+}
+
+/**
+ * Whether the hub behind a socket that refuses a connection runs, because macOS also refuses connections while the queue of the socket is
+ * full. Linux has another code for that. A process that was started after the file with the pid of the hub was written does not count.
+ */
+export async function isRunningBehind({ folder, pid }: { folder: string; pid: string }): Promise<boolean> {
+  if (hasPipe(folder)) return false;
+  try {
+    const { mtimeMs } = statSync(pid);
+    const found = await identify(Number(readFileSync(pid, 'latin1')));
+    return found?.startedAtMs !== undefined && !found.isZombie && found.startedAtMs <= mtimeMs + CLOCK_MS;
+  } catch {
+    // The starter of the hub has noted no process, or the system does not tell.
+    return false;
+  }
 }

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../host/errors/error-text.js';
 import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
-import { addressIn, hasPipe, isClaimHeld, SYSTEM_FORM } from '../endpoint.js';
+import { addressIn, hasPipe, isClaimHeld, isRunningBehind, SYSTEM_FORM } from '../endpoint.js';
 import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
 import { isSameProof, newNonce, proofOf } from '../proof.js';
 import {
@@ -137,6 +137,8 @@ const FIRST_ANSWER_WITHIN_MS = 15_000;
 
 /** Pause between two attempts while the process of a hub starts, which listens itself. */
 const STARTING_MS = 20;
+/** Pause between two attempts while more clients wait for a hub than its socket lets wait. */
+const FULL_MS = 100;
 /** Time after which a client waits only for the process of the claim itself, and not for a later process with its pid. */
 const SURE_AFTER_MS = 1_000;
 
@@ -152,6 +154,11 @@ export async function attachTo(folder: string, name: number | string, hello: Cli
     const attempt = await attachOnce(folder, name, hello, waitMs);
     if (attempt.kind === 'attached' || attempt.kind === 'refused') return attempt;
     const waitedMs = (process.uptime() - begunAt) * 1_000;
+    if (attempt.kind === 'full') {
+      if (waitedMs >= waitMs) return { kind: 'silent', afterMs: waitMs, isStarting: false };
+      await new Promise((resolve) => setTimeout(resolve, FULL_MS));
+      continue;
+    }
     const isHeld = await isClaimHeld(own, waitedMs >= SURE_AFTER_MS);
     // Another program listens under the name of the hub, which has ended.
     if (isHeld === false) return { kind: 'dead' };
@@ -161,7 +168,10 @@ export async function attachTo(folder: string, name: number | string, hello: Cli
   }
 }
 
-function attachOnce(folder: string, name: number | string, hello: ClientHello, waitMs: number): Promise<Attempt> {
+/** `full`: the process of the hub runs, and so many clients wait for it that the system lets no other one wait. */
+type OneAttempt = Attempt | { readonly kind: 'full' };
+
+function attachOnce(folder: string, name: number | string, hello: ClientHello, waitMs: number): Promise<OneAttempt> {
   const files = hubFiles(folder, name);
   let token: string;
   let path: string;
@@ -173,7 +183,7 @@ function attachOnce(folder: string, name: number | string, hello: ClientHello, w
     return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });
   }
   return new Promise((resolve) => {
-    const over = (attempt: Attempt) => {
+    const over = (attempt: OneAttempt) => {
       clearTimeout(timer);
       if (attempt.kind !== 'attached') socket.destroy();
       resolve(attempt);
@@ -228,13 +238,16 @@ function attachOnce(folder: string, name: number | string, hello: ClientHello, w
     socket.once('error', (error) => {
       const code = errorCode(error) ?? '';
       if (FORBIDDEN.has(code)) over({ kind: 'forbidden', message: error.message });
+      else if (code === 'EAGAIN') over({ kind: 'full' });
+      else if (code === 'ECONNREFUSED')
+        void isRunningBehind(files).then((isRunning) => over({ kind: isRunning ? 'full' : 'dead' }));
       else over({ kind: DEAD.has(code) ? 'dead' : 'ended' });
     });
     socket.once('end', () => over({ kind: 'ended' }));
-    socket.once('close', () => over({ kind: 'ended' }));
+    socket.once('close', (hadError) => hadError || over({ kind: 'ended' }));
     socket.write(`${JSON.stringify({ wire: WIRE, nonce } satisfies HubChallenge)}\n`);
   });
 }
 
-const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK']);
+const DEAD = new Set(['ENOENT', 'ENOTDIR', 'ENOTSOCK']);
 const FORBIDDEN = new Set(['EACCES', 'EPERM', 'EAFNOSUPPORT']);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -85,8 +85,9 @@ describe.each(formsIn(() => folder))('a client that looks for a hub, with %s,', 
   it('starts one if there is none, or if the latest is dead, whatever process has its id now', async () => {
     expect(await find()).toMatchObject({ found: { kind: 'attached', connection: { number: 1 } }, started: 1 });
     await die(1);
-    // The process id of the dead hub belongs to somebody else by now.
+    // The process id of the dead hub belongs to somebody else by now, who was started after the file was written.
     writeFileSync(hubFiles(folder, 1).pid, String(process.pid));
+    utimesSync(hubFiles(folder, 1).pid, 1, 1);
     expect(await find()).toMatchObject({ found: { kind: 'attached', connection: { number: 2 } }, started: 1 });
   });
 
