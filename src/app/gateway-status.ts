@@ -89,6 +89,7 @@ export class GatewayStatus {
       now: platform.clock.now(),
       startedAt: this.#startedAt,
       version: VERSION,
+      platform: process.platform,
       config: active.facts,
       service: this.#source.service(),
       notices: [...notices.values()],

@@ -28,7 +28,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
     code: code ?? tools.code ?? users.code,
     advice: [
       ...[first, tools.advice, users.advice, adviseOnNetwork(server), ...(server.sandboxRemarks ?? [])],
-      ...[adviseOnSandbox(server), adviseOnApproval(server.backend)],
+      ...[adviseOnSandbox(server), adviseOnAccess(facts, server), adviseOnApproval(server.backend)],
       shownState(server.backend, server.lifecycle) === 'ready' ? (server.userLogin ?? '') : '',
     ]
       .filter(Boolean)
@@ -224,6 +224,19 @@ function adviseOnSandbox({ backend, lifecycle, sandboxRemarks, cause }: ServerFa
   if (folder !== undefined)
     return `It is confined, and may not write to ${folder}: \`sandbox: { write: [${folder}] }\` would allow it.`;
   return `It is confined, so the file may be closed for it: \`trunkline sandbox ${backend.key}\` shows what is open.`;
+}
+
+/** Matches the code of macOS for a folder that it keeps from a program. A file with the wrong permissions has another one. */
+const KEPT_FROM_PROGRAM = /\bEPERM\b|operation not permitted/i;
+
+/** Advice about a server from which macOS keeps a folder such as Documents, because it counts a process to the program that started it. */
+function adviseOnAccess({ service, platform }: StatusFacts, { cause, isRemote }: ServerFacts): string {
+  if (platform !== 'darwin' || isRemote === true || !cause.some((line) => KEPT_FROM_PROGRAM.test(line))) return '';
+  const cure =
+    service?.kind === 'hub'
+      ? 'run `trunkline hub restart` in a terminal that has the access'
+      : 'allow it to that program in System Settings, Privacy & Security';
+  return `macOS may keep the folder from it, as from the program that has started Trunkline: ${cure}.`;
 }
 
 /** Advice, as a clause, about a server behind a URL that cannot be reached. `defaults.env` does not apply to its requests. */

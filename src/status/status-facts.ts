@@ -111,6 +111,8 @@ export interface StatusFacts extends VisibleLists {
   readonly now: number;
   readonly startedAt: number;
   readonly version: string;
+  /** As in `process.platform`. Absent where nothing depends on it. */
+  readonly platform?: string;
   readonly config: ConfigFacts;
   /** Absent if the servers are meant for a single client or command. */
   readonly service?: ServiceFacts | undefined;

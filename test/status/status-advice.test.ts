@@ -53,6 +53,16 @@ describe('the advice', () => {
     expect(unconfined.one()?.advice).not.toContain('sandbox');
   });
 
+  it('for a server from which macOS keeps a folder names whose access it has', async () => {
+    const cause = ["Error: EPERM: operation not permitted, scandir '/Users/ann/Documents'"];
+    const lifecycle = { state: 'parked', consecutiveFailures: 5 } as const;
+    const adviceWith = async (facts: object) => (await given({ lifecycle, cause, facts })).one()?.advice;
+    const service = { kind: 'hub', pid: 1, since: 0, clients: 1 };
+    expect(await adviceWith({ platform: 'darwin' })).toContain('System Settings');
+    expect(await adviceWith({ platform: 'darwin', service })).toContain('`trunkline hub restart` in a terminal');
+    expect(await adviceWith({ platform: 'linux' })).not.toContain('macOS');
+  });
+
   it.each([
     [
       'its package could not be installed',

@@ -187,7 +187,8 @@ const EXPLAINED: Readonly<Record<string, string>> = {
   // The system reports the same error for a script whose interpreter is missing.
   ENOENT: 'the command, or the interpreter it needs, was not found',
   EACCES: 'it may not be executed',
-  EPERM: 'it may not be executed',
+  // macOS also reports this for a folder, such as Documents, that it keeps from the program.
+  EPERM: `it may not be executed${process.platform === 'darwin' ? ', or macOS keeps the folder to run it in from this program' : ''}`,
   EMFILE: 'too many files are open',
   ENFILE: 'too many files are open',
   EAGAIN: 'too many processes are running',
