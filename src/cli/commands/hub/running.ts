@@ -39,8 +39,11 @@ interface GatewayIdentity {
   readonly url: string | undefined;
 }
 
-/** Longest wait for a gateway that is no hub of the command's configuration. */
-const LISTED_WITHIN_MS = 500;
+/**
+ * Longest wait for a gateway that is no hub of the command's configuration. All are asked at once, so a suspended one delays a command by
+ * this time. A gateway on a busy machine needs more than half a second.
+ */
+const LISTED_WITHIN_MS = 3_000;
 
 /** The configuration that a command is about, and the folder of its hubs. */
 interface Asked {
@@ -173,6 +176,7 @@ function servingOf({ pid, words }: CommandLine, program: string): string | null 
 
 /** The working folder of a process of this user. `undefined` except on Linux, because other systems need a program to find it out. */
 function workingFolderOf(pid: number): string | undefined {
+  if (process.platform !== 'linux') return undefined;
   try {
     return readlinkSync(`/proc/${pid}/cwd`);
   } catch {
