@@ -1,7 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
+import { dataFolderIn, IS_MAC } from '../support/platform.js';
 
 const PRELOAD = new URL('../fixtures/cli/failing-writes.mjs', import.meta.url);
 const MEMORY = '@modelcontextprotocol/server-memory';
@@ -10,12 +11,14 @@ const OWN = { command: 'node', args: [CLI] };
 let place: Workplace;
 beforeEach(() => {
   place = new Workplace();
+  // The home folder is that of the test.
+  const data = dataFolderIn(IS_MAC ? place.folder : join(place.folder, 'data'));
   place.env.XDG_DATA_HOME = join(place.folder, 'data');
   place.configure({ f: { fixture: 'ok', approval: 'required' }, g: { command: 'node' } });
   put('.cursor/mcp.json', { mcpServers: { trunkline: OWN } });
   put('.codeium/windsurf/mcp_config.json', { mcpServers: { x: { command: 'node', args: ['x'] } } });
   put(`.npm/_npx/1/node_modules/${MEMORY}/dist/memory.jsonl`, {});
-  put('data/trunkline/secrets', { B: 'secret value of B' });
+  put(relative(place.folder, join(data, 'secrets')), { B: 'secret value of B' });
   put('kept.json', { mcpServers: { m: { command: 'npx', args: ['-y', MEMORY] } } });
   const auth = { tokens: 'machines', variables: 'variables' };
   put('users.yaml', { servers: { g: { command: 'node' } }, gateway: { http: { auth } } });

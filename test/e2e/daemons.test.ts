@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { dataFolderIn, dataIn, IS_MAC, SHOWS_VARIABLES } from '../support/platform.js';
 import { guardiansOf, killAll, processesOf, processesWith, until } from '../support/processes.js';
 
 /** Two processes in sessions of their own, which only SIGKILL ends. */
@@ -33,7 +34,7 @@ function daemonsOf({ folder }: GatewayProcess): number[] {
     .map(({ pid }) => pid);
 }
 
-describe.runIf(process.platform === 'linux')('processes of a server that have left its group', () => {
+describe.runIf(SHOWS_VARIABLES)('processes of a server that have left its group', () => {
   it('F70: end before the next process of a killed server starts, and with the gateway', async () => {
     const gateway = await startWithDaemons({ args: ['-v'] });
     const daemons = daemonsOf(gateway);
@@ -46,7 +47,10 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     expect(gateway.stderr.match(/"msg":"server backoff"/g)).toHaveLength(1);
     await until('the daemons run again', () => daemonsOf(gateway).length === DAEMONS);
     expect(await gateway.end()).toBe(0);
-    expect([...daemonsOf(gateway), ...guardiansOf(gateway.pid)]).toEqual([]);
+    const left = () => [...daemonsOf(gateway), ...guardiansOf(gateway.pid)];
+    // On macOS, each look at the processes is a program, so the guardian may have to end the rest on a busy machine.
+    if (IS_MAC) await until('everything is gone', () => left().length === 0);
+    else expect(left()).toEqual([]);
   });
 
   it('F71: stay with `leaveRunning`, whatever ends the server, whose group ends as always', async () => {
@@ -64,8 +68,8 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
       expect(isThere()).toBe(true);
       expect(processesOf(`run=${gateway.folder}`).sort()).toEqual(daemonsOf(gateway).sort());
 
-      await start({ servers: {}, env: { XDG_DATA_HOME: join(gateway.folder, 'data') } });
-      const runs = join(gateway.folder, 'data', 'trunkline', 'run');
+      await start({ servers: {}, env: dataIn(join(gateway.folder, 'data')) });
+      const runs = join(dataFolderIn(join(gateway.folder, 'data')), 'run');
       await until('the next start has read the run file', () => readdirSync(runs).length === 0);
       expect(isThere()).toBe(true);
     } finally {

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { dataFolderIn } from '../support/platform.js';
 import { until } from '../support/processes.js';
 
 // A pipe that nobody writes holds every program that opens it, like a network file system that stops answering.
@@ -22,7 +23,7 @@ afterEach(async () => {
 async function earlierRun(): Promise<string> {
   gateway = await GatewayProcess.start(OPTIONS);
   await gateway.untilState('lab', 'ready');
-  const data = join(gateway.folder, 'data', 'trunkline');
+  const data = dataFolderIn(join(gateway.folder, 'data'));
   await until('the catalogue is written', () => filesIn(join(data, 'catalogue')).length > 0);
   await gateway.end();
   return gateway.folder;
@@ -59,7 +60,7 @@ async function useTools(served: GatewayProcess): Promise<void> {
 describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
   it('F77: every file holds neither start, list and call, nor the end at two signals', async () => {
     const folder = await earlierRun();
-    const data = join(folder, 'data', 'trunkline');
+    const data = dataFolderIn(join(folder, 'data'));
     // More run files than Node has threads for files.
     const runs = Array.from({ length: 6 }, (_, at) => join(data, 'run', `${at}.json`));
     for (const file of [...filesIn(data), ...runs]) putPipe(file);

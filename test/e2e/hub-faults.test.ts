@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
 import { sharedPlace, WITH_HUB } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';
-import { until } from '../support/processes.js';
+import { dataIn } from '../support/platform.js';
+import { leadsSession, until, variablesOf } from '../support/processes.js';
 
 const LAB = { servers: { lab: { sharing: 'profile' } } };
 
@@ -130,12 +131,11 @@ describe('the process of a hub', () => {
     const client = await place.client({ env: { TRUNKLINE_FAMILY_outer: '1', OF_CLIENT: 'one' } });
     await client.listTools();
     const pid = place.hubPid;
-    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-    expect(variables).toContain(`HOME=${process.env.HOME}`);
-    expect(variables).toContain(`XDG_DATA_HOME=${join(place.folder, 'data')}`);
+    const variables = variablesOf(pid);
+    const { XDG_DATA_HOME, HOME = process.env.HOME } = dataIn(join(place.folder, 'data'));
+    expect(variables).toEqual(expect.arrayContaining([`HOME=${HOME}`, `XDG_DATA_HOME=${XDG_DATA_HOME}`]));
     expect(variables.filter((variable) => /^TRUNKLINE_FAMILY|^OF_CLIENT/.test(variable))).toEqual([]);
-    const [, , , session] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
-    expect(Number(session)).toBe(pid);
+    expect(leadsSession(pid)).toBe(true);
     process.kill(pid, 'SIGHUP');
     expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'here' }))).toBe('here');
     expect(place.hubPid).toBe(pid);
@@ -224,7 +224,7 @@ describe('the process of a hub', () => {
       toolsCall(2, 'lab__wait', { delayMs: 50, marker: 'piped' }),
     ];
     const env = { ...process.env, ...WITH_HUB, TRUNKLINE_HUB_DIR: place.hubs };
-    const data = { XDG_DATA_HOME: join(place.folder, 'data') };
+    const data = dataIn(join(place.folder, 'data'));
     const child = spawn(process.execPath, [CLI, '--config', first.file], { env: { ...env, ...data } });
     let output = '';
     child.stdout.on('data', (chunk) => {

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { hostIdentity, identify } from '../../src/host/process/processes.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
-import { dataIn, exitBy, IS_WINDOWS } from '../support/platform.js';
+import { dataFolderIn, dataIn, exitBy, IS_WINDOWS } from '../support/platform.js';
 import { fixture, guardiansOf, until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
@@ -29,7 +29,7 @@ const STUBBORN = {
 const STUBBORN_PROCESSES = 3;
 
 function runFolder({ folder }: GatewayProcess): string {
-  return join(folder, 'data', 'trunkline', 'run');
+  return join(dataFolderIn(join(folder, 'data')), 'run');
 }
 
 /** Resolves when the gateway has written down that many groups. */

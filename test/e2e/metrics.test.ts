@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.js';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { sharedPlace } from '../support/hub-place.js';
+import { dataIn } from '../support/platform.js';
 
 const run = promisify(execFile);
 
@@ -51,7 +52,7 @@ describe('the metrics of a hub', () => {
       ...process.env,
       TRUNKLINE_HUB: '',
       TRUNKLINE_HUB_DIR: place.hubs,
-      XDG_DATA_HOME: join(place.folder, 'data'),
+      ...dataIn(join(place.folder, 'data')),
     };
     const read = async () => (await run(process.execPath, [CLI, 'metrics', '--config', one.file], { env })).stdout;
     for (let times = 0; times < 3; times += 1) await Promise.all([one.call('lab__echo'), two.call('lab__echo')]);

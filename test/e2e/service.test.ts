@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { CLI } from '../cli/cli-run.js';
 import { Place, RawHttpClient } from '../support/http-place.js';
+import { dataIn } from '../support/platform.js';
 
 const SYSTEMD = join(import.meta.dirname, '../../deploy/systemd');
 const STATE = '/var/lib/trunkline';
@@ -29,7 +30,7 @@ it('the service of systemd serves a token that root has added, and writes below 
   // In the home folder of the account, as without the variable.
   const hubs = here(`${STATE}/.local/state/trunkline/run`);
   const run = async (words: string) => {
-    const running = place.start(words.split(' '), CLI, { ...env, XDG_DATA_HOME: place.file('root') });
+    const running = place.start(words.split(' '), CLI, { ...env, ...dataIn(place.file('root')) });
     running.process.stdin.end();
     return await running.finished;
   };

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { WITH_HUB } from '../support/hub-place.js';
+import { dataIn } from '../support/platform.js';
 import { processesWith, until } from '../support/processes.js';
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
@@ -87,7 +88,7 @@ describe('a command that needs no server', () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-command-'));
     try {
       const log = join(folder, 'modules.log');
-      const env = { ...process.env, NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log, XDG_DATA_HOME: folder };
+      const env = { ...process.env, NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log, ...dataIn(folder) };
       execFileSync(process.execPath, [CLI, '--version'], { env });
       const loaded = readFileSync(log, 'utf8').split('\n').filter(Boolean);
       expect(ownFilesOf(loaded).map((url) => basename(url))).toContain('output.js');

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
-import { liveMembers, type ProcessEntry, until } from '../support/processes.js';
+import { isRunning, liveMembers, type ProcessEntry, until } from '../support/processes.js';
 
 const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 } };
 
@@ -40,16 +39,8 @@ describe('a server whose first process ends while a process that it started runs
     process.kill(pid ?? 0, 'SIGKILL');
     await until('the other one runs', () => gateway.lines('spawns').length === 2);
     expect(livingAtRestart).toEqual([]);
-    expect(isAlive(first ?? 0)).toBe(false);
+    expect(isRunning(first ?? 0)).toBe(false);
     // It ends with its stdin, which it does not heed: the end of the test need not wait for that.
     process.kill(Number(gateway.lines('spawns')[1]), 'SIGKILL');
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}

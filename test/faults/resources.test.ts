@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
+import { IS_WINDOWS } from '../support/platform.js';
 import { passUntil } from '../support/processes.js';
 
 const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 }, startTimeout: '300s' };
 
-describe.runIf(process.platform === 'linux')('a server that uses more than it may', () => {
+describe.skipIf(IS_WINDOWS)('a server that uses more than it may', () => {
   it('F69: is restarted for its memory, which its log and the status say, and its calls in flight fail', async () => {
     const servers = { f: { ...SOON, limits: { memory: '300MiB' } }, other: {} };
     const clock = new FakeClock();

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { FAULTY } from '../support/in-process-gateway.js';
+import { dataFolderIn } from '../support/platform.js';
 import { until } from '../support/processes.js';
 
 /** Part of every secret below; none of them has the shape of a well-known token. */
@@ -73,9 +74,10 @@ describe('secrets', () => {
     const log = () => readFileSync(join(folder, 'logs', 'x.log'), 'utf8');
     await until('the log has what the server wrote', () => log().includes('that is all'));
 
-    const runFiles = () => readdirSync(join(folder, 'data', 'trunkline', 'run'));
+    const runFolder = join(dataFolderIn(join(folder, 'data')), 'run');
+    const runFiles = () => readdirSync(runFolder);
     await until('the run file is there', () => runFiles().length > 0);
-    const run = runFiles().map((name) => readFileSync(join(folder, 'data', 'trunkline', 'run', name), 'utf8'));
+    const run = runFiles().map((name) => readFileSync(join(runFolder, name), 'utf8'));
     const failed = await gateway.call('missing__anything');
     const all = await gateway.call('trunkline__status');
     const each = await Promise.all(

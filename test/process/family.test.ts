@@ -6,6 +6,7 @@ import { identify } from '../../src/host/process/processes.js';
 import { familyVariable } from '../../src/servers/process/environment.js';
 import { endFamily, findFamily } from '../../src/servers/process/family.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { SHOWS_VARIABLES } from '../support/platform.js';
 import { fixture, realClock, until } from '../support/processes.js';
 
 const KILL_AFTER_MS = 20_000;
@@ -24,7 +25,7 @@ async function pidsOf(mark: string): Promise<number[]> {
   return (await findFamily(mark)).map(({ pid }) => pid);
 }
 
-describe.runIf(process.platform === 'linux')('findFamily', () => {
+describe.runIf(SHOWS_VARIABLES)('findFamily', () => {
   it('finds the processes with the mark, and when each of them was started', async () => {
     const mark = newMark();
     const [one, other] = [
@@ -78,7 +79,7 @@ describe.runIf(process.platform === 'linux')('findFamily', () => {
   });
 });
 
-describe.runIf(process.platform === 'linux')('endFamily', () => {
+describe.runIf(SHOWS_VARIABLES)('endFamily', () => {
   it('is over after one search, without waiting, when there is no process', async () => {
     const clock = new FakeClock();
     expect(await endFamily(newMark(), KILL_AFTER_MS, clock)).toEqual({ signaled: [], gone: true });
@@ -150,11 +151,16 @@ describe.runIf(process.platform === 'linux')('endFamily', () => {
   it('ends processes that start others when they end', async () => {
     const mark = newMark();
     // Each SIGTERM starts a successor in a session of its own.
-    const heir = `trap 'setsid "$0" -c "$1" "$0" "$1" & exit' TERM; echo up; while :; do sleep 0.05; done`;
-    const first = spawn('/bin/sh', ['-c', heir, '/bin/sh', heir], {
-      env: { PATH: process.env.PATH, ...familyVariable(mark) },
-      detached: true,
-    });
+    const heir = `
+      const { spawn } = require('node:child_process');
+      process.once('SIGTERM', () => {
+        spawn(process.execPath, ['-e', process.env.HEIR], { detached: true, stdio: 'ignore' });
+        process.exit();
+      });
+      setInterval(() => {}, 1_000);
+      console.log('up');`;
+    const env = { HEIR: heir, ...familyVariable(mark) };
+    const first = spawn(process.execPath, ['-e', heir], { env, detached: true });
     await once(first.stdout, 'data');
     expect(await endFamily(mark, 500, realClock)).toMatchObject({ gone: true });
     expect(await findFamily(mark)).toEqual([]);

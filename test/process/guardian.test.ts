@@ -1,4 +1,4 @@
-import { type ChildProcess, type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,8 +8,8 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { identify } from '../../src/host/process/processes.js';
 import { Guardian, type GuardianProgram, guardianProgram } from '../../src/servers/process/guardian.js';
 import { builtModule } from '../support/built-module.js';
-import { exitBy, IS_WINDOWS } from '../support/platform.js';
-import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
+import { exitBy, IS_WINDOWS, SHOWS_VARIABLES } from '../support/platform.js';
+import { fixture, guardiansOf, killGroups, leadsSession, liveMembers, realClock, until } from '../support/processes.js';
 import { type Observed, spawnFixture } from './spawned.js';
 
 /** Other runs of this file on the machine have other marks. */
@@ -95,7 +95,7 @@ describe('the guardian process', () => {
     expect(other.live()).toHaveLength(1);
   });
 
-  it.runIf(process.platform === 'linux')(
+  it.runIf(SHOWS_VARIABLES)(
     'ends the processes with a registered mark, by SIGTERM first, and no other process',
     async () => {
       const [known, gone] = [`a${MARK.slice(1)}`, `b${MARK.slice(1)}`];
@@ -112,7 +112,7 @@ describe('the guardian process', () => {
     },
   );
 
-  it.runIf(process.platform === 'linux')('sends a process one SIGTERM only, also through its group', async () => {
+  it.runIf(SHOWS_VARIABLES)('sends a process one SIGTERM only, also through its group', async () => {
     const group = spawnMarked('ignore-sigterm.mjs', MARK);
     let said = '';
     group.stdout.on('data', (text) => {
@@ -149,46 +149,23 @@ describe('the guardian process', () => {
     await once(guardian, 'exit');
   });
 
-  it.runIf(process.platform === 'linux')('takes the environment from `ps` on macOS', async () => {
-    // What ps prints on macOS: with -E, the environment behind the command line.
-    const ps = `#!/bin/bash
-      case " $* " in *' -A '*) pids=$(ls /proc | grep '^[0-9]') ;; *) pids=\${!#} ;; esac
-      for pid in $pids; do
-        case " $* " in
-          *' stat= '*) (set -- $(sed 's/.*) //' "/proc/$pid/stat") && echo "$1 $3 \${20}") ;;
-          *' pid= '*) echo "  $pid $(tr '\\0' ' ' <"/proc/$pid/environ")" ;;
-          *) tr '\\0' ' ' <"/proc/$pid/environ" ;;
-        esac
-      done 2>/dev/null\n`;
-    const [marked, stranger] = [spawnMarked('ignore-eof.mjs', MARK), spawnMarked('ignore-eof.mjs', '5'.repeat(32))];
-    await Promise.all([marked, stranger].map(({ stdout }) => once(stdout, 'data')));
-    const guardian = startGuardianWith('ps', ps, guardianProgram('darwin'));
-    guardian.stdin?.end(`+f${MARK}\n`);
-    expect((await once(marked, 'exit'))[1]).toBe('SIGTERM');
+  it.runIf(SHOWS_VARIABLES)('ends a registered process without a mark, unless it is a later one', async () => {
+    const start = async () => {
+      const child = spawn(process.execPath, [fixture('ignore-eof.mjs')], { env: {}, detached: true });
+      started.push(child);
+      await once(child.stdout, 'data');
+      return { child, pid: child.pid ?? 0, startTime: (await identify(child.pid ?? 0))?.startTime };
+    };
+    const [hidden, later, gone] = [await start(), await start(), await start()];
+    const guardian = startGuardian();
+    const removed = `p${gone.pid}/${gone.startTime}`;
+    guardian.stdin?.end(`+p${hidden.pid}/${hidden.startTime}\n+${removed}\n+p${later.pid}/1\n-${removed}\n`);
+    expect((await once(hidden.child, 'exit'))[1]).toBe('SIGTERM');
     await once(guardian, 'exit');
-    expect(isAlive(stranger.pid ?? 0)).toBe(true);
+    expect([later, gone].map(({ pid }) => isAlive(pid))).toEqual([true, true]);
   });
 
-  it.runIf(process.platform === 'linux')(
-    'ends a registered process without a mark, unless it is a later one',
-    async () => {
-      const start = async () => {
-        const child = spawn(process.execPath, [fixture('ignore-eof.mjs')], { env: {}, detached: true });
-        started.push(child);
-        await once(child.stdout, 'data');
-        return { child, pid: child.pid ?? 0, startTime: (await identify(child.pid ?? 0))?.startTime };
-      };
-      const [hidden, later, gone] = [await start(), await start(), await start()];
-      const guardian = startGuardian();
-      const removed = `p${gone.pid}/${gone.startTime}`;
-      guardian.stdin?.end(`+p${hidden.pid}/${hidden.startTime}\n+${removed}\n+p${later.pid}/1\n-${removed}\n`);
-      expect((await once(hidden.child, 'exit'))[1]).toBe('SIGTERM');
-      await once(guardian, 'exit');
-      expect([later, gone].map(({ pid }) => isAlive(pid))).toEqual([true, true]);
-    },
-  );
-
-  it.runIf(process.platform === 'linux').each(['+f', '+f;kill', `+f${MARK}`, '+f.*'])(
+  it.runIf(SHOWS_VARIABLES).each(['+f', '+f;kill', `+f${MARK}`, '+f.*'])(
     'ends when no process has the mark (%s)',
     async (line) => {
       const guardian = startGuardian();
@@ -294,7 +271,7 @@ describe("the guardian's owner", () => {
     expect(guardian.pid).toBeUndefined();
     guardian.add(child.child.pid ?? 0);
     const pid = await processOf(guardian);
-    if (!IS_WINDOWS) expect(sessionOf(pid)).toBe(pid);
+    if (!IS_WINDOWS) expect(leadsSession(pid)).toBe(true);
     guardian.remove(child.child.pid ?? 0);
     await guardian.close();
     await until('the guardian process is gone', () => !isAlive(pid));
@@ -374,11 +351,4 @@ describe("the guardian's owner", () => {
 function ignores(pid: number, signal: number): boolean {
   const [, mask = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return ((BigInt(`0x${mask}`) >> BigInt(signal - 1)) & 1n) === 1n;
-}
-
-/** The session of a process. */
-function sessionOf(pid: number): number {
-  if (process.platform !== 'linux')
-    return Number(execFileSync('ps', ['-o', 'sess=', '-p', String(pid)], { encoding: 'utf8' }));
-  return Number(/.*\) \S+ \d+ \d+ (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]);
 }

@@ -67,7 +67,7 @@ export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
   readonly environment = {
     ...process.env,
-    ...{ HOME: this.folder, ...dataIn(this.file('data')), TRUNKLINE_HUB_DIR: this.file('h') },
+    ...{ ...dataIn(this.file('data')), HOME: this.folder, TRUNKLINE_HUB_DIR: this.file('h') },
   };
   readonly #clients: Client[] = [];
   readonly #running: Running[] = [];

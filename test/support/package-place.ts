@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
-import { dataIn } from './platform.js';
+import { dataFolderIn, dataIn } from './platform.js';
 import { processesOf } from './processes.js';
 import { Registry } from './registry.js';
 
@@ -54,7 +54,7 @@ export class PackagePlace {
   }
 
   get store(): string {
-    return join(this.folder, 'trunkline', 'store');
+    return join(dataFolderIn(this.folder), 'store');
   }
 
   /** The folders of packages in the store. */

@@ -1,10 +1,14 @@
-// What a test expects where Windows differs from other systems.
+// What a test expects where Windows or macOS differs from other systems.
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 
 export const IS_WINDOWS = process.platform === 'win32';
+export const IS_MAC = process.platform === 'darwin';
+
+/** Whether a process shows the variables with which it was started, so that it is found by the mark of its family. */
+export const SHOWS_VARIABLES = process.platform === 'linux' || IS_MAC;
 
 /** Whether files have permissions. Windows gives a file those of its folder. */
 export const HAS_MODES = !IS_WINDOWS;
@@ -17,9 +21,14 @@ export function shownMode(mode: number): number {
   return IS_WINDOWS ? 0o666 : mode;
 }
 
-/** The variables that let Trunkline keep its data in a folder. */
+/** The variables that let Trunkline keep its data in a folder. On macOS, the data are in the home folder, whatever other variables say. */
 export function dataIn(folder: string): Readonly<Record<string, string>> {
-  return { XDG_DATA_HOME: folder, LOCALAPPDATA: folder };
+  return { XDG_DATA_HOME: folder, LOCALAPPDATA: folder, ...(IS_MAC && { HOME: folder }) };
+}
+
+/** The folder of Trunkline's data with the variables of `dataIn`. */
+export function dataFolderIn(folder: string): string {
+  return join(folder, ...(IS_MAC ? ['Library', 'Application Support'] : []), 'trunkline');
 }
 
 /** The variables of a home folder. On Windows, the data of programs are in a folder of their own below it. */

@@ -37,11 +37,12 @@ function runningProcesses(): ProcessEntry[] {
     }));
   }
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,ppid=,pgid=,args='], { encoding: 'utf8' });
-  return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(
-    ([, , pid, parent, pgid, args = '']) => {
-      return { pid: Number(pid), parent: Number(parent), pgid: Number(pgid), args };
-    },
-  );
+  const rows = [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/gm)];
+  // Trunkline asks `ps` as well, in its own process group.
+  const others = rows.filter(([, , , , , args = '']) => !/(?:^|\/)ps -/.test(args));
+  return others.map(([, , pid, parent, pgid, args = '']) => {
+    return { pid: Number(pid), parent: Number(parent), pgid: Number(pgid), args };
+  });
 }
 
 function windowsListing(attempts = 3): string {
@@ -68,6 +69,29 @@ function readProcess(name: string): ProcessEntry[] {
   } catch {
     return [];
   }
+}
+
+/** The variables with which a process was started, as `NAME=value`. */
+export function variablesOf(pid: number): string[] {
+  if (process.platform === 'linux') return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+  return ps('command', pid, '-E').split(' ');
+}
+
+/** Whether a process has a session of its own. */
+export function leadsSession(pid: number): boolean {
+  if (process.platform !== 'linux') return ps('stat', pid).includes('s');
+  // The fields after the name: state, ppid, pgrp and session.
+  return Number(/.*\) \S+ \d+ \d+ (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]) === pid;
+}
+
+/** A column of `ps` about a process. */
+export function ps(column: string, pid: number, ...args: readonly string[]): string {
+  return execFileSync('ps', [...args, '-ww', '-o', `${column}=`, '-p', String(pid)], { encoding: 'utf8' });
+}
+
+/** Whether a process runs. */
+export function isRunning(pid: number): boolean {
+  return runningProcesses().some((each) => each.pid === pid);
 }
 
 /** The processes of these groups that still run. */

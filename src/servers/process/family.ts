@@ -245,16 +245,16 @@ function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
 
 /**
  * macOS prints the environment of a process after the command line, and prints none for programs of the system. A process
- * with the text of a mark in its arguments counts as a bearer. Untested on macOS.
+ * with the text of a mark in its arguments counts as a bearer.
  */
 async function searchByPs(families: Families): Promise<void> {
   const stdout = await runPs(['pid', 'command'], ['-A', '-E', '-ww']);
   for (const line of stdout.split('\n')) {
-    if (!line.includes(FAMILY_PREFIX)) continue;
+    if (!line.includes(` ${FAMILY_PREFIX}`)) continue;
     const pid = Number.parseInt(line, 10);
     const identity = pid === process.pid ? undefined : await identify(pid);
     if (identity === undefined || identity.isZombie) continue;
     for (const [mark, members] of families)
-      if (line.includes(`${FAMILY_PREFIX}${mark}=`)) members.push({ pid, startTime: identity.startTime });
+      if (line.includes(` ${FAMILY_PREFIX}${mark}=`)) members.push({ pid, startTime: identity.startTime });
   }
 }

@@ -332,13 +332,13 @@ describe() {
 }
 `;
 
-/** The same with `ps`, which prints the environment after the command line on macOS. Untested. */
+/** The same with `ps`, which prints the environment after the command line on macOS. */
 const FIND_BY_PS = `
 list_candidates() {
   ps -A -E -ww -o pid= -o command= | grep -F $marks | while read -r pid rest; do echo "$pid"; done
 }
 has_mark() {
-  ps -E -ww -o command= -p "$1" | grep -qF $marks
+  ps -E -ww -o command= -p "$1" | tr ' ' '\\n' | grep -qxF $marks
 }
 describe() {
   set -- $(LC_ALL=C TZ=UTC0 ps -o stat= -o pgid= -o lstart= -p "$1")

@@ -81,6 +81,7 @@ export function checkLimits({ openFiles, processes, watches }: Limits, servers: 
 
 /** Reads the limits on Linux. Other systems have no file to read them from, so nothing is known there. */
 export async function readLimits(): Promise<Limits> {
+  if (process.platform !== 'linux') return {};
   const [limits, watches] = await Promise.all([
     readFile('/proc/self/limits', 'utf8').catch(() => ''),
     readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(() => ''),
