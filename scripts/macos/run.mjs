@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** The tests of processes, and of what is left when Trunkline or a server is killed, with and without a hub. */
+/** The tests of processes, and of what is left when Trunkline or a server is killed. */
 const SHORT = [
   'test/process',
-  ...['daemons', 'hub-faults', 'killed'].map((name) => `test/e2e/${name}.test.ts`),
+  ...['daemons', 'killed'].map((name) => `test/e2e/${name}.test.ts`),
   ...['crashes', 'host', 'nothing-left', 'resources'].map((name) => `test/faults/${name}.test.ts`),
 ];
 

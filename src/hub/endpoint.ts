@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { identify } from '../host/process/processes.js';
 import { windowsProcesses } from '../host/process/windows.js';
 
 /*
@@ -161,6 +160,8 @@ export async function isRunningBehind({ folder, pid }: { folder: string; pid: st
   if (hasPipe(folder)) return false;
   try {
     const { mtimeMs } = statSync(pid);
+    // Loaded only now, because hardly any client is refused.
+    const { identify } = await import('../host/process/processes.js');
     const found = await identify(Number(readFileSync(pid, 'latin1')));
     return found?.startedAtMs !== undefined && !found.isZombie && found.startedAtMs <= mtimeMs + CLOCK_MS;
   } catch {

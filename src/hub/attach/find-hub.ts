@@ -239,9 +239,11 @@ function attachOnce(folder: string, name: number | string, hello: ClientHello, w
       const code = errorCode(error) ?? '';
       if (FORBIDDEN.has(code)) over({ kind: 'forbidden', message: error.message });
       else if (code === 'EAGAIN') over({ kind: 'full' });
-      else if (code === 'ECONNREFUSED')
+      else if (code === 'ECONNREFUSED') {
+        // The answer of the system may take longer than that of a hub.
+        clearTimeout(timer);
         void isRunningBehind(files).then((isRunning) => over({ kind: isRunning ? 'full' : 'dead' }));
-      else over({ kind: DEAD.has(code) ? 'dead' : 'ended' });
+      } else over({ kind: DEAD.has(code) ? 'dead' : 'ended' });
     });
     socket.once('end', () => over({ kind: 'ended' }));
     socket.once('close', (hadError) => hadError || over({ kind: 'ended' }));
