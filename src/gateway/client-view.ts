@@ -346,7 +346,8 @@ export class ClientView {
    */
   #denialOf({ request, client }: Exchange, { backend, edits, original, tool }: Target): Denial | undefined {
     const ofServer = backend.rules.callRules;
-    const ofView = this.#parts.namedOf(client)?.callRules;
+    // A client has a view for the whole session or not at all, but the configuration may change the view.
+    const ofView = this.named && this.#parts.namedOf(client)?.callRules;
     if (ofServer === undefined && ofView === undefined) return undefined;
     const shown = tool && backend.lists.tools.renamed?.get(tool);
     const ruled = { request, edits, server: backend.key, original: tool ?? original, shown };
