@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 92_930,
+  sourceLines: 93_000,
   sourceFiles: 507,
   tinyFiles: 10,
   testLines: 93_320,

@@ -53,7 +53,7 @@ describe('calls that wait while their process ends', () => {
   it.each([
     ['exits', 'exited', {}, [['exit', 'child_exited']]],
     ['closes its stdout', STDOUT, {}, [['close_stdout', 'child_exited']]],
-    ['closes its stdin', STDIN, {}, [['close_stdin', undefined]]],
+    ['closes its stdin', STDIN, { stopGrace: '50ms' }, [['close_stdin', undefined]]],
     [
       'writes messages that are too large',
       TOO_LARGE,
