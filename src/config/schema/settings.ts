@@ -61,8 +61,8 @@ export const SHARED_SETTINGS = {
   maxUnwritten: bytes('4MiB', 'How much data may wait for a server that does not read its stdin.', ['1KiB', '256MiB']),
   restart: section(
     {
-      firstDelay: duration('500ms', 'Delay before the first restart. Doubles with each failure.'),
-      maxDelay: duration('30s', 'Longest delay before a restart.'),
+      firstDelay: duration('500ms', 'Delay before the first restart, ±20 %. Doubles with each failure.'),
+      maxDelay: duration('30s', 'Longest delay before a restart, ±20 %.'),
       budget: count(5, 'Consecutive failures after which the server is parked.', [1, 1000]),
       stableAfter: duration('300s', 'Time without a failure after which the count of failures is reset.'),
       parkedProbe: duration('5m', 'Delay before the first retry of a parked server. Doubles with each retry.'),

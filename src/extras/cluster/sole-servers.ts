@@ -38,19 +38,20 @@ type Dialers = Dial[3];
 
 type Failed = Extract<DialOutcome, { kind: 'failed' }>;
 
-/** How often a gateway checks that the process still runs on the gateway to which it is connected, in milliseconds. */
+/** Time between two checks whether the process still runs on the gateway to which this gateway is connected, in milliseconds. */
 const LOOK_MS = 2_000;
 
 /**
- * Servers with `placement: one`, whose process runs on one gateway of the cluster, the one that has the lease. The others connect
- * to it as to a server behind a URL. The lease stays with a gateway while the process is idle, or is started again.
+ * Servers with `placement: one`. The process of such a server runs on the gateway that has its lease. The other gateways connect to
+ * that gateway as to a server behind a URL. A gateway keeps the lease when the process ends, but not if the
+ * process never connected, or if the gateway drains.
  */
 export class SoleServers implements Port {
   readonly #options: SoleServersOptions;
   readonly #leases: Leases;
   /** The processes that run here, by the keys of their servers, with the functions that give them away. */
   readonly #running = new Map<string, () => void>();
-  /** Keys of the servers that this gateway has given away. `#moving` has those of them that no other gateway is known to run yet. */
+  /** Keys of the servers that this gateway has given away. `#moving` has a key while the next gateway is being looked for. */
   readonly #given = new Set<string>();
   readonly #moving = new Set<string>();
   /** Gateways that servers have left or are about to leave, by the keys of the servers. */
@@ -66,7 +67,7 @@ export class SoleServers implements Port {
     this.#leases = new Leases({ ...options, isKept });
   }
 
-  /** Returns where other gateways find the server: `moving` means here, but after a pause, in which they send no calls. */
+  /** Returns where other gateways find the server. `moving`: here, but they must hold back their calls until the pause is over. */
   placeOf(key: string): 'here' | 'moving' | 'elsewhere' {
     if (!this.#leases.has(leaseOf(key)) || this.#left.get(key) === this.#options.self) return 'elsewhere';
     return this.#isPausing && this.isMoving ? 'moving' : 'here';
@@ -106,7 +107,7 @@ export class SoleServers implements Port {
     });
   }
 
-  /** Gives all leases back. Must be called when no process is left. */
+  /** Gives all leases back. Call it when no process is left. */
   async close(): Promise<void> {
     await this.#leases.release();
   }
@@ -164,7 +165,7 @@ export class SoleServers implements Port {
         this.#running.delete(key);
         await running.end(ladder);
         forget();
-        // Another gateway runs it from now on, or may be able to start it.
+        // Lets another gateway start the process, because it never connected here, or because this gateway drains.
         if (connection === undefined || this.#isDraining) await this.#leases.release(leaseOf(key));
       },
     };
@@ -191,7 +192,7 @@ export class SoleServers implements Port {
       { ...target, spec, era },
       {
         ...listener,
-        // Counts as trouble, because the process runs on another gateway, and must not fail here.
+        // Reports trouble, because only the gateway that runs the process may count a failure.
         unfit: (because) => listener.lost('trouble', because),
         lost: (fault, because) => {
           // The other gateway does not know the session, because it does not run the server any more.
@@ -235,7 +236,7 @@ export class SoleServers implements Port {
     try {
       return (await store.holderOf(leaseOf(key))) === holder || inFlight() > 0;
     } catch (error) {
-      // The other gateway ends the process in time, which breaks the connection.
+      // The other gateway ends the process before its lease ends, which breaks the connection.
       if (error instanceof StoreUnavailable) return true;
       throw error;
     }
@@ -266,10 +267,10 @@ export class SoleServers implements Port {
   }
 }
 
-/** How often, and how long, the other gateways pause their calls while this gateway drains. The calls wait longer than a pause. */
+/** Interval and length of the pauses in which other gateways hold back calls while this one drains. Calls can wait for longer. */
 const PAUSE = { everyMs: 10_000, ms: 2_000 };
 
-/** Longest wait for another gateway to run a server, and the time between two looks, in milliseconds. */
+/** Longest wait for another gateway to run a server, and the time between two attempts to find it or to give one away, in milliseconds. */
 const MOVE_MS = 6_000;
 const STEP_MS = 200;
 

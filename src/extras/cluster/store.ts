@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * The store did not answer in time, or refused the command. The effect of the command is unknown. The message is for users:
- * it names the setting to correct, if one is wrong, and no secret.
+ * Rejection of a command, because the store is away, did not answer in time, or refused the command. The command may have had an
+ * effect. The message is for users. It names the setting to correct, if there is one. It contains no secret.
  */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
-/** Claims a name for `ms` milliseconds. Resolves with false if it was claimed before. Rejects with `StoreUnavailable`. */
+/** Claims a name for `ms` milliseconds. Resolves with false while an earlier claim lasts. Rejects with `StoreUnavailable`. */
 export async function takeOnce(
   store: { readonly claim: ClusterStore['claim'] },
   name: string,
@@ -26,17 +26,17 @@ export function ignoreAbsence(error: unknown): undefined {
 
 /**
  * The store that the gateways of a cluster share. It has keys, values and times to live, and each command is atomic. Every value is
- * text or bytes of at most some kilobytes. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
+ * text or bytes, a few kilobytes at most. Adapters prefix all keys with the name of the cluster. Times are in milliseconds.
  *
- * Each command settles within 250 ms, or within 250 ms of the latest answer to another one. It rejects with `StoreUnavailable` at
- * once while the store is known to be away, so that no client waits. Only `beat` and `connect` ask a store that is away, and may
+ * Each command settles within 250 ms; each answer to another command begins the 250 ms anew. Commands reject with `StoreUnavailable`
+ * at once while the store is known to be away, so that no client waits. Only `beat` and `connect` ask a store that is away, and may
  * then take some seconds.
  */
 export interface ClusterStore extends ClaimStore {
-  /** Whether the store is connected, and has answered every command since. */
+  /** Whether the store is connected, and no command has failed since it was connected. */
   readonly isUp: boolean;
 
-  /** Connects to a store that is away. */
+  /** Connects to the store if it is away. */
   connect(): Promise<void>;
   /** Stores the text of a member for `ms`. Returns the texts of all members whose time is not over, by their names. */
   beat(member: string, text: string, ms: number): Promise<ReadonlyMap<string, string>>;
@@ -52,12 +52,9 @@ export interface ClusterStore extends ClaimStore {
   close(): Promise<void>;
 }
 
-/** The claims and the records that change at once for all gateways. */
+/** Claims and records. All gateways see a change of one immediately. */
 export interface ClaimStore {
-  /**
-   * Returns the holder of the name. If the name is free, or if `instead` holds it, `holder` gets it for `ms` first. If `holder` has
-   * the claim already, its time begins again.
-   */
+  /** Gives the name to `holder` for `ms`, if it is free, or if `holder` or `instead` holds it. Then returns the holder. */
   claim(name: string, holder: string, ms: number, instead?: string): Promise<string>;
   /** Returns the holder of the name; `undefined` if the name is free. */
   holderOf(name: string): Promise<string | undefined>;
@@ -71,6 +68,6 @@ export interface ClaimStore {
 
   /** Returns a record; `undefined` if there is none. */
   read(name: string): Promise<Uint8Array | undefined>;
-  /** Stores a record for ever if its content is still `before` (`undefined`: absent). Returns whether it was stored. */
+  /** Replaces a record, without an end of time, if its content is still `before` (`undefined`: absent). Returns whether it did. */
   replace(name: string, before: Uint8Array | undefined, value: Uint8Array): Promise<boolean>;
 }

@@ -5,12 +5,12 @@ import { NO_LISTS } from '../catalog/offered-lists.js';
 import type { Backend, DescribedServer, RunningBackend } from './backend.js';
 
 /**
- * Clients that share a process of a server: those with the same profile, those of the same user, those with the same
- * profile and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
+ * Clients that share a process of a server: those with the same profile and user, those of the same user, those with the same
+ * profile, user and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
  * `isolated`.
  *
  * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
- * different capabilities therefore get different processes.
+ * different capabilities therefore get different processes, unless `sharing` is `all` or `user`.
  */
 export type Sharing = 'profile' | 'user' | 'folder' | 'isolated' | 'all' | 'auto';
 
@@ -22,7 +22,7 @@ export interface PooledServer {
    * `auto`.
    */
   readonly isSessionless?: () => boolean;
-  /** Whether the server cannot run for clients without an origin. */
+  /** Whether the configuration is faulty, or lacks a variable, for clients without an origin. The server cannot run for them. */
   readonly isMisconfigured?: boolean;
   /** Whether no instance is made before a client needs one. */
   readonly waitsForClient?: boolean;
@@ -88,7 +88,7 @@ export class ServerInstances {
     this.earlier = this.earlier.map((earlier) => ({ ...earlier, areListsOld: true }));
   }
 
-  /** The description for clients of this variant and, if it is known, of this principal. */
+  /** The latest description for clients of this variant and, unless `principal` is `undefined`, of this principal. */
   earlierFor(variant: string, principal: string | undefined): EarlierProcess | undefined {
     return this.earlier.find(
       (each) => each.variant === variant && (principal === undefined || isOpenTo(each, principal)),
@@ -126,14 +126,14 @@ export class ServerInstances {
     return isApart || hasOwnRoots ? client : profileKey(profile, client.principal);
   }
 
-  /** Scope of the instance that exists before any client, if there is one. The first client decides an `undefined` scope. */
+  /** The instance to make before any client comes; `undefined` if none is to be made. Without a `scope`, the first client decides it. */
   get firstScope(): { readonly scope: Scope | undefined } | undefined {
     if (this.#server.waitsForClient === true) return undefined;
     if (this.sharing === 'all' || this.#hasNoProcess) return { scope: ALL };
     return this.sharing === 'folder' ? undefined : { scope: undefined };
   }
 
-  /** Whether the server cannot run for clients without an origin. They share a backend without a process. */
+  /** Whether clients without an origin get no process. They share a backend without one. */
   get #hasNoProcess(): boolean {
     return this.#server.isMisconfigured === true;
   }
@@ -153,14 +153,14 @@ export class Instance {
   scope: Scope | undefined;
   /** The principal of its clients. `undefined` until a client claims the instance, and if it is for all clients. */
   principal: string | undefined;
-  /** The profile key of its client. Becomes the scope if the process turns out to speak a revision without sessions. */
+  /** The profile key of the latest client. Becomes the scope if `sharing` is `auto` and the process speaks a revision without sessions. */
   profileScope: string | undefined;
   /**
-   * Whether the latest client has the roots capability; never with `sharing: user`. Clients with equal profiles agree in this,
-   * those of an instance for all clients may not.
+   * Whether the client that came last has the roots capability. False with `sharing: user`. The clients of an instance agree in
+   * this, unless it is for all clients.
    */
   hasRoots = false;
-  /** Time at which the last client left, in milliseconds on the clock. `undefined` while no client is awaited. */
+  /** Time at which the last client left, in milliseconds on the clock. `undefined` while the instance has clients, or waits for none. */
   idleSince: number | undefined;
   cancelIdle: Cancel = () => {};
   readonly running: RunningBackend;
@@ -196,14 +196,14 @@ export class Instance {
     this.cancelIdle();
   }
 
-  /** Stay of the instance without clients. An instance for one client does not stay. */
+  /** How long the instance stays without clients. An instance for one client does not stay. */
   get staysWithoutClients(): 'always' | 'for a while' | 'never' {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
   }
 }
 
-/** Whether clients of this principal may see the process: it has no principal, because it is for all clients, or it has this one. */
+/** Whether clients of this principal may see the process: it has this one, or none, because it is for all or not claimed. */
 export function isOpenTo(own: { readonly principal: string | undefined }, principal: string | undefined): boolean {
   return own.principal === undefined || own.principal === principal;
 }

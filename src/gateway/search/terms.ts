@@ -2,7 +2,8 @@ import { stemmer } from 'stemmer';
 
 /**
  * Returns the words of a text or of a name, in lower case and without accents: `createPR_v2` has `create`, `pr` and `v2`.
- * A text in a script without spaces between words has its pairs of characters as words.
+ * A run of letters and digits that has a character of Han, kana, Hangul or Thai gives the pairs of its characters after NFKD,
+ * with their case unchanged, because these scripts have few or no spaces between words.
  */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
@@ -13,7 +14,7 @@ export function wordsOf(text: string): string[] {
     }
     return words;
   }
-  // Scans ASCII text by character code, because that is twice as fast as the expression. Nearly all texts are ASCII.
+  // Scans ASCII text by character code, because that is twice as fast as the regular expression `RUNS`. Nearly all texts are ASCII.
   const hasNames = ASCII_INNER_CAPITAL.test(text);
   const searched = hasNames ? text : text.toLowerCase();
   let start = -1;
@@ -43,7 +44,10 @@ const ACCENTS = /\p{M}+/gu;
 const RUNS = /[\p{L}\p{N}]+/gu;
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
 const INNER_CAPITAL = /[\p{Ll}\p{N}]\p{Lu}|\p{Lu}\p{Lu}\p{Ll}/u;
-/** The parts of a name such as `getHTTPStatus2`: a run of capitals, or a capital with what follows it. */
+/**
+ * Parts of a name such as `getHTTPStatus2`: capitals; small letters, with the capital before them if there is one; digits. Digits after
+ * letters belong to the part of the letters.
+ */
 const PARTS = /\p{Lu}+(?!\p{Ll})\p{N}*|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}]+\p{N}*|\p{N}+/gu;
 
 function pairsOf(run: string): string[] {

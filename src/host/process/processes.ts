@@ -17,17 +17,17 @@ interface ProcessIdentity {
 /** A process that runs. */
 export interface ListedProcess {
   readonly pid: number;
-  /** The process that has started it. On Windows, that one may have ended, and its pid may belong to another process. */
+  /** The parent. On Unix, an orphan gets another one. On Windows, the parent may have ended, and its pid may belong to another process. */
   readonly ppid: number;
   /** The process group; on Windows, which has none, the pid. */
   readonly pgid: number;
   /** Start time, as from `identify`. */
   readonly startTime: string;
-  /** Milliseconds since 1970 on Windows; 0 elsewhere, where `ppid` never is that of a process that has ended. */
+  /** Start in milliseconds since 1970 on Windows. 0 elsewhere, because `ppid` is never the pid of an ended process there. */
   readonly startedAtMs: number;
-  /** Processor time in milliseconds, on Linux with that of its children that have ended. Absent on Windows. */
+  /** Processor time in milliseconds. On Linux it includes that of ended children. Absent on Windows, and if `ps` refuses it. */
   readonly cpuMs?: number;
-  /** Resident memory, where the list has it. */
+  /** Resident memory. Only `ps` lists it, unless it refuses. */
   readonly residentBytes?: number;
 }
 
@@ -46,10 +46,10 @@ interface ProcessSystem {
   commandLines(): Promise<readonly CommandLine[]>;
 }
 
-/** Files of /proc that are read without a pause, in about one millisecond. */
+/** Number of files of /proc that are read between two pauses, in about one millisecond. */
 const SLICE = 32;
 
-/** Linux: /proc is read synchronously, in slices between which other work can run. */
+/** Linux: reads /proc synchronously. `list` reads it in slices, between which other work can run. */
 const linux: ProcessSystem = {
   identify: async (pid) => {
     const fields = statFields(String(pid));
@@ -103,7 +103,7 @@ const windows: ProcessSystem = {
 const SYSTEMS: Readonly<Record<string, ProcessSystem>> = { linux, win32: windows };
 const system = SYSTEMS[process.platform] ?? systemWithPs();
 
-/** Whether processes have groups, which get signals as a whole. Windows has neither. */
+/** Whether processes have groups, which get signals as a whole. Windows has neither groups nor signals. */
 export const HAS_GROUPS = process.platform !== 'win32';
 
 /** Identifies the process with this pid; undefined when there is none. Rejects if the system does not tell. */
@@ -116,7 +116,7 @@ export async function listProcesses(): Promise<readonly ListedProcess[]> {
   return await system.list();
 }
 
-/** The processes of this user that run now. Rejects if the list cannot be read. */
+/** Returns the processes of this user whose command lines can be read. Rejects if the list cannot be read. */
 export async function readCommandLines(): Promise<readonly CommandLine[]> {
   return await system.commandLines();
 }
@@ -168,8 +168,8 @@ export function hasEnded(error: unknown): boolean {
 
 /**
  * Returns these columns of `ps`, without a header; '' if it finds no process. Rejects if it cannot run. Each column is an option of its
- * own, because POSIX takes all that follows an equals sign as a header. Start times are in UTC, because `ps` would give them in the
- * time zone of its environment, and another Trunkline may have another one. Letters beyond ASCII need a locale that has them.
+ * own, because POSIX takes all that follows an equals sign as a header. Start times are in UTC, because `ps` writes them in the time
+ * zone of its environment, which can differ between two Trunklines. Letters beyond ASCII need a locale that has them.
  */
 export async function runPs(
   columns: readonly string[],
@@ -195,12 +195,12 @@ export async function runPs(
   return stdout;
 }
 
-/** Fields of /proc/PID/stat after the name. The start is in ticks between the boot and the start of the process. */
+/** Index of the start time, in ticks since the boot, among the fields that `statFields` returns. */
 const START = 19;
 /** /proc counts processor time in units of `USER_HZ`, 100 a second, whatever the tick rate of the kernel is. */
 const TICK_MS = 10;
 
-/** Reads the fields of /proc/PID/stat after the name. `undefined` for a process that has ended. */
+/** Makes a row from the fields that `statFields` returns. `undefined` for a process that has ended, such as a zombie. */
 export function toRow(pid: string, fields: readonly string[]): ListedProcess | undefined {
   const [state, ppid, pgid] = fields;
   if (state === undefined || state === 'Z' || state === 'X') return undefined;
@@ -243,7 +243,7 @@ function readProc(pid: string): CommandLine[] {
   }
 }
 
-/** A process that has given itself a title, as npm does, has one text in place of its arguments. */
+/** Returns the words of a command line, which is one text if the process has given itself a title, as npm does. */
 function wordsIn(cmdline: string): string[] {
   const words = cmdline.split('\0').filter((word) => word !== '');
   const [only = ''] = words;

@@ -16,7 +16,7 @@ export interface GatewayRun {
 export interface RunGroup extends RunProcess {
   /** The mark of the group's family. Absent if the family may outlive the gateway. */
   readonly mark?: string;
-  /** Processes of the family outside of the group, which may not bear the mark. */
+  /** Processes of the family outside of the group. Some lack the mark. */
   readonly others?: readonly RunProcess[];
 }
 
@@ -38,10 +38,10 @@ export interface RunFileOptions {
 }
 
 /**
- * Lists the process groups of this gateway on disk. When the gateway and its guardian are killed, the next gateway reads
- * the list and ends the processes that are left.
+ * Keeps a file with the process groups of this gateway. When the gateway and its guardian are killed, the next gateway reads
+ * the file and ends the processes that are left.
  *
- * The file exists while there are groups. It is written in the background as a whole. A failed write is only reported.
+ * The file exists while there are groups. It is written in the background as a whole. Only the first failed write is reported.
  */
 export class RunFile {
   readonly #options: RunFileOptions;
@@ -66,7 +66,7 @@ export class RunFile {
     if (this.#groups.delete(pgid)) this.#change();
   }
 
-  /** Resolves when the file is up to date. Never rejects. */
+  /** Resolves when no write is under way. Never rejects. */
   async settled(): Promise<void> {
     await this.#writing;
   }
@@ -92,7 +92,7 @@ export class RunFile {
   async #writeOnce(): Promise<void> {
     this.#owner ??= await this.#options.owner();
     if (this.#owner === undefined) return;
-    // Includes groups that were added meanwhile, to save a write, because a kill during a write leaves a draft behind.
+    // Includes groups that were added meanwhile. Fewer writes leave fewer drafts behind when the gateway is killed.
     this.#isChanged = false;
     const file = join(this.#options.folder, this.#name);
     if (this.#groups.size === 0) {
@@ -104,7 +104,7 @@ export class RunFile {
   }
 }
 
-/** An unfinished file older than this has no living writer. */
+/** Drafts and damaged files are removed after this time, because no gateway writes them any more. */
 const TORN_AFTER_MS = 60_000;
 /** Files of other hosts that share the folder, or from before a reboot, are removed after this time. */
 const FOREIGN_FOR_MS = 30 * 24 * 60 * 60 * 1_000;
@@ -121,13 +121,13 @@ interface FindRunsOptions {
   readonly host: string;
   /** Called for a run file that cannot be used. The processes of its gateway then stay unknown. */
   readonly onIgnored: (file: string, reason: string) => void;
-  /** Leaves old files of other hosts and damaged ones where they are. */
+  /** Leaves drafts, damaged files and old files of other hosts where they are. */
   readonly isReadOnly?: boolean;
 }
 
 /**
  * Reads the run files of all gateways on this host, running or not. Files that others could have written are ignored.
- * Damaged files and files of other hosts are left out, and removed when they are old, unless this only reads. Never rejects.
+ * Damaged files and files of other hosts are left out, and removed when they are old, unless `isReadOnly` is set. Never rejects.
  */
 export async function findRuns({
   folder,
@@ -171,7 +171,7 @@ function parseRun(text: string): GatewayRun | undefined {
 }
 
 function isRunGroup(value: unknown): value is RunGroup {
-  // As group ids, 0 and 1 would signal the gateway's own group and every process.
+  // A signal to group 0 reaches the gateway's own group, one to group 1 every process.
   if (!isRunProcess(value) || value.pid <= 1) return false;
   const { mark, others } = value as Partial<Record<keyof RunGroup, unknown>>;
   if (others !== undefined && !(Array.isArray(others) && others.every(isRunProcess))) return false;

@@ -110,8 +110,8 @@ const HOST_FAULT_DELAY_MS = 5_000;
 const NETWORK_DELAY_MS = 1_500;
 
 /**
- * The delay after an answer that shows a remote server in trouble, and after a session that the server forgot soon. The server
- * can be reached, so that a growing delay loses nothing, and helps the server.
+ * The delay after an answer that shows a remote server in trouble, and after each further session that the server forgot soon. It
+ * grows, because the network works, and the server needs rest.
  */
 const TROUBLE_RETRY = { firstDelayMs: 1_500, maxDelayMs: 30_000 };
 /** The longest delay that a server can ask for. */
@@ -126,8 +126,8 @@ const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
  * The whole policy of supervision as a pure function: the next state of a child after `event`, and the effects to carry
  * out.
  *
- * Two rules always hold. Nothing is launched while a group of the child may exist. Every end of a process that the gateway did
- * not request is a failure, even with exit code 0.
+ * Two rules always hold. Nothing is launched while a group of the child may exist. Each exit of a process is a failure, even with
+ * code 0, unless the gateway requested the exit.
  */
 export function transition(state: ChildState, event: ChildEvent, context: TransitionContext): Transition {
   if ('generation' in event && event.generation !== state.generation) return unchanged(state);
@@ -231,7 +231,7 @@ function onDemanded(state: ChildState, context: TransitionContext): Transition {
       return phase.next === 'idle' ? enter(state, { kind: 'stopping', next: 'wake' }) : unchanged(state);
     case 'parked':
     case 'blocked':
-      // `demandEveryMs` counts from the parking, because a start right after a failure would fail again.
+      // Ignores demands until `demandEveryMs` after the latest failure, because a start so soon would probably fail again.
       if (context.now - phase.enteredAt < context.spec.restart.demandEveryMs) return unchanged(state);
       return onRetryDue(state, context);
     case 'offline':
@@ -312,7 +312,7 @@ function fail(state: ChildState, failure: ChildFailure & Partial<ChildExit>, con
   );
 }
 
-/** The child did not fail, so its failures do not change. */
+/** Leaves `consecutiveFailures` as it is, because the child did not fail. */
 function failWithoutFault(
   state: ChildState,
   { reason, retryAfterMs = 0 }: { readonly reason: string; readonly retryAfterMs?: number | undefined },
@@ -337,8 +337,8 @@ function failWithoutFault(
 }
 
 /**
- * A connection ended. A session that the server forgot is replaced at once, without a failure. If the server forgets the next
- * session soon, the delay grows, because it may forget every one. A server that has moved is followed at once.
+ * Handles the end of a connection, which does not count as a failure. Follows a server that has moved at once, and replaces a
+ * forgotten session at once. If the server forgets the next session soon, too, a growing delay begins, because it may forget every one.
  */
 function onLost(
   state: ChildState,
@@ -359,7 +359,7 @@ function onLost(
   return enterBackoff(failed, now, backoffDelayMs(setbacks - 1, TROUBLE_RETRY, random));
 }
 
-/** Nothing was started, so this is not a failure of the child. It is parked, and retried like any parked child. */
+/** Parks the child with the delays of `INSTALL_RETRY`. Counts no failure and awaits no group, because nothing was started. */
 function failInstall(state: ChildState, reason: string, { now, random }: TransitionContext): Transition {
   const installFailures = state.installFailures + 1;
   const delayMs = backoffDelayMs(installFailures - 1, INSTALL_RETRY, random);
@@ -378,13 +378,13 @@ function enterBackoff(state: ChildState, now: number, delayMs: number): Transiti
   return enter(state, { kind: 'backoff', retryAt: now + delayMs, awaiting: 'both' }, endAndRetry(state, delayMs));
 }
 
-/** Ends the group in any case, because a child that exited may have left members of it behind. */
+/** Ends the group in any case, because a child that exited may have left members of the group behind. */
 function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[] {
   return [{ kind: 'endGroup', generation }, timer(delayMs, { kind: 'retryDue', generation })];
 }
 
 function relaunch(state: ChildState, context: TransitionContext): Transition {
-  // A child whose package was missing, or that could not be reached, did not run before, so this is not a restart.
+  // Counts no restart if the package is missing, or if the latest launch failed by no fault of the child, because the child did not run.
   const isRestart = context.spec.missing === undefined && state.countsAsRestart;
   const restarts = isRestart ? state.restarts + 1 : state.restarts;
   return launch({ ...state, restarts }, context);
@@ -450,12 +450,12 @@ interface BackoffOptions {
   readonly maxDelayMs: number;
 }
 
-/** The share of a delay that is random, so that servers that failed together do not restart together. */
+/** Largest random deviation, as a share of the delay, so that servers that failed together do not restart together. */
 const JITTER = 0.2;
 
 /**
- * The delay before the next attempt, in milliseconds. It doubles with each attempt up to `maxDelayMs`, and varies by
- * ±20 %.
+ * The delay before the next attempt, in milliseconds. It doubles with each attempt up to `maxDelayMs`. A random deviation of
+ * up to ±20 % is added after that, so a limit of 30 s can become 36 s.
  *
  * @param attempt counts from 0
  * @param random yields numbers in [0, 1)

@@ -2,12 +2,12 @@ import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents, SESSION_GONE }
 
 /** First and longest pause before the stream is opened again, unless the server names one, in milliseconds. */
 const REOPEN = { firstMs: 1_000, maxMs: 30_000 } as const;
-/** Time that a stream must last so that the pauses begin anew, in milliseconds. */
+/** Time from a request to its failure, or to the end of its stream, from which on the pauses begin anew, in milliseconds. */
 const USEFUL_MS = 10_000;
 /** Longest wait for the `endpoint` event, in milliseconds. */
 const ENDPOINT_MS = 10_000;
 
-/** The stream that a client opens with GET, for messages that answer no POST. */
+/** The stream that a client opens with GET, for messages that answer no POST; in revision 2024-11-05, for all messages. */
 export class GetStream {
   readonly #session: HttpSession;
   readonly #now: () => number;
@@ -19,14 +19,15 @@ export class GetStream {
     this.#now = now;
   }
 
-  /** Whether the server sends on this stream at the moment. */
+  /** Whether the stream that `read` reads is open. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
   /**
-   * Reads the stream, and opens it again when it breaks off, or when the server refuses it later. Calls `onAnswer` when the
-   * server has answered. Resolves when the server offers no stream, when the session is over or was replaced, or after `end`.
+   * Reads the stream, and opens it again when it ends, or when a request for it fails or is refused. Calls `onAnswer` after each
+   * request, also if it failed. Resolves when the server offers no stream or forgot the session, when the session is over, or after
+   * `end`.
    */
   async read(onAnswer: () => void): Promise<void> {
     const { signal } = this.#abort;
@@ -43,7 +44,7 @@ export class GetStream {
         const { statusCode = 0 } = response;
         if (statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
           response.resume();
-          // A refusal of the first request means that the server has no such stream.
+          // A refusal before the stream was ever open, other than 429 and 5xx, means that the server has no such stream.
           if (!wasOpen && statusCode < 500 && statusCode !== 429) return;
           if (statusCode === 404 && sessionId !== undefined) {
             if (!(await this.#session.renew(sessionId))) this.#session.lose('lapsed', SESSION_GONE);
@@ -69,7 +70,7 @@ export class GetStream {
 
   /**
    * Opens the stream of a server of revision 2024-11-05. Resolves with the URL for messages, or `undefined` if the server has no
-   * such stream. The session ends with the stream.
+   * such stream, ends it first or names no URL within 10 s, or after `end`. The session ends with the stream.
    */
   async readToEndpoint(): Promise<string | undefined> {
     const { signal } = this.#abort;

@@ -4,11 +4,12 @@ import { MIRRORED_NAMES, type MirroredParam } from '../../wire/mcp/mirrored-para
 
 /**
  * Headers that repeat parts of the body, so that a proxy can route a request without reading it. See "Request Metadata" on the
- * page basic/transports/streamable-http of revision 2026-07-28; earlier revisions have none of them.
+ * page basic/transports/streamable-http of revision 2026-07-28. Earlier revisions have only `mcp-protocol-version`, which
+ * `HttpOutput` sets.
  *
  * @param message the message as it is sent: names are those of the server, not the exposed ones
  * @param paramsOf returns the parameters of a tool that headers must repeat
- * @param isModern whether the connection is of such a revision, which a notification of a client with a handshake does not name
+ * @param isModern whether the connection is of revision 2026-07-28 or later, because some notifications do not name it
  */
 export function metadataHeaders(
   message: RequestEnvelope | NotificationEnvelope,

@@ -24,7 +24,7 @@ interface UpstreamListenOptions {
   readonly listener: { notification(notification: NotificationEnvelope): void };
 }
 
-/** Called once, with an error if the server does not report on the subject, or with `closed` if the channel is closed first. */
+/** Called once: with an error if there will be no reports on the subject, or with `closed` if the channel is closed first. */
 type OnSubscribed = (error?: RpcError | 'closed') => void;
 
 /** One `subscriptions/listen` request. */
@@ -73,7 +73,7 @@ export class UpstreamListen {
     this.#lists = REPORTED.filter(({ capability }) => options.offers(`${capability}.listChanged`));
   }
 
-  /** Opens the stream, if the server has anything to report. */
+  /** Opens the stream, if there is a list or a subject to report on. */
   open(): void {
     this.#renew();
   }
@@ -91,7 +91,7 @@ export class UpstreamListen {
 
   unsubscribe(subject: Subject): void {
     if (!this.#subjects.delete(keyOf(subject))) return;
-    this.#answerWaiting({ subjects: new Map([[keyOf(subject), subject]]) }, () => NOT_REPORTED);
+    this.#answerWaiting({ subjects: new Map([[keyOf(subject), subject]]) }, () => UNSUBSCRIBED);
     this.#renew();
   }
 
@@ -131,7 +131,7 @@ export class UpstreamListen {
     return [this.#next, this.#current].find((stream) => stream?.id === `${id}`);
   }
 
-  /** Opens a stream with the present subjects. The current stream stays until the server acknowledges the new one. */
+  /** Opens a stream with the present subjects, after `#next` if there is one. Ends the current stream if there is nothing to report on. */
   #renew(): void {
     if (this.#options.channel.isClosed) return;
     this.#cancelRetry();
@@ -181,8 +181,8 @@ export class UpstreamListen {
   }
 
   /**
-   * Reports every list, resource and task as changed, because each may have changed while there was no stream. Tasks need no
-   * agreement of the server, because it may not agree to report on a task that has ended.
+   * Reports the lists and resources to which the server agreed as changed, because they may have changed while there was no stream.
+   * Requests the state of each task, because the server need not agree to report on a task that has ended.
    */
   #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: Subjects): void {
     const { listener } = this.#options;
@@ -202,7 +202,7 @@ export class UpstreamListen {
     for (const task of namesIn(subjects, 'taskIds')) void this.#reportState(task);
   }
 
-  /** Requests the state of a task, and reports it like a change. Leaves the task out of later streams if it has ended. */
+  /** Requests the state of a task, and reports it like a change. Leaves the task out of later streams if it has ended or is unknown. */
   async #reportState(taskId: string): Promise<void> {
     const { channel, meta, listener } = this.#options;
     const outcome = await channel.request(METHODS.getTask, meta.ownParams({ taskId }), STATE_TIMEOUTS);
@@ -281,6 +281,7 @@ const REPORTED = [
 ] as const;
 
 const NOT_REPORTED = new RpcError(RPC_CODES.invalidParams, 'The server does not report on this resource or task');
+const UNSUBSCRIBED = new RpcError(RPC_CODES.invalidParams, 'The subscription was ended before the server agreed to it');
 const NOT_ACKNOWLEDGED = new RpcError(RPC_CODES.internalError, 'The server did not acknowledge the subscription');
 
 function errorOf({ response: { bytes, error } }: Extract<Outcome, { kind: 'answered' }>): RpcError {

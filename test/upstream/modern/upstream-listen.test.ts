@@ -219,6 +219,13 @@ describe('a subscription to a resource', () => {
     expect(cancelled()).toEqual(listens().map(({ id }) => id));
   });
 
+  it('fails when its client leaves before the server has agreed, and says so', async () => {
+    const { subscription } = await listening();
+    const waiting = await subscription('a:b');
+    expect((await subscription('a:b', 'resources/unsubscribe')).told).toEqual(['{}']);
+    expect(waiting.told).toEqual([expect.stringContaining('ended before the server agreed')]);
+  });
+
   it('fails with the connection', async () => {
     const { subscription, bridge } = await listening();
     const waiting = await subscription('a:b');
