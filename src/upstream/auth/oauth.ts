@@ -395,12 +395,15 @@ function pageUrl(text: unknown): string | undefined {
   return isProtected(url) ? url.href : undefined;
 }
 
-/** Checks that the answer in the browser is from this authorization server (RFC 9207). Throws a `LoginError`. */
-export function checkIssuer({ metadata }: Discovered, iss: string | undefined): void {
+/**
+ * Checks that the answer in the browser is from this authorization server (RFC 9207). Compares `iss` also without metadata, because the
+ * page of such a server can send the browser on to that of another one. Throws a `LoginError`.
+ */
+export function checkIssuer({ issuer, metadata }: Discovered, iss: string | undefined): void {
   try {
     validateAuthorizationResponseIssuer({
       iss,
-      expectedIssuer: metadata?.issuer,
+      expectedIssuer: issuer,
       issParameterSupported: metadata?.authorization_response_iss_parameter_supported === true,
     });
   } catch {

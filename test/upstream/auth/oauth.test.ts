@@ -385,6 +385,26 @@ describe('the page to which the browser comes back', () => {
   );
 });
 
+describe('an answer of another authorization server', () => {
+  it.each<[string, Readonly<Record<string, Answer>>]>([
+    ['with metadata', { [METADATA]: { ...ENDPOINTS, registration_endpoint: 'ORIGIN/register' } }],
+    ['without metadata', {}],
+  ])('gives the code to no server %s that has sent the browser on', async (_, answers) => {
+    const honest = await site({});
+    const { url, asked } = await site({ ...answers, '/register': { client_id: 'c' }, '/token': { access_token: 't' } });
+    const folder = mkdtempSync(join(SHORT_TMP, 'tlo-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const login = { ...SETTINGS, configFile: join(folder, 'c.yaml') };
+    const spec = { ...sampleSpec(), ...REMOTE, url: url.href, login };
+    const pending = await beginLogin({ spec, vault: new FolderVault(folder), clock: systemClock });
+    const state = new URL(pending.url).searchParams.get('state') ?? '';
+    const answer = new URLSearchParams({ code: 'of-the-honest', state, iss: honest.origin });
+    expect(pending.submit(`${pending.redirectUri}?${answer}`)).toBe(true);
+    await expect(pending.finished).rejects.toThrow('is not from the authorization server of this login');
+    expect(asked).not.toContain('/token');
+  });
+});
+
 describe('a registration', () => {
   it('by hand whose page is refused is told with the words of the page', async () => {
     const { url } = await site({
