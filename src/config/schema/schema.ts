@@ -66,6 +66,9 @@ export const TRANSPORT_HEADERS: ReadonlySet<string> = new Set([
   ...['mcp-name', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'],
 ]);
 
+/** The name of a header as programs compare it that read `_` and `-` as the same (CGI, WSGI). */
+const asCompared = (name: string) => name.toLowerCase().replaceAll('_', '-');
+
 /**
  * Headers of a client that no server gets: credentials, those of one connection, those with which the transport or a proxy says what
  * a request is and where it comes from, and those that change its meaning.
@@ -74,16 +77,18 @@ const NEVER_PASSED = new RegExp(
   `^(?:${[
     ...['authorization', 'cookie2?', 'set-cookie', 'dpop', 'host', 'connection', 'keep-alive', 'te', 'trailer'],
     ...['transfer-encoding', 'upgrade', 'expect', 'origin', 'referer', 'accept', 'accept-encoding', 'accept-charset'],
-    ...['last-event-id', 'range', 'if-.*', 'forwarded', 'via', 'x-forwarded-.*', 'x-real-ip', 'x-http-method.*'],
+    ...['last-event-id', 'range', 'if-.*', 'via', 'x-http-method.*'],
+    // The many names under which proxies tell the address of a client.
+    ...['(?:.*-)?forward(?:ed)?(?:-.*)?', '(?:.*-)?(?:client|socket)?ip(?:v[46])?'],
+    ...['(?:.*-)?(?:client|external|peer|remote|source|user|viewer)-addr(?:ess)?'],
     ...['x-method-override', 'x-original-.*', 'x-rewrite-url', 'content-.*', 'mcp-.*', 'proxy-.*', 'sec-.*'],
     ...['access-control-.*', 'www-authenticate', 'trunkline-.*'],
   ].join('|')})$`,
-  'i',
 );
 
 const passedHeader = text('The name of a header.', 'the name of a header').check(
   z.regex(HEADER_NAME, { error: 'this is not a valid name of an HTTP header' }),
-  z.refine((name) => !NEVER_PASSED.test(name), {
+  z.refine((name) => !NEVER_PASSED.test(asCompared(name)), {
     error:
       'this header of a client reaches no server, because it is a credential or belongs to the connection; remove it',
   }),
@@ -478,9 +483,9 @@ const server = mapWith(
         'found `auth` beside `oauth`, or credentials in `headers` or `headersCommand`; remove one of them',
         'auth',
       );
-    const fixed = new Set(Object.keys(entry.headers ?? {}).map((name) => name.toLowerCase()));
+    const fixed = new Set(Object.keys(entry.headers ?? {}).map(asCompared));
     for (const name of (entry.passHeaders ?? []) as readonly string[])
-      if (fixed.has(name.toLowerCase()))
+      if (fixed.has(asCompared(name)))
         report(`found \`${name}\` in both \`headers\` and \`passHeaders\`; remove it from one of them`, 'passHeaders');
     if (first === 'url' && entry.type === 'stdio') report('found `type: stdio` with `url`; remove `type`', 'type');
     if (first !== 'url' && entry.type !== undefined && entry.type !== 'stdio')

@@ -93,6 +93,11 @@ describe('a server behind a URL', () => {
     const options = { env: {}, nodePath: '/opt/node', ownFolder: '/opt/trunkline' };
     expect(resolveConfig(file, checkFile(text, file), options).servers[0]?.problem).toBeUndefined();
   });
+
+  it('passes on headers whose names only look like those of an address', () => {
+    const passHeaders = ['X-Membership', 'X-Zip', 'X-Email-Address', 'X-Tenant_Id', 'Traceparent'];
+    expect(serverOf({ url: URL, passHeaders }).passHeaders).toEqual(passHeaders.map((name) => name.toLowerCase()));
+  });
 });
 
 describe('a remote server that cannot be used', () => {
@@ -138,6 +143,10 @@ describe('a remote server that cannot be used', () => {
     ...['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP', 'X-HTTP-Method-Override'],
     ...['Content-Type', 'Content-Length', 'Content-Encoding', 'Mcp-Session-Id', 'Mcp-Param-Region', 'MCP-Name'],
     ...['Proxy-Authorization', 'Proxy-Connection', 'Sec-Fetch-Site', 'Trunkline-Hop', 'X-Original-URL'],
+    ...['True-Client-IP', 'X-Client-IP', 'X-Cluster-Client-IP', 'CF-Connecting-IP', 'CF-Connecting-IPv6', 'Client-IP'],
+    ...['Fastly-Client-IP', 'X-Envoy-External-Address', 'X-Remote-IP', 'X-Remote-Addr', 'X-Originating-IP'],
+    ...['X-Azure-ClientIP', 'CloudFront-Viewer-Address', 'X-Forwarded', 'Z-Forwarded-For', 'X-Forward-For'],
+    ...['X_Forwarded_For', 'x_real_ip', 'Content_Type', 'Mcp_Session-Id', 'Set_Cookie'],
   ])('would pass on the header %s of its clients', (name) => {
     const text = `servers:\n  far:\n    url: ${URL}\n    passHeaders: [X-Tenant, ${name}]\n`;
     expect(problemsOf(text)).toEqual([
@@ -150,6 +159,10 @@ describe('a remote server that cannot be used', () => {
     [
       'headers: { x-tenant: red }\n    passHeaders: [X-Tenant]',
       '5:5 servers.far.passHeaders: found `X-Tenant` in both `headers` and `passHeaders`; remove it from one of them',
+    ],
+    [
+      'headers: { x-tenant: red }\n    passHeaders: [X_Tenant]',
+      '5:5 servers.far.passHeaders: found `X_Tenant` in both `headers` and `passHeaders`; remove it from one of them',
     ],
   ])('has %j', (line, problem) => {
     expect(problemsOf(`servers:\n  far:\n    url: ${URL}\n    ${line}\n`)).toEqual([problem]);
