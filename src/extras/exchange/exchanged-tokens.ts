@@ -34,7 +34,7 @@ interface Exchanged {
   forget(): void;
 }
 
-/** The last exchange that gave no token. */
+/** The last exchange that gave no token, and the number of those in a row. */
 interface Failed {
   /** The token that was to be exchanged. */
   readonly subject: string;
@@ -66,8 +66,10 @@ export class ExchangedTokens {
   readonly #tokens = new NewestMap<string, Exchanged>(MAX_KEPT);
   readonly #running = new Map<string, Promise<Exchanged | Blocked>>();
   readonly #failed = new NewestMap<string, Failed>(MAX_KEPT);
-  /** The servers that wait for another token of a user, by principal. */
-  readonly #awaiting = new NewestMap<string, Set<string>>(MAX_KEPT);
+  /** The servers that wait for another token of a user, with the keys of their tokens, by principal. */
+  readonly #awaiting = new NewestMap<string, Map<string, string>>(MAX_KEPT);
+  /** The retries that wait for the end of a pause, by the keys of the tokens. */
+  readonly #retries = new Map<string, Cancel>();
   readonly #metadata = new Map<string, IssuerDocument<IssuerMetadata>>();
 
   constructor(options: ExchangedTokensOptions) {
@@ -85,7 +87,21 @@ export class ExchangedTokens {
   #retry(principal: string): void {
     const servers = this.#awaiting.get(principal) ?? [];
     this.#awaiting.delete(principal);
-    for (const server of servers) this.#options.onRetry(server, principal);
+    for (const [server, key] of servers) this.#retryAfterPause(server, principal, key);
+  }
+
+  #retryAfterPause(server: string, principal: string, key: string): void {
+    if (this.#retries.has(key)) return;
+    const { clock, now, onRetry } = this.#options;
+    const failed = this.#failed.get(key);
+    const waitMs = failed !== undefined && pausesForAll(failed) ? failed.until - now() : 0;
+    const retry = () => {
+      this.#retries.delete(key);
+      this.#awaiting.get(principal)?.delete(server);
+      onRetry(server, principal);
+    };
+    if (waitMs > 0) this.#retries.set(key, clock.schedule(waitMs, retry));
+    else retry();
   }
 
   /** Returns a token for a server, another one than `refused`. Rejects with a `RequestError` if a provider is away. */
@@ -97,7 +113,7 @@ export class ExchangedTokens {
     if (usable !== undefined && now < usable.renewAt) return usable;
     const isValid = usable !== undefined && now < usable.endsAt;
     const subject = await this.#subjectOf(spec);
-    if ('blocked' in subject) return isValid ? usable : this.#blocked(spec, subject);
+    if ('blocked' in subject) return isValid ? usable : this.#blocked(key, spec, subject);
     try {
       return await (this.#running.get(key) ?? this.#begin(key, spec, subject.token));
     } catch (error) {
@@ -113,6 +129,7 @@ export class ExchangedTokens {
 
   /** Forgets all tokens. */
   close(): void {
+    for (const cancel of this.#retries.values()) cancel();
     for (const { forget } of [...this.#tokens.values()]) forget();
   }
 
@@ -142,9 +159,9 @@ export class ExchangedTokens {
   async #exchange(key: string, spec: ExchangeSpec, subject: string): Promise<Exchanged | Blocked> {
     const { now, logger } = this.#options;
     const before = this.#failed.get(key);
-    if (before !== undefined && before.subject === subject && now() < before.until) {
+    if (before !== undefined && (before.subject === subject || pausesForAll(before)) && now() < before.until) {
       if (before.outcome instanceof RequestError) throw before.outcome;
-      return this.#blocked(spec, before.outcome);
+      return this.#blocked(key, spec, before.outcome);
     }
     try {
       const { access_token: token, expiresAt } = await exchanged({
@@ -167,7 +184,7 @@ export class ExchangedTokens {
       if (outcome instanceof RequestError) throw outcome;
       // The provider has taken the access back.
       this.#tokens.get(key)?.forget();
-      return this.#blocked(spec, outcome);
+      return this.#blocked(key, spec, outcome);
     }
   }
 
@@ -195,8 +212,8 @@ export class ExchangedTokens {
     return kept;
   }
 
-  #blocked({ key, user }: ExchangeSpec, blocked: Blocked): Blocked {
-    if (user !== undefined) this.#awaiting.set(user, (this.#awaiting.get(user) ?? new Set()).add(key));
+  #blocked(key: string, { key: server, user }: ExchangeSpec, blocked: Blocked): Blocked {
+    if (user !== undefined) this.#awaiting.set(user, (this.#awaiting.get(user) ?? new Map()).set(server, key));
     return blocked;
   }
 
@@ -216,6 +233,14 @@ export class ExchangedTokens {
   #fetchFor(server: string, { proxy, ca }: ExchangeSpec): ReturnType<typeof createFetch> {
     return createFetch({ clock: this.#options.clock, server: new URL(server), proxy, ca });
   }
+}
+
+/**
+ * Whether the pause is for every token of the user. The first failure may be the fault of one token; after the second one, a user who
+ * takes turns with two tokens would lock the gateway out at the provider otherwise.
+ */
+function pausesForAll({ count }: Failed): boolean {
+  return count > 1;
 }
 
 /** Longest time of a timer, in milliseconds. */

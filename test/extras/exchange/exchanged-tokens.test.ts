@@ -2,21 +2,23 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ExchangedTokens } from '../../../src/extras/exchange/exchanged-tokens.js';
 import { systemClock } from '../../../src/host/observe/system-clock.js';
 import type { RemoteSpec } from '../../../src/spec/server-spec.js';
+import type { Clock } from '../../../src/wire/timing/clock.js';
 import { sampleSpec } from '../../servers/supervision/sample-spec.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { endAll } from '../../upstream/http/remote-server.js';
 import { TokenProvider } from './token-provider.js';
 
 afterEach(endAll);
 
 /** The tokens of a user at a provider whose tokens live for 100 s, on a clock that the test sets. */
-async function tokensOf(user = 'ann') {
+async function tokensOf(user = 'ann', clock: Clock = systemClock) {
   const provider = await TokenProvider.open();
   const time = { ahead: 0 };
   const now = () => Date.now() + time.ahead;
   const retried: string[] = [];
   const shown = new Set<string>();
   const tokens = new ExchangedTokens({
-    ...{ clock: systemClock, now, logger: { warn: () => {} } },
+    ...{ clock, now, logger: { warn: () => {} } },
     keepSecret: (token) => {
       shown.add(token);
       return () => shown.delete(token);
@@ -91,6 +93,37 @@ describe('an exchanged token', () => {
     time.ahead = 81_000;
     expect(await access.headers()).toMatchObject({ blocked: 'login_required' });
     expect(shown.size).toBe(0);
+  });
+
+  it('that was refused twice is asked for less and less often, whatever tokens the user takes turns with', async () => {
+    const clock = new FakeClock();
+    const { provider, time, tokens, access, retried } = await tokensOf('ann', clock);
+    const pass = (ms: number) => {
+      time.ahead += ms;
+      clock.advance(ms);
+    };
+    const turns = [await provider.tokenOf('ann'), await provider.tokenOf('ann')];
+    const takeTurns = async () => {
+      for (const token of [...turns, ...turns, ...turns]) {
+        tokens.subjects.note('ann', token);
+        expect(await access.headers()).toMatchObject({ blocked: 'login_required' });
+      }
+    };
+    const given = provider.answer;
+    provider.answer = () => ({ status: 400, body: { error: 'access_denied' } });
+    await access.headers();
+    await takeTurns();
+    expect([provider.asked.length, retried.length]).toEqual([2, 1]);
+    pass(3_000);
+    expect(retried).toHaveLength(2);
+    await takeTurns();
+    pass(3_000);
+    await takeTurns();
+    expect([provider.asked.length, retried.length]).toEqual([3, 2]);
+    provider.answer = given;
+    pass(3_000);
+    expect(retried).toHaveLength(3);
+    expect(await access.headers()).toMatchObject({ authorization: 'Bearer token-4' });
   });
 
   it('is replaced once when the server refuses it, however many requests had it', async () => {
