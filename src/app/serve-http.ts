@@ -160,10 +160,7 @@ async function loadUsers(auth: Auth, { http, composition, logger }: HttpService)
   const { provider } = users;
   const ofPages = provider && {
     provider,
-    userOf: async (token: string) => {
-      const admitted = await users.admit(`Bearer ${token}`, '', clock.now(), undefined);
-      return 'user' in admitted ? admitted.user : undefined;
-    },
+    userOf: (token: string) => users.userOf(token),
     originOf: (person: Person) => variables.originOf({ ...person, kind: 'user', groups: [] }),
   };
   return { users, ofCore, ofPages };

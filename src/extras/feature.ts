@@ -76,7 +76,7 @@ export interface Feature {
 export interface GatewayUsers {
   /** Reads the metadata of their identity provider. */
   readonly provider: IssuerDocument<IssuerMetadata>;
-  /** The user of an access token; `undefined` if the token is not accepted. */
+  /** The user of an access token, which is not kept; `undefined` if the token is not accepted. */
   userOf(token: string): Promise<User | undefined>;
   /** The variables and the folder with which the servers of a person run. */
   originOf(person: Person): ClientOrigin;

@@ -5,6 +5,7 @@ import type { Clock } from '../../wire/timing/clock.js';
 import { bearerToken, type CallerOrRefusal, type HttpUsers, METADATA_PATH } from '../http/caller.js';
 import { type Caller, endpointOfView, viewAt } from '../http/http-client.js';
 import { type HttpRefusal, retryAfter } from '../http/http-refusal.js';
+import type { User } from '../port.js';
 import { IssuerDocument, type IssuerMetadata, readMetadata } from './issuer-document.js';
 import { IssuerKeys, KeysMissing } from './issuer-keys.js';
 import { CLOCK_TOLERANCE_S, JwtCheck, TokenRefused } from './jwt-check.js';
@@ -15,7 +16,7 @@ export interface UserCheckOptions extends Pick<HttpConfig, 'auth' | 'publicUrl'>
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: { warn(message: string): void; error(message: string): void };
-  /** Called with the token of each request of a user that is accepted. */
+  /** Called with the token of each request of a user that is accepted. A sign-in in a browser is no request. */
   readonly onToken?: (principal: string, token: string) => void;
 }
 
@@ -79,12 +80,19 @@ export class UserCheck implements HttpUsers {
   ): CallerOrRefusal | Promise<CallerOrRefusal> {
     const token = bearerToken(authorization);
     if (token === undefined) return { refusal: this.#unauthorized(endpoint, undefined) };
-    const hash = createHash('sha256').update(token).digest('hex');
+    const hash = hashOf(token);
     const machine = token.length < MIN_TOKEN_LENGTH ? undefined : this.#machines?.find(hash, now);
     if (machine !== undefined) return { principal: machine.principal, user: machine };
     const known = this.#cachedCaller(hash);
-    if (known !== undefined) this.#options.onToken?.(known.principal, token);
-    return known ?? this.#check(token, hash, endpoint);
+    if (known === undefined) return this.#check(token, hash, endpoint).then((checked) => this.#noted(checked, token));
+    return this.#noted(known, token);
+  }
+
+  /** The user of a token that came with no request, as that of a sign-in in a browser; `undefined` if it is not accepted. */
+  async userOf(token: string): Promise<User | undefined> {
+    const hash = hashOf(token);
+    const checked = this.#cachedCaller(hash) ?? (await this.#check(token, hash, undefined));
+    return 'user' in checked ? checked.user : undefined;
   }
 
   metadata(path: string | undefined): Readonly<Record<string, unknown>> | undefined {
@@ -119,7 +127,6 @@ export class UserCheck implements HttpUsers {
       const caller = { principal: user.principal, user, tokenEndsAt };
       this.#cached.set(hash, { caller, until: Math.min(expiresAt, now() + MAX_CACHED_MS) });
       const [oldest = ''] = this.#cached.keys();
-      this.#options.onToken?.(user.principal, token);
       if (this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
       return caller;
     } catch (error) {
@@ -127,6 +134,11 @@ export class UserCheck implements HttpUsers {
       if (!(error instanceof TokenRefused)) throw error;
       return { refusal: this.#unauthorized(endpoint, error.message) };
     }
+  }
+
+  #noted<Checked extends CallerOrRefusal>(checked: Checked, token: string): Checked {
+    if ('principal' in checked) this.#options.onToken?.(checked.principal, token);
+    return checked;
   }
 
   /** The refusal of a token (RFC 6750, section 3). Without `reason`, the request had no token. */
@@ -163,6 +175,10 @@ export class UserCheck implements HttpUsers {
 }
 
 type Params = Readonly<Record<string, string>>;
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
 
 /** The path of an endpoint. Text of a client in it cannot end the quotes around it. */
 function pathOf(endpoint: string | undefined): string {

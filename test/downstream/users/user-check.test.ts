@@ -47,6 +47,7 @@ function usersWith({ scopes, clients, front, hasJwt = true, hasTokens = true }: 
   const jwt = { issuer: issuer.issuer, audience: [AUDIENCE], ...(scopes && { scopes }), ...(clients && { clients }) };
   const clock = new FakeClock();
   let now = NOW;
+  const noted: string[] = [];
   const users = new UserCheck({
     auth: {
       ...(hasJwt && { jwt }),
@@ -57,9 +58,11 @@ function usersWith({ scopes, clients, front, hasJwt = true, hasTokens = true }: 
     clock,
     now: () => now,
     log: { warn: () => {}, error: () => {} },
+    onToken: (_, token) => noted.push(token),
   });
   return {
     users,
+    noted,
     admit: async (token: string | undefined, endpoint?: string) =>
       await users.admit(token === undefined ? undefined : `Bearer ${token}`, '192.0.2.1', clock.now(), endpoint),
     pass: (ms: number) => {
@@ -100,6 +103,19 @@ describe('a token', () => {
   it('of a user proves the user', async () => {
     const found = await usersWith().admit(await issuer.token({ groups: ['eng'] }));
     expect(found).toMatchObject({ user: { name: 'ann', kind: 'user', groups: ['eng'] } });
+  });
+
+  it('of a request is kept for exchanges, and that of a sign-in in a browser is not', async () => {
+    const { users, admit, noted } = usersWith();
+    const [signedIn, requested] = [await issuer.token(), await issuer.token({ jti: 'other' })];
+    expect(await users.userOf(signedIn)).toMatchObject({ name: 'ann' });
+    expect(await users.userOf(signedIn)).toMatchObject({ name: 'ann' });
+    expect(await users.userOf(`${signedIn}x`)).toBeUndefined();
+    expect(noted).toEqual([]);
+    await admit(requested);
+    await admit(requested);
+    await admit(`${requested}x`);
+    expect(noted).toEqual([requested, requested]);
   });
 
   it('of a machine proves the machine', async () => {

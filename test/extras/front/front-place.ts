@@ -74,10 +74,7 @@ export class FrontPlace {
       const front = { clientId: CLIENT_ID, ...http.auth?.front, ...changed };
       const users = new UserCheck({ ...http, clock: systemClock, now: Date.now, log: { warn: note, error: note } });
       if (users.provider === undefined) throw new Error('no provider');
-      const userOf = async (token: string) => {
-        const admitted = await users.admit(`Bearer ${token}`, '', systemClock.now(), undefined);
-        return 'user' in admitted ? admitted.user : undefined;
-      };
+      const userOf = (token: string) => users.userOf(token);
       const { routes } = createRoutes({
         http: { ...http, auth: { ...http.auth, front } },
         users: { provider: users.provider, userOf, originOf: () => ({ environment: {}, folder: '/' }) },
