@@ -2,8 +2,11 @@
 // strict as Entra, Trunkline logs the user in through its front, and Chromium is the browser of the person. The document with which the
 // client names itself comes from a stand-in for its site, behind a proxy, so that nothing but npm is asked. Prints what the terminal and
 // the pages say.
+//
+//   npm run -w lab browser-login [-- claude | codex]
 import { execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
@@ -19,12 +22,31 @@ import { CLI } from './targets.mjs';
 const NAME = 'trunkline';
 const CLIENT_ID = 'trunkline-at-the-provider';
 const SCOPE = 'mcp:read';
-/** The document of Claude Code, as its site has it. */
-const DOCUMENT = {
-  client_id: 'https://claude.ai/oauth/claude-code-client-metadata',
-  client_name: 'Claude Code',
-  client_uri: 'https://claude.ai',
-  redirect_uris: ['http://localhost/callback', 'http://127.0.0.1/callback'],
+/** What a person types for each client, and the document with which it names itself. Codex logs in while it adds the server. */
+const COMMANDS = {
+  claude: {
+    add: (url) => ['mcp', 'add', '--scope', 'user', '--transport', 'http', NAME, url],
+    login: ['mcp', 'login', NAME],
+    // As its site has it.
+    document: {
+      client_id: 'https://claude.ai/oauth/claude-code-client-metadata',
+      client_name: 'Claude Code',
+      client_uri: 'https://claude.ai',
+      redirect_uris: ['http://localhost/callback', 'http://127.0.0.1/callback'],
+    },
+  },
+  codex: {
+    add: (url) => ['mcp', 'add', NAME, '--url', url],
+    // Made up, but for the id: a document that allows what Codex does.
+    document: {
+      client_id: 'https://chatgpt.com/oauth/codex/client.json',
+      client_name: 'Codex',
+      client_uri: 'https://chatgpt.com',
+      redirect_uris: ['http://127.0.0.1/callback'],
+    },
+  },
+};
+const PUBLIC_CLIENT = {
   grant_types: ['authorization_code', 'refresh_token'],
   response_types: ['code'],
   token_endpoint_auth_method: 'none',
@@ -35,6 +57,9 @@ const MAX_PAGES = 8;
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop.abort(new Error(signal)));
 
+const [, , asked = 'claude'] = process.argv;
+const [client, commands] = [CLIENTS[asked], COMMANDS[asked]];
+if (commands === undefined) throw new Error(`There is no ${asked}; take ${Object.keys(COMMANDS).join(', ')}`);
 const publicUrl = `http://127.0.0.1:${await freePort()}`;
 const url = `${publicUrl}/mcp`;
 const provider = await startProvider({
@@ -43,20 +68,21 @@ const provider = await startProvider({
   clientId: CLIENT_ID,
   isStrict: true,
 });
-const home = await openHome(CLIENTS.claude, stop.signal);
+const home = await openHome(client, stop.signal);
 const site = await startSite();
 const gateway = await startGateway();
 const browser = await launchBrowser();
 try {
-  say('$ claude mcp add --scope user --transport http trunkline URL', await add());
-  say('$ claude mcp list', await home.run(['mcp', 'list']));
-  const opened = openedUrl();
-  const login = logIn(await browserProgram());
-  say('The browser', await follow(await opened));
-  say('$ claude mcp login trunkline', await login);
-  say('$ claude mcp list', await home.run(['mcp', 'list']));
+  const { add, login } = commands;
+  if (login !== undefined) say(`$ ${asked} ${add('URL').join(' ')}`, await home.run(add(url)));
+  say(`$ ${asked} mcp list`, await home.run(['mcp', 'list']));
+  const typed = login ?? add(url);
+  const shown = onTerminal(typed, await browserProgram());
+  say('The browser', await follow(await openedUrl()));
+  say(`$ ${asked} ${typed.join(' ')}`, await shown);
+  say(`$ ${asked} mcp list`, await home.run(['mcp', 'list']));
   const text = randomUUID();
-  const { results } = await CLIENTS.claude.converse(home, [{ name: 'tiny__echo', arguments: { text } }]);
+  const { results } = await client.converse(home, [{ name: 'tiny__echo', arguments: { text } }]);
   say('The first call', results.join('\n'));
   say('Requests to the provider', provider.asked.map(({ method, path }) => `${method} ${path}`).join('\n'));
   const isGood = results.some((result) => result.includes(text));
@@ -66,18 +92,15 @@ try {
   await browser.close();
   site.close();
   gateway.kill('SIGTERM');
+  // Until then, it writes to the folder that is removed.
+  if (gateway.exitCode === null && gateway.signalCode === null) await once(gateway, 'exit');
   await provider.close();
   home.close();
 }
 
-/** Registers the gateway as a person does, with its URL alone. */
-async function add() {
-  return await home.run(['mcp', 'add', '--scope', 'user', '--transport', 'http', NAME, url]);
-}
-
-/** Logs in as a person does, on a terminal that `script` makes. Returns what the terminal showed. */
-async function logIn(variables) {
-  const command = [...home.program, 'mcp', 'login', NAME].join(' ');
+/** Runs the client as a person does, on a terminal that `script` makes. Returns what the terminal showed. */
+async function onTerminal(args, variables) {
+  const command = [...home.program, ...args].join(' ');
   const options = { cwd: home.folder, env: { ...home.env, TERM: 'xterm', ...variables }, signal: stop.signal };
   const child = spawn('script', ['-qfec', command, '/dev/null'], options);
   let text = '';
@@ -92,13 +115,15 @@ async function logIn(variables) {
 /** Starts the site of the client, and the proxy that leads to it. Its variables are those of the gateway. */
 async function startSite() {
   const [key, cert] = [join(home.folder, 'key.pem'), join(home.folder, 'cert.pem')];
-  const { hostname } = new URL(DOCUMENT.client_id);
+  const { hostname } = new URL(commands.document.client_id);
   const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
   const name = ['-subj', `/CN=${hostname}`, '-addext', `subjectAltName=DNS:${hostname}`];
   execFileSync('openssl', ['req', '-x509', ...kind, '-keyout', key, '-out', cert, ...name], { stdio: 'ignore' });
   const pems = { key: readFileSync(key), cert: readFileSync(cert) };
   const pages = createHttpsServer(pems, (_, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(DOCUMENT));
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ ...commands.document, ...PUBLIC_CLIENT }));
   });
   const port = await listening(pages);
   const proxy = createHttpServer().on('connect', (_, socket) => {
