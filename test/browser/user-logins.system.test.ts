@@ -34,7 +34,7 @@ describe('a login of a user in a real browser', () => {
     expect(await tab.textContent('main')).toContain('ann');
     await tab.click('button[value=allow]');
     await logIn();
-    await tab.waitForURL(`${place.publicUrl}/logins/callback**`);
+    await tab.waitForURL(`${place.publicUrl}/logins/callback/files**`);
     expect(await tab.title()).toBe('You are logged in at files');
     await expect.poll(() => ann.call('files__read')).toBe('read done');
     await tab.goto(`${place.publicUrl}/logins`);

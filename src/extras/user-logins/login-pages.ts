@@ -9,7 +9,7 @@ import type { FeatureHost, GatewayUsers, Person } from '../feature.js';
 import { LOGIN_MS, randomText, type SealedTexts } from '../sealed-texts.js';
 import { ShortMemory } from '../short-memory.js';
 import { escaped, faultPage, redirect, termRows, webPage } from '../web-page.js';
-import { codeOf, LOGIN_PAGES, pathOf, type Ticket } from './ticket.js';
+import { callbackOf, codeOf, pathOf, type Ticket } from './ticket.js';
 
 export interface LoginPagesOptions {
   readonly host: FeatureHost;
@@ -32,6 +32,8 @@ const TAKEN_MS = 2 * LOGIN_MS;
 const EXPIRED =
   'Its address is not valid, or no longer. Call a tool of the server again: the answer has a new address.';
 const OTHER_BROWSER = 'It took too long, or it was begun in another browser. Call a tool of the server again.';
+const OTHER_SERVER =
+  'The answer is for another server than the one at which it was begun. Call a tool of the server again.';
 const OTHER_USER = 'It was begun by another user of this gateway. If somebody sent you the address, do not go on.';
 
 /**
@@ -98,7 +100,7 @@ they would get access to your account.</p>
       if (!(await this.#takeOnce(ticket.id))) return faultPage(400, EXPIRED);
       const { openLogin } = await import('../../upstream/auth/login.js');
       const id = randomText(16);
-      const { url, opened } = await openLogin(await this.#loginAt(spec), `${publicUrl}${LOGIN_PAGES.callback}`, id);
+      const { url, opened } = await openLogin(await this.#loginAt(spec), `${publicUrl}${callbackOf(server)}`, id);
       const visit: Visit = { ...opened, server, person: { principal, name } };
       return withCookies(redirect(url), [
         ...this.#cookies.outdated(headers.cookie, 'visit', MAX_VISITS - 1),
@@ -108,7 +110,7 @@ they would get access to your account.</p>
   }
 
   /** Ends the login with the answer of the authorization server of the server. */
-  async callback({ query, headers }: RouteRequest): Promise<RouteAnswer> {
+  async callback({ params, query, headers }: RouteRequest): Promise<RouteAnswer> {
     const { sealed } = this.#options;
     const { state: id = '' } = singleParams(query) ?? {};
     const cookie = `visit-${id}`;
@@ -118,6 +120,7 @@ they would get access to your account.</p>
     if (visit === undefined) return faultPage(400, OTHER_BROWSER);
     const { server, person, ...opened } = visit;
     const answer = await this.#faultsShown(server, async () => {
+      if (params.server !== server) return faultPage(400, OTHER_SERVER);
       const spec = this.#specOf({ server, ...person });
       if (spec === undefined || !this.#mayBe(person, headers.cookie)) return faultPage(403, OTHER_USER);
       if (!(await this.#takeOnce(id))) return faultPage(400, OTHER_BROWSER);

@@ -3,7 +3,7 @@ import type { LoginPage, Person } from '../feature.js';
 import { LOGIN_MS, randomText, type SealedTexts } from '../sealed-texts.js';
 
 /** The paths of the pages. No key of a server contains a slash, so none of them is the path of another. */
-export const LOGIN_PAGES = { login: '/login/:server', callback: '/logins/callback', logins: '/logins' };
+export const LOGIN_PAGES = { login: '/login/:server', callback: '/logins/callback/:server', logins: '/logins' };
 
 /** Proves that a user was given the address of a page, over a connection of theirs. It is good for one login. */
 export interface Ticket extends Person {
@@ -25,6 +25,14 @@ export function offerTicket(
 export function pathOf(server: string, ticket?: string): string {
   const path = `/login/${encodeURIComponent(server)}`;
   return ticket === undefined ? path : `${path}?${new URLSearchParams({ ticket })}`;
+}
+
+/**
+ * The path to which the provider of a server sends the browser back. Each server has its own, because a server that leads the browser to
+ * the provider of another one would get the code of that one otherwise.
+ */
+export function callbackOf(server: string): string {
+  return `/logins/callback/${encodeURIComponent(server)}`;
 }
 
 /** Letters and digits that people do not mistake for each other. */

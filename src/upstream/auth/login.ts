@@ -145,7 +145,7 @@ export async function completeLogin(
 }
 
 function partiesOf({ found: { issuer, metadata } }: Plan, { client_id }: Client): string {
-  return digest(JSON.stringify([issuer, metadata?.token_endpoint, client_id]));
+  return digest(JSON.stringify([issuer, metadata?.authorization_endpoint, metadata?.token_endpoint, client_id]));
 }
 
 /** Keeps a registration for the logins of all users at a server, so that not each of them is another client. */

@@ -127,11 +127,11 @@ const ALWAYS: readonly (readonly [what: string, attempt: (world: World) => Promi
   ],
   [
     'an answer without a login',
-    async ({ place, his }) => his.open(`${place.publicUrl}/logins/callback?code=x&state=${'A'.repeat(22)}`),
+    async ({ place, his }) => his.open(`${place.publicUrl}/logins/callback/files?code=x&state=${'A'.repeat(22)}`),
   ],
   [
     'an answer with a state that leads into another cookie',
-    async ({ place, his }) => his.open(`${place.publicUrl}/logins/callback?code=x&state=..%2Flogins`),
+    async ({ place, his }) => his.open(`${place.publicUrl}/logins/callback/files?code=x&state=..%2Flogins`),
   ],
   [
     'an answer that denies the login',
@@ -141,7 +141,7 @@ const ALWAYS: readonly (readonly [what: string, attempt: (world: World) => Promi
       const query = new URLSearchParams({
         ...{ error: 'access_denied', state: page.searchParams.get('state') ?? '', iss: place.server.issuer },
       });
-      return his.open(`${place.publicUrl}/logins/callback?${query}`);
+      return his.open(`${place.publicUrl}/logins/callback/files?${query}`);
     },
   ],
   [
