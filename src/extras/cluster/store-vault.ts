@@ -8,10 +8,10 @@ import {
   digest,
   encrypt,
   type LockedLogin,
-  LoginError,
   type LoginId,
   type LoginRecord,
   type Vault,
+  VaultError,
 } from '../../upstream/auth/vault.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Cancel } from '../../wire/timing/clock.js';
@@ -127,7 +127,7 @@ export class StoreVault implements Vault {
     this.#isClosed = true;
     await this.#options.close?.();
     if (this.#restoring.size > 0)
-      throw new LoginError('the change of the login is lost, because the store of the cluster does not answer');
+      throw new VaultError('the change of the login is lost, because the store of the cluster does not answer');
   }
 
   async #leased<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T> {
@@ -251,5 +251,5 @@ export class StoreVault implements Vault {
 
 function readable({ record, isUnreadable }: Version): LoginRecord | undefined {
   if (isUnreadable !== true) return record;
-  throw new LoginError('the login in the store of the cluster is damaged, or was encrypted with another key');
+  throw new VaultError('the login in the store of the cluster is damaged, or was encrypted with another key');
 }

@@ -2,7 +2,7 @@ import { type RouteAnswer, type RouteRequest, singleParams } from '../../downstr
 import { RequestError } from '../../host/http/send-request.js';
 import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
 import type { OpenedLogin } from '../../upstream/auth/login.js';
-import { LoginError } from '../../upstream/auth/vault.js';
+import { LoginError, VaultError } from '../../upstream/auth/vault.js';
 import { printable } from '../../wire/json/printable.js';
 import { Cookies, withCookies } from '../cookies.js';
 import type { FeatureHost, GatewayUsers, Person } from '../feature.js';
@@ -170,14 +170,18 @@ they would get access to your account.</p>
     );
   }
 
-  /** Shows the reason if a login fails. The words of a server that is away are for the log, because they tell of this network. */
+  /**
+   * Shows the reason if a login fails, without secrets of the configuration. The words of a server that is away, and of the place of the
+   * logins, are for the log, because they tell of this network and this machine.
+   */
   async #faultsShown(server: string, work: () => Promise<RouteAnswer>): Promise<RouteAnswer> {
     try {
       return await work();
     } catch (err) {
-      const { logger } = this.#options.host;
+      const { logger, secrets } = this.#options.host;
       logger.warn({ server, err }, 'a login of a user at this server failed');
-      if (err instanceof LoginError) return faultPage(502, `At ${server}, ${err.message}.`);
+      if (err instanceof VaultError) return faultPage(502, `The login at ${server} cannot be stored.`);
+      if (err instanceof LoginError) return faultPage(502, secrets.redact(`At ${server}, ${err.message}.`));
       if (!(err instanceof RequestError)) throw err;
       return faultPage(
         503,

@@ -23,10 +23,10 @@ import {
   digest,
   encrypt,
   type LockedLogin,
-  LoginError,
   type LoginId,
   type LoginRecord,
   type Vault,
+  VaultError,
 } from './vault.js';
 
 const KEY_BYTES = 32;
@@ -67,12 +67,12 @@ export class FolderVault implements Vault {
     const file = this.fileOf(id);
     const found = await readRegularFile(file, privateFile(MAX_BYTES));
     if (found.kind === 'absent') return undefined;
-    if (found.kind === 'unusable') throw new LoginError(`the login in ${file} cannot be used: ${found.reason}`);
+    if (found.kind === 'unusable') throw new VaultError(`the login in ${file} cannot be used: ${found.reason}`);
     const key = await this.#existingKey(false);
     const text = decrypt(key, this.nameOf(id), found.bytes);
     const record = text === undefined ? undefined : parseJson(text);
     if (record === undefined) {
-      throw new LoginError(`the login in ${file} is damaged, or was encrypted with another key`);
+      throw new VaultError(`the login in ${file} is damaged, or was encrypted with another key`);
     }
     return record as LoginRecord;
   }
@@ -123,7 +123,7 @@ export class FolderVault implements Vault {
     } catch (error) {
       const fault = fileErrorIn(error);
       if (fault === undefined) throw error;
-      throw new LoginError(`the login cannot be stored: ${fault.message}`, fault.hint, { cause: fault });
+      throw new VaultError(`the login cannot be stored: ${fault.message}`, fault.hint, { cause: fault });
     }
   }
 
@@ -145,9 +145,9 @@ export class FolderVault implements Vault {
   async #readKey(mayCreate: boolean): Promise<Buffer> {
     const found = await readRegularFile(this.#keyFile, privateFile(MAX_BYTES));
     if (found.kind === 'unusable')
-      throw new LoginError(`the key of the logins in ${this.#keyFile} cannot be used: ${found.reason}`);
+      throw new VaultError(`the key of the logins in ${this.#keyFile} cannot be used: ${found.reason}`);
     if (found.kind === 'read') return await this.#keyIn(found);
-    if (!mayCreate) throw new LoginError(`the key of the logins in ${this.#keyFile} is missing`);
+    if (!mayCreate) throw new VaultError(`the key of the logins in ${this.#keyFile} is missing`);
     return await this.#locked('key', AbortSignal.timeout(60_000), async () => {
       const key = randomBytes(KEY_BYTES);
       const isInKeychain =
@@ -166,12 +166,12 @@ export class FolderVault implements Vault {
         fault: 'this system has none that Trunkline can use',
       });
       if ('fault' in outcome)
-        throw new LoginError(`the key of the logins cannot be read from the keychain: ${outcome.fault}`);
+        throw new VaultError(`the key of the logins cannot be read from the keychain: ${outcome.fault}`);
       text = outcome.value;
     }
     const key = Buffer.from(text, 'base64');
     if (key.length === KEY_BYTES) return key;
-    throw new LoginError(
+    throw new VaultError(
       `the key of the logins in ${this.#keyFile} is damaged; remove the folder ${this.#folder} and log in again`,
     );
   }

@@ -201,11 +201,12 @@ function isOfResource(url: URL, resource: string): boolean {
   return origin === url.origin && withSlash(url.pathname).startsWith(withSlash(pathname));
 }
 
-/** Returns the URL in the form for `resource`, without a fragment and without a slash at the end. */
-function canonicalResource(url: URL): string {
-  const canonical = new URL(url);
-  canonical.hash = '';
-  return canonical.pathname === '/' && canonical.search === '' ? canonical.origin : canonical.href.replace(/\/$/, '');
+/**
+ * Returns the URL in the form for `resource`, without fragment, query and a slash at the end. The query can have a key, which the address
+ * in the browser would show, and RFC 8707 advises against one.
+ */
+function canonicalResource({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`.replace(/\/$/, '');
 }
 
 /** Returns the wanted or configured scopes, or else the offered ones and `offline_access`, and adds those that calls lacked. */

@@ -86,6 +86,9 @@ export class LoginError extends Error {
   }
 }
 
+/** A fault of the place where logins are stored. The message can name files of this machine, so it is not for users over HTTP. */
+export class VaultError extends LoginError {}
+
 /** Makes a handler for a failed read. It returns `instead` for a login that cannot be used, and throws all other errors again. */
 export function unreadable<T>(instead: T): (error: unknown) => T {
   return (error) => {

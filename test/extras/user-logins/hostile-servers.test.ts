@@ -1,5 +1,7 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Browser, LoginPlace, type Page, type UserClient } from './login-place.js';
@@ -8,6 +10,8 @@ import { Browser, LoginPlace, type Page, type UserClient } from './login-place.j
  * The server `evil` wants the code of ann at the provider of the server `honest`, which it can redeem if it gets the verifier with it. Its
  * operator has seen the client id that the gateway has at that provider. Ann logs in at `evil`, because she uses it, too.
  */
+
+const MISSING = { status: 404, headers: {}, body: '' };
 
 /** A server and its provider on one origin. The provider sends no `iss`, and knows ann already, so that it asks for nothing. */
 class Site {
@@ -20,6 +24,8 @@ class Site {
   readonly redeemed: string[] = [];
   /** Members of the metadata in place of the own ones. */
   metadata: Readonly<Record<string, string>> = {};
+  /** The resource that the document of the server names. Without it, there is no document. */
+  resource: string | undefined;
   /** Sends the browser elsewhere than back. */
   leads: ((query: URLSearchParams) => string) | undefined;
   readonly origin: string;
@@ -56,6 +62,8 @@ class Site {
     switch (pathname) {
       case '/mcp':
         return { status: 401, headers: { 'www-authenticate': 'Bearer' }, body: '' };
+      case '/.well-known/oauth-protected-resource':
+        return this.resource === undefined ? MISSING : json({ resource: this.resource });
       case '/.well-known/oauth-authorization-server':
         return json({
           ...{ issuer: origin, authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` },
@@ -77,7 +85,7 @@ class Site {
         return to(`${uri}?${new URLSearchParams({ code: 'code', state: searchParams.get('state') ?? '' })}`);
       }
       default:
-        return { status: 404, headers: {}, body: '' };
+        return MISSING;
     }
   }
 }
@@ -145,5 +153,41 @@ describe('a hostile server gets no code of another server by', () => {
     expect(status).toBeGreaterThanOrEqual(400);
     expect(told).not.toContain('You are logged in');
     expect(world.evil.redeemed).toEqual([]);
+  });
+});
+
+describe('the browser of a user is not shown', () => {
+  const KEY = 'key-of-the-operator-4711';
+
+  it('a secret in the URL of a server, by the address of its provider or by a fault', async () => {
+    const site = await Site.open('client');
+    const entry = { ...site.entry, url: `${site.entry.url}?key=${KEY}` };
+    const place = await LoginPlace.open({ servers: { keyed: entry } });
+    const [ann, hers] = [await place.connect('ann'), new Browser('ann')];
+    const last = await place.logIn((await ann.offered('keyed__read')).url, hers);
+    expect(last.text).toContain('You are logged in at keyed');
+    const [page = ''] = hers.visited.filter((url) => url.startsWith(`${site.origin}/authorize`));
+    expect(new URL(page).searchParams.get('resource')).toBe(site.entry.url);
+    expect(hers.visited.join()).not.toContain(KEY);
+    site.resource = 'https://other.example/mcp';
+    const bob = await place.connect('bob');
+    const fault = await place.logIn((await bob.offered('keyed__read')).url, new Browser('bob'));
+    expect(fault.status).toBe(502);
+    expect(fault.text).toContain('names another server as its resource');
+    expect(fault.text).not.toContain(KEY);
+  });
+
+  it('the folder of the logins if they cannot be stored', async () => {
+    const site = await Site.open('client');
+    const place = await LoginPlace.open({ servers: { one: site.entry } });
+    const ann = await place.connect('ann');
+    const { url } = await ann.offered('one__read');
+    const folder = join(place.folder, 'trunkline', 'auth');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    writeFileSync(join(folder, 'key'), 'damaged', { mode: 0o600 });
+    const { status, text: told } = await place.logIn(url, new Browser('ann'));
+    expect([status, told]).toEqual([502, expect.stringContaining('The login at one cannot be stored.')]);
+    expect(told).not.toContain(place.folder);
+    expect(place.log.join()).toContain(join(folder, 'key'));
   });
 });
