@@ -230,8 +230,12 @@ export class GatewayProcess implements FeatureHost {
     for (const id of this.#instances.idsWithLogin(server, user)) if (pooled.has(id)) this.#instances.restart(id);
   }
 
-  /** Ends the processes and the connections of a user, after their calls in flight. A client of the user gets others. */
+  /**
+   * Ends the processes and the connections of a user, after their calls in flight, and what features have of the user. A client of
+   * the user gets others.
+   */
   forget(user: string): void {
+    this.features.forget(user);
     this.#retire(this.#instances.idsOf(user));
   }
 

@@ -64,6 +64,8 @@ export interface Feature {
   openAccess?(spec: RemoteSpec): OpenedAccess | undefined;
   /** Takes the token of each request of a user, which was checked. Absent while no server needs it. */
   readonly noteToken?: ((principal: string, token: string) => void) | undefined;
+  /** Drops what the feature has of a user in memory, and what was given out for logins of the user, because the user is removed. */
+  forget?(principal: string): void;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;
   /** Starts or reaches the servers that run on one gateway of a cluster only. Present when the HTTP listener is open. */
@@ -225,6 +227,10 @@ export class Features {
 
   get noteToken(): Feature['noteToken'] {
     return this.#first('noteToken');
+  }
+
+  forget(principal: string): void {
+    for (const feature of this.#all) feature.forget?.(principal);
   }
 
   get openVault(): Feature['openVault'] {

@@ -28,8 +28,8 @@ export class SealedTexts {
     return sealBytes(this.#keys, bytes, Buffer.from(purpose)).toString('base64url');
   }
 
-  /** Returns the members that were sealed for this purpose; `undefined` for any other text, and after its time. */
-  open<Members extends object>(purpose: string, text: string): Members | undefined {
+  /** Returns the members that were sealed for this purpose, and their end; `undefined` for any other text, and after its time. */
+  open<Members extends object>(purpose: string, text: string): (Members & { readonly until?: number }) | undefined {
     if (text.length > MAX_LENGTH) return undefined;
     const bytes = Buffer.from(text, 'base64url');
     // Another spelling of the same bytes would be another name of the same code.

@@ -43,6 +43,12 @@ interface Failed {
   readonly count: number;
 }
 
+/** An exchange that goes on. After `abandon`, nothing of its answer is kept. */
+interface Running {
+  readonly done: Promise<Exchanged | Blocked>;
+  abandon(): void;
+}
+
 /** Tokens are replaced when a fifth of their lifetime is left, but at most this long before their end, in milliseconds. */
 const RENEW_BEFORE_MS = 60_000;
 const RENEW_SHARE = 0.2;
@@ -64,7 +70,7 @@ export class ExchangedTokens {
   readonly subjects: SubjectTokens;
   readonly #options: ExchangedTokensOptions;
   readonly #tokens = new NewestMap<string, Exchanged>(MAX_KEPT);
-  readonly #running = new Map<string, Promise<Exchanged | Blocked>>();
+  readonly #running = new Map<string, Running>();
   readonly #failed = new NewestMap<string, Failed>(MAX_KEPT);
   /** The servers that wait for another token of a user, with the keys of their tokens, by principal. */
   readonly #awaiting = new NewestMap<string, Map<string, string>>(MAX_KEPT);
@@ -106,7 +112,7 @@ export class ExchangedTokens {
 
   /** Returns a token for a server, another one than `refused`. Rejects with a `RequestError` if a provider is away. */
   async get(spec: ExchangeSpec, refused?: string): Promise<Exchanged | Blocked> {
-    const key = JSON.stringify([spec.user ?? null, spec.url, spec.exchange]);
+    const key = `${prefixOf(spec.user)}${JSON.stringify([spec.url, spec.exchange])}`;
     const known = this.#tokens.get(key);
     const usable = known?.token === refused ? undefined : known;
     const now = this.#options.now();
@@ -115,7 +121,7 @@ export class ExchangedTokens {
     const subject = await this.#subjectOf(spec);
     if ('blocked' in subject) return isValid ? usable : this.#blocked(key, spec, subject);
     try {
-      return await (this.#running.get(key) ?? this.#begin(key, spec, subject.token));
+      return await (this.#running.get(key)?.done ?? this.#begin(key, spec, subject.token));
     } catch (error) {
       if (isValid && error instanceof RequestError) return usable;
       throw error;
@@ -125,6 +131,24 @@ export class ExchangedTokens {
   /** Whether a token is so new that another one would be refused, too. */
   isNew({ obtainedAt }: Exchanged): boolean {
     return this.#options.now() - obtainedAt < REFUSED_AGAIN_MS;
+  }
+
+  /** Forgets all of a user, who may come again with another token. */
+  forget(principal: string): void {
+    const prefix = prefixOf(principal);
+    const ofUser = (keys: Iterable<string>) => [...keys].filter((key) => key.startsWith(prefix));
+    this.subjects.forget(principal);
+    this.#awaiting.delete(principal);
+    for (const key of ofUser(this.#tokens.keys())) this.#tokens.get(key)?.forget();
+    for (const key of ofUser(this.#failed.keys())) this.#failed.delete(key);
+    for (const key of ofUser(this.#retries.keys())) {
+      this.#retries.get(key)?.();
+      this.#retries.delete(key);
+    }
+    for (const key of ofUser(this.#running.keys())) {
+      this.#running.get(key)?.abandon();
+      this.#running.delete(key);
+    }
   }
 
   /** Forgets all tokens. */
@@ -151,12 +175,23 @@ export class ExchangedTokens {
   }
 
   #begin(key: string, spec: ExchangeSpec, subject: string): Promise<Exchanged | Blocked> {
-    const begun = this.#exchange(key, spec, subject).finally(() => this.#running.delete(key));
-    this.#running.set(key, begun);
-    return begun;
+    let isForgotten = false;
+    const abandon = () => {
+      isForgotten = true;
+    };
+    const done = this.#exchange(key, spec, subject, () => isForgotten).finally(() => {
+      if (this.#running.get(key)?.done === done) this.#running.delete(key);
+    });
+    this.#running.set(key, { done, abandon });
+    return done;
   }
 
-  async #exchange(key: string, spec: ExchangeSpec, subject: string): Promise<Exchanged | Blocked> {
+  async #exchange(
+    key: string,
+    spec: ExchangeSpec,
+    subject: string,
+    isForgotten: () => boolean,
+  ): Promise<Exchanged | Blocked> {
     const { now, logger } = this.#options;
     const before = this.#failed.get(key);
     if (before !== undefined && (before.subject === subject || pausesForAll(before)) && now() < before.until) {
@@ -170,9 +205,11 @@ export class ExchangedTokens {
         metadataOf: (issuer) => this.#metadataOf(issuer, spec),
         fetchFor: (server) => this.#fetchFor(server, spec),
       });
+      if (isForgotten()) return USER_FORGOTTEN;
       this.#failed.delete(key);
       return this.#keep(key, token, expiresAt);
     } catch (error) {
+      if (isForgotten()) return USER_FORGOTTEN;
       const isFinal = error instanceof ExchangeRefused;
       const outcome = isFinal
         ? loginRequired(error.message)
@@ -243,6 +280,11 @@ function pausesForAll({ count }: Failed): boolean {
   return count > 1;
 }
 
+/** The beginning of the keys of a user. */
+function prefixOf(user: string | undefined): string {
+  return `${JSON.stringify(user ?? null)} `;
+}
+
 /** Longest time of a timer, in milliseconds. */
 const MAX_TIMER_MS = 24 * 3_600_000;
 
@@ -282,6 +324,8 @@ class ExchangeAccess {
     );
   }
 }
+
+const USER_FORGOTTEN = loginRequired('its user was removed meanwhile; the next request of the user begins anew');
 
 function loginRequired(because: string): Blocked {
   return { blocked: 'login_required', because };

@@ -34,6 +34,7 @@ export const exchange: CreateFeature = (host) => {
       await stopped;
       loaded?.close();
     },
+    forget: (principal) => loaded?.forget(principal),
     openAccess: (spec) => {
       if (spec.exchange === undefined) return undefined;
       const opened = load().then((it) => it.accessTo(spec));

@@ -27,6 +27,10 @@ export class SubjectTokens {
     if (known?.token !== token) this.#options.onNews(principal);
   }
 
+  forget(principal: string): void {
+    this.#tokens.delete(principal);
+  }
+
   /** The token of a user; `undefined` if the user has not come with one, or it has ended. */
   of(principal: string): string | undefined {
     const known = this.#tokens.get(principal);

@@ -3,6 +3,7 @@ import { RequestRates } from '../../downstream/http/rate-limit.js';
 import type { CreateFeature } from '../feature.js';
 import { SealedTexts } from '../sealed-texts.js';
 import { faultPage } from '../web-page.js';
+import { ForgottenUsers } from './forgotten-users.js';
 import { LOGIN_PAGES, offerTicket } from './ticket.js';
 
 /**
@@ -12,6 +13,7 @@ import { LOGIN_PAGES, offerTicket } from './ticket.js';
 export const userLogins: CreateFeature = (host) => {
   const { http } = host.config.gateway;
   const { publicUrl = '' } = http;
+  const forgotten = new ForgottenUsers(() => Date.now());
   let sealed: SealedTexts | undefined;
   const texts = () => {
     sealed ??= new SealedTexts(host.seals.keysFor('user-logins'), () => Date.now());
@@ -20,6 +22,7 @@ export const userLogins: CreateFeature = (host) => {
   return {
     apply: () => {},
     close: () => {},
+    forget: (principal) => forgotten.forget(principal),
     preload: () =>
       Promise.all([import('./login-pages.js'), import('./own-logins.js'), import('../../upstream/auth/login.js')]),
     offerLogin: (server, person) => offerTicket({ sealed: texts(), publicUrl }, server, person),
@@ -31,7 +34,7 @@ export const userLogins: CreateFeature = (host) => {
           import('./login-pages.js'),
           import('./own-logins.js'),
         ]);
-        const options = { host, users, publicUrl, sealed: texts() };
+        const options = { host, users, publicUrl, sealed: texts(), forgotten };
         return { pages: new LoginPages(options), own: new OwnLogins(options) };
       };
       let loaded: ReturnType<typeof load> | undefined;

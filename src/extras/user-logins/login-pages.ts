@@ -9,6 +9,7 @@ import type { FeatureHost, GatewayUsers, Person } from '../feature.js';
 import { LOGIN_MS, randomText, type SealedTexts } from '../sealed-texts.js';
 import { ShortMemory } from '../short-memory.js';
 import { escaped, faultPage, redirect, termRows, webPage } from '../web-page.js';
+import type { ForgottenUsers } from './forgotten-users.js';
 import { callbackOf, codeOf, pathOf, type Ticket } from './ticket.js';
 
 export interface LoginPagesOptions {
@@ -16,6 +17,7 @@ export interface LoginPagesOptions {
   readonly users: GatewayUsers;
   readonly publicUrl: string;
   readonly sealed: SealedTexts;
+  readonly forgotten: ForgottenUsers;
 }
 
 /** A login that goes on in a browser: for whom, at which server, and what its end needs. */
@@ -55,10 +57,10 @@ export class LoginPages {
   /** Asks the person whether to log in. Nothing happens before the form is sent. */
   async show({ query, params, headers }: RouteRequest): Promise<RouteAnswer> {
     const { server = '' } = params;
-    const { publicUrl, sealed } = this.#options;
+    const { publicUrl, sealed, forgotten } = this.#options;
     const { ticket: text = '' } = singleParams(query) ?? {};
     const ticket = sealed.open<Ticket>('ticket', text);
-    if (ticket === undefined || ticket.server !== server) return faultPage(400, EXPIRED);
+    if (ticket === undefined || ticket.server !== server || forgotten.has(ticket)) return faultPage(400, EXPIRED);
     const refusal = await this.#refuse(ticket, headers.cookie, pathOf(server, text));
     if (refusal !== undefined) return refusal;
     const spec = this.#specOf(ticket);
@@ -86,11 +88,12 @@ they would get access to your account.</p>
 
   /** Begins the login at the server, after the person has agreed. */
   async begin({ params, body, headers }: RouteRequest): Promise<RouteAnswer> {
-    const { publicUrl, sealed } = this.#options;
+    const { publicUrl, sealed, forgotten } = this.#options;
     if (headers.origin !== publicUrl) return faultPage(403, 'Another site sent its form.');
     const { request = '' } = singleParams(new URLSearchParams(body)) ?? {};
     const ticket = sealed.open<Ticket>(`begin ${this.#browserOf(headers.cookie)}`, request);
     if (ticket === undefined || ticket.server !== params.server) return faultPage(400, OTHER_BROWSER);
+    if (forgotten.has(ticket)) return faultPage(400, EXPIRED);
     const refusal = await this.#refuse(ticket, headers.cookie, undefined);
     if (refusal !== undefined) return refusal;
     const spec = this.#specOf(ticket);
@@ -101,6 +104,7 @@ they would get access to your account.</p>
       const { openLogin } = await import('../../upstream/auth/login.js');
       const id = randomText(16);
       const { url, opened } = await openLogin(await this.#loginAt(spec), `${publicUrl}${callbackOf(server)}`, id);
+      if (forgotten.has(ticket)) return faultPage(400, EXPIRED);
       const visit: Visit = { ...opened, server, person: { principal, name } };
       return withCookies(redirect(url), [
         ...this.#cookies.outdated(headers.cookie, 'visit', MAX_VISITS - 1),
@@ -111,21 +115,29 @@ they would get access to your account.</p>
 
   /** Ends the login with the answer of the authorization server of the server. */
   async callback({ params, query, headers }: RouteRequest): Promise<RouteAnswer> {
-    const { sealed } = this.#options;
+    const { sealed, forgotten } = this.#options;
     const { state: id = '' } = singleParams(query) ?? {};
     const cookie = `visit-${id}`;
     const visit = VISIT_ID.test(id)
       ? sealed.open<Visit>(cookie, this.#cookies.read(headers.cookie, cookie))
       : undefined;
     if (visit === undefined) return faultPage(400, OTHER_BROWSER);
-    const { server, person, ...opened } = visit;
+    const { server, person, until = 0, ...opened } = visit;
+    const isForgotten = () => forgotten.has({ ...person, until });
+    if (isForgotten()) return withCookies(faultPage(400, EXPIRED), [this.#cookies.remove(cookie)]);
     const answer = await this.#faultsShown(server, async () => {
       if (params.server !== server) return faultPage(400, OTHER_SERVER);
       const spec = this.#specOf({ server, ...person });
       if (spec === undefined || !this.#mayBe(person, headers.cookie)) return faultPage(403, OTHER_USER);
       if (!(await this.#takeOnce(id))) return faultPage(400, OTHER_BROWSER);
-      const { completeLogin } = await import('../../upstream/auth/login.js');
-      await completeLogin(await this.#loginAt(spec), opened, query);
+      const { completeLogin, endLogin } = await import('../../upstream/auth/login.js');
+      const login = await this.#loginAt(spec);
+      await completeLogin(login, opened, query);
+      // The user was removed while the authorization server answered.
+      if (isForgotten()) {
+        await endLogin(login, true);
+        return faultPage(400, EXPIRED);
+      }
       return webPage(
         200,
         `You are logged in at ${server}`,

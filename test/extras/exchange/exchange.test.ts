@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { folderWith } from '../../config/files.js';
 import { problemsOf } from '../../config/loading.js';
+import { sha256 } from '../../support/sha256.js';
 import { endAll } from '../../upstream/http/remote-server.js';
 import { exchanging, guarded, SECRET, TokenProvider, who } from './token-provider.js';
 
@@ -91,6 +92,15 @@ describe('the token of a user', () => {
     );
     for (const { name, got } of await Promise.all(calls)) expect(got).toMatch(new RegExp(`^for-${name}-`));
     expect(provider.asked.map(({ user }) => user).sort()).toEqual(['ann', 'bob', 'cat']);
+  });
+
+  it('is forgotten with the user', async () => {
+    const [provider, server] = [await TokenProvider.open(), await guarded()];
+    const gateway = await exchanging(provider, server.origin);
+    const [ann, bob] = [await provider.tokenOf('ann'), await provider.tokenOf('bob')];
+    expect([await who(gateway, ann), await who(gateway, bob)]).toEqual(['for-ann-1', 'for-bob-2']);
+    gateway.composition.forget(sha256(`${provider.issuer}\0ann`));
+    expect([await who(gateway, ann), await who(gateway, bob)]).toEqual(['for-ann-3', 'for-bob-2']);
   });
 
   it('is exchanged again when the server does not accept the first one anymore', async () => {

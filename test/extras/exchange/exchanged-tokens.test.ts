@@ -152,6 +152,53 @@ describe('an exchanged token', () => {
     });
   });
 
+  it('is forgotten with all that is known of its user, also if the provider gives it afterwards', async () => {
+    const { provider, tokens, spec, access, come, shown } = await tokensOf();
+    tokens.subjects.note('bob', await provider.tokenOf('bob'));
+    const bob = tokens.accessTo({ ...spec, user: 'bob' });
+    await Promise.all([access.headers(), bob.headers()]);
+    tokens.forget('ann');
+    expect(shown.size).toBe(1);
+    expect(await access.headers()).toMatchObject({ because: expect.stringContaining('has ended') });
+    await come();
+    const given = provider.answer;
+    const asked = new Promise<void>((resolve) => {
+      provider.answer = async (...request) => {
+        resolve();
+        await forgotten;
+        return given(...request);
+      };
+    });
+    let forget = () => {};
+    const forgotten = new Promise<void>((resolve) => {
+      forget = () => {
+        tokens.forget('ann');
+        resolve();
+      };
+    });
+    const late = access.headers();
+    await asked;
+    forget();
+    expect(await late).toMatchObject({ because: expect.stringContaining('was removed') });
+    expect(shown.size).toBe(1);
+    expect(await bob.headers()).toMatchObject({ authorization: expect.stringMatching(/^Bearer token-[12]$/) });
+    expect(provider.asked).toHaveLength(3);
+  });
+
+  it('waits for no retry after its user is forgotten', async () => {
+    const clock = new FakeClock();
+    const { provider, time, tokens, access, come, retried } = await tokensOf('ann', clock);
+    provider.answer = () => ({ status: 400, body: { error: 'access_denied' } });
+    for (let at = 0; at < 2; at += 1) {
+      await access.headers();
+      await come();
+    }
+    tokens.forget('ann');
+    time.ahead += 60_000;
+    clock.advance(60_000);
+    expect(retried).toHaveLength(1);
+  });
+
   it('is another one for another user, server or setting, and all are gone at the end', async () => {
     const { provider, tokens, spec, shown } = await tokensOf();
     const { exchange } = spec;

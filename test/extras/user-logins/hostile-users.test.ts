@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { sha256 } from '../../support/sha256.js';
 import { Browser, LoginPlace, type Page, type UserClient } from './login-place.js';
 
 /*
@@ -294,6 +295,30 @@ describe('the login of a user', () => {
     const page = await place.toServer((await ann.offered()).url, new Browser('ann'));
     expect(page.status).toBe(status);
     expect(place.server.to('/auth')).toEqual([]);
+  });
+
+  it('is not made by an address, a form or an answer from before its user was forgotten', async () => {
+    const { place, ann, hers } = await open(false);
+    const { url } = await ann.offered();
+    const form = hers.formOf(await pageOf({ place, ann, mallory: ann, hers, his: hers }, ann, hers));
+    const answer = await place.answerOf(await place.toServer((await ann.offered()).url, hers), hers);
+    const late = await place.answerOf(await place.toServer((await ann.offered()).url, hers), hers);
+    const forget = () => place.composition.forget(sha256(`${place.provider.issuer}\0ann`));
+    hers.opens = anywhere;
+    const vault = await place.composition.openVault();
+    const locked = vault.locked.bind(vault);
+    const asked = vi.spyOn(vault, 'locked').mockImplementationOnce((...login) => {
+      forget();
+      return locked(...login);
+    });
+    // Its user is forgotten while the authorization server answers.
+    expect((await hers.open(late)).status).toBe(400);
+    expect(asked).toHaveBeenCalled();
+    const pages = [await hers.open(answer), await post(hers, place, '/login/files', form), await hers.open(url)];
+    expect(pages.map(({ status }) => status)).toEqual([400, 400, 400]);
+    expect(await place.loginOf('ann')).toBeUndefined();
+    await place.logIn((await ann.offered()).url, hers);
+    expect(await place.loginOf('ann')).toBeDefined();
   });
 
   it('is not used for another user, and its beginning ends no call of another user', async () => {

@@ -32,6 +32,8 @@ export async function forget({ settings, words, isJson }: Invocation): Promise<n
     );
   const user = principalOf(jwt.issuer, name);
   return await withLoginErrors(undefined, async () => {
+    // A login that goes on in a browser would be stored afterwards.
+    await endProcesses(user, config.file, () => {});
     // The URL of a server may have a variable of the user.
     const origin = new UserVariables({
       folder,
@@ -58,7 +60,7 @@ export async function forget({ settings, words, isJson }: Invocation): Promise<n
     const secret = await readToken(sealFile());
     const lists = secret === undefined ? 0 : removeCatalogues(catalogueFolder(), user, secret);
     const variables = folder === undefined ? [] : (await removeStored(folder, { name, kind: 'user' })).removed;
-    const gateways = await endProcesses(user, config.file);
+    const gateways = await endProcesses(user, config.file, tell);
     if (isJson) await printJson({ user: name, logins, variables, lists, gateways });
     note(
       `Removed of the user ${name}: ${plural(logins.length, 'login')}, ${plural(variables.length, 'variable')}, ${plural(lists, 'kept list')}. ${plural(gateways.length, 'running gateway')} ended the processes of the user.`,
@@ -69,13 +71,17 @@ export async function forget({ settings, words, isJson }: Invocation): Promise<n
 }
 
 /** Has the running gateways of a configuration end the processes of a user. Resolves with their pids. */
-async function endProcesses(user: string, configFile: string): Promise<readonly number[]> {
+async function endProcesses(
+  user: string,
+  configFile: string,
+  warn: (text: string) => void,
+): Promise<readonly number[]> {
   const running = await findGateways(gatewayFolders(userHubsFolder()));
   const pids: number[] = [];
   for (const { folder, pid } of running.filter((each) => each.configFile === configFile)) {
     const control = await openControl(dirname(folder), VERSION, basename(folder));
     if (typeof control === 'string') {
-      tell(`trunkline: the gateway with pid ${pid} takes no commands, so processes of the user end when they are idle`);
+      warn(`trunkline: the gateway with pid ${pid} takes no commands, so processes of the user end when they are idle`);
       continue;
     }
     await control.request('forget', { user });
