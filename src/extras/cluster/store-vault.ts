@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import type { WatchOptions } from '../../host/files/watch-files.js';
 import { RequestError } from '../../host/http/send-request.js';
 import type { Keys } from '../../host/sealed-bytes.js';
 import {
   decrypt,
   digest,
   encrypt,
+  type FollowOptions,
   type LockedLogin,
   type LoginId,
   type LoginRecord,
@@ -105,16 +105,18 @@ export class StoreVault implements Vault {
     return await turn;
   }
 
-  follow(_: readonly LoginId[], { clock, onChange }: Omit<WatchOptions, 'files'>): Cancel {
+  /** Plans the next look when `onChange` has ended, because it asks the store for each login, which can take longer than the pause. */
+  follow(_: readonly LoginId[], { clock, onChange }: FollowOptions): Cancel {
+    let isOver = false;
     let cancel: Cancel = () => {};
     const plan = () => {
-      cancel = clock.schedule(FOLLOW_MS, () => {
-        onChange();
-        plan();
-      });
+      if (!isOver) cancel = clock.schedule(FOLLOW_MS, () => void onChange().then(plan, plan));
     };
     plan();
-    return () => cancel();
+    return () => {
+      isOver = true;
+      cancel();
+    };
   }
 
   /** Finds no login, because a store does not list its records. Each login at a server of the configuration is removed by its id. */

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Keychain, systemKeychain } from '../../config/resolve/secrets.js';
 import { fileErrorIn } from '../../host/errors/file-error.js';
-import { type WatchOptions, watchFiles } from '../../host/files/watch-files.js';
+import { watchFiles } from '../../host/files/watch-files.js';
 import {
   createFileSync,
   privateFile,
@@ -22,6 +22,7 @@ import {
   decrypt,
   digest,
   encrypt,
+  type FollowOptions,
   type LockedLogin,
   type LoginId,
   type LoginRecord,
@@ -91,8 +92,8 @@ export class FolderVault implements Vault {
     return await this.#locked(this.nameOf(id), signal, async () => await work({ read, check, write, remove }));
   }
 
-  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): Cancel {
-    return watchFiles({ ...options, files: ids.map((id) => this.fileOf(id)) });
+  follow(ids: readonly LoginId[], { clock, onChange }: FollowOptions): Cancel {
+    return watchFiles({ clock, onChange: () => void onChange(), files: ids.map((id) => this.fileOf(id)) });
   }
 
   async forget(user: string): Promise<void> {

@@ -141,7 +141,7 @@ export class SharedLogins {
     this.#unfollow();
     const { vault, clock } = this.#options;
     const ids = [...this.#accesses.values()].map(({ access }) => access.id);
-    this.#unfollow = vault.follow(ids, { clock, onChange: () => void this.#reread() });
+    this.#unfollow = vault.follow(ids, { clock, onChange: () => this.#reread() });
     // A login may have changed before it was followed.
     void this.#reread();
   }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/client';
-import type { WatchOptions } from '../../host/files/watch-files.js';
 import { NONCE_BYTES, openBytes, sealBytes, TAG_BYTES } from '../../host/sealed-bytes.js';
 import type { RemoteSpec } from '../../spec/server-spec.js';
-import type { Cancel } from '../../wire/timing/clock.js';
+import type { Cancel, Clock } from '../../wire/timing/clock.js';
 
 /** The login at one remote server, for one configuration file. */
 export interface LoginRecord {
@@ -67,6 +66,12 @@ export interface LoginId {
   readonly user?: string;
 }
 
+export interface FollowOptions {
+  readonly clock: Clock;
+  /** Called when a login may have changed. Resolves when all logins are read again. */
+  readonly onChange: () => Promise<void>;
+}
+
 /** Returns the id of the login with which the requests to a server are made. */
 export function loginIdOf({ url, user, login }: LoginSpec): LoginId {
   return { server: login.server, configFile: login.configFile, url, ...(user !== undefined && { user }) };
@@ -111,7 +116,7 @@ export interface Vault {
   /** Runs `work` while no other process changes this login. Rejects with the reason of `signal` when it aborts first. */
   locked<T>(id: LoginId, signal: AbortSignal, work: (login: LockedLogin) => Promise<T>): Promise<T>;
   /** Calls `onChange` when one of these logins may have changed, until the returned function is called. */
-  follow(ids: readonly LoginId[], options: Omit<WatchOptions, 'files'>): Cancel;
+  follow(ids: readonly LoginId[], options: FollowOptions): Cancel;
   /** Removes the logins of a user at all servers, also at those that the configuration has no more, if they can be found. */
   forget(user: string): Promise<void>;
   /** Rejects with a `LoginError` if the last change is lost, because a store was away. */

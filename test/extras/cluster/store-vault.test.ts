@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { StoreVault } from '../../../src/extras/cluster/store-vault.js';
 import type { LoginId, LoginRecord } from '../../../src/upstream/auth/vault.js';
@@ -151,12 +152,28 @@ describe('the logins in the store', () => {
     const vault = await open();
     const clock = new FakeClock();
     let changes = 0;
-    const unfollow = vault.follow([ID], { clock, onChange: () => (changes += 1) });
+    let end = () => {};
+    const onChange = () => {
+      changes += 1;
+      return new Promise<void>((resolve) => {
+        end = resolve;
+      });
+    };
+    const unfollow = vault.follow([ID], { clock, onChange });
     clock.advance(4_999);
     expect(changes).toBe(0);
     clock.advance(1);
     expect(changes).toBe(1);
+    // The next one waits for the end of this one.
+    clock.advance(60_000);
+    expect(changes).toBe(1);
+    end();
+    await expect.poll(() => clock.pending).toBe(1);
+    clock.advance(5_000);
+    expect(changes).toBe(2);
     unfollow();
+    end();
+    await nextTurn();
     expect(clock.pending).toBe(0);
   });
 });
