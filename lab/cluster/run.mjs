@@ -21,7 +21,7 @@ import { intruders } from './intruders.mjs';
 import { clusterKills, kills } from './kills.mjs';
 import { newKeys } from './new-keys.mjs';
 import { pausedGateway } from './paused-gateway.mjs';
-import { renewedLogins } from './renewed-logins.mjs';
+import { renewedLogins, renewedUserLogins } from './renewed-logins.mjs';
 import { resumedMemory } from './resumed-memory.mjs';
 import { clusterRestart, rollingRestart } from './rolling-restart.mjs';
 import { storeFailsOver, storeKilled, storeStopped } from './store-away.mjs';
@@ -40,6 +40,7 @@ const SCENARIOS = [
   differentClocks,
   storeFailsOver,
   renewedLogins,
+  renewedUserLogins,
   newKeys,
   intruders,
   capacity,
@@ -56,7 +57,7 @@ const SHORT = [
   ['C11', 'C6', 'C16'],
   ['C2-store', 'C7', 'C4', 'C9'],
   ['C2', 'C12', 'C5', 'C8', 'C14', 'C1', 'C15', 'C15-store'],
-  ['C10'],
+  ['C10', 'C10-users'],
 ];
 const names = SCENARIOS.map(({ name }) => name);
 const { values, positionals } = parseArgs({

@@ -6,11 +6,15 @@ import { kill } from './hub-place.mjs';
 export class Renewals {
   /** Their forms. */
   forms = [];
+  /** Number of the requests that the authorization server never saw, because their process was killed. */
+  dropped = 0;
   /** When every process counts the newest token as ended, on the wall clock. */
   endsAt = 0;
   #server;
   /** Called with the socket of the next request, once the authorization server has answered it and before the answer is sent. */
   #onPost;
+  /** The process that is killed at the next request, and those that it is one of. */
+  #victim;
 
   constructor(server) {
     this.#server = server;
@@ -42,8 +46,28 @@ export class Renewals {
     });
   }
 
+  /**
+   * Kills the process `pid` when the next request arrives, whichever of `pids` has sent it. The authorization server sees no request of
+   * the killed one, so no refresh token is used in vain.
+   */
+  killAtNext(pid, pids) {
+    this.#victim = { pid, pids, isKilled: false };
+  }
+
+  /** Ends what `killAtNext` began. Returns whether the process was killed. */
+  endKill() {
+    const { isKilled } = this.#victim;
+    this.#victim = undefined;
+    return isKilled;
+  }
+
   #watch({ path, form, socket }, response) {
     if (path !== '/token' || !form.includes('grant_type=refresh_token')) return false;
+    if (this.#victim !== undefined && this.#isOfKilled(socket)) {
+      this.dropped += 1;
+      socket.destroy();
+      return true;
+    }
     this.forms.push(form);
     const { end } = response;
     response.end = (...rest) => {
@@ -53,6 +77,15 @@ export class Renewals {
       return end.apply(response, rest);
     };
     return false;
+  }
+
+  /** Whether the victim has sent a request. Kills it before the answer. A process that has ended has no connections. */
+  #isOfKilled(socket) {
+    const victim = this.#victim;
+    const sender = peerOf(socket, victim.pids);
+    if (!victim.isKilled) kill(victim.pid, 'SIGKILL');
+    victim.isKilled = true;
+    return sender === undefined || sender === victim.pid;
   }
 }
 
