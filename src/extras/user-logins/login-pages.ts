@@ -26,6 +26,11 @@ interface Visit extends OpenedLogin {
   readonly person: Person;
 }
 
+/** A page that was shown: its ticket, and the host at which it says that the person will log in. */
+interface Shown extends Ticket {
+  readonly host: string;
+}
+
 /** Number of the logins that may go on in a browser at the same time. */
 const MAX_VISITS = 4;
 const VISIT_ID = /^[\w-]{22}$/;
@@ -54,10 +59,10 @@ export class LoginPages {
     this.#onThisMachine = new ShortMemory(options.host.platform.clock);
   }
 
-  /** Asks the person whether to log in. Nothing happens before the form is sent. */
+  /** Asks the person whether to log in. Nothing is registered or used up before the form is sent. */
   async show({ query, params, headers }: RouteRequest): Promise<RouteAnswer> {
     const { server = '' } = params;
-    const { publicUrl, sealed, forgotten } = this.#options;
+    const { sealed, forgotten } = this.#options;
     const { ticket: text = '' } = singleParams(query) ?? {};
     const ticket = sealed.open<Ticket>('ticket', text);
     if (ticket === undefined || ticket.server !== server || forgotten.has(ticket)) return faultPage(400, EXPIRED);
@@ -66,24 +71,38 @@ export class LoginPages {
     const spec = this.#specOf(ticket);
     if (spec === undefined) return faultPage(404, EXPIRED);
     const browser = this.#browserOf(headers.cookie) ?? randomText(16);
-    const request = sealed.seal(`begin ${browser}`, ticket, LOGIN_MS);
+    return await this.#faultsShown(server, async () => {
+      const { findLoginHost } = await import('../../upstream/auth/login.js');
+      const shown: Shown = { ...ticket, host: await findLoginHost(await this.#loginAt(spec)) };
+      // The user may have been removed while the server was asked.
+      if (forgotten.has(ticket)) return faultPage(400, EXPIRED);
+      return withCookies(this.#question(shown, spec, sealed.seal(`begin ${browser}`, shown, LOGIN_MS)), [
+        this.#cookies.set('logins', sealed.seal('logins', { browser }), LOGIN_MS),
+      ]);
+    });
+  }
+
+  /** The page that asks the person. It names the host of the login, because a hostile server can lead to the provider of another one. */
+  #question(shown: Shown, spec: UserSpec, request: string): RouteAnswer {
+    const { server, name, host } = shown;
+    const { publicUrl } = this.#options;
     const gateway = new URL(publicUrl).host;
     const rows: [string, string][] = [
-      ['For the user', `<q><bdi>${escaped(printable(ticket.name))}</bdi></q> of ${escaped(gateway)}`],
-      ['Code', `<strong>${escaped(codeOf(ticket))}</strong>`],
+      ['For the user', `<q><bdi>${escaped(printable(name))}</bdi></q> of ${escaped(gateway)}`],
+      ['Code', `<strong>${escaped(codeOf(shown))}</strong>`],
       ['At the server', escaped(`${server} (${new URL(spec.url).host})`)],
+      ['You will log in on the page of', `<strong>${escaped(host)}</strong>`],
       ['Who will use it', escaped(`${gateway} uses your account there for this user, until the login is ended`)],
     ];
-    const page = webPage(
+    return webPage(
       200,
       `Log in at ${server}?`,
       `${termRows(rows)}
-<p>Continue only if this is your user name, and your program shows the same code now. If somebody sent you this address, close the page:
+<p>Continue only if this is your user name, your program shows the same code now, and the login is on a page that belongs to this server. If somebody sent you this address, close the page:
 they would get access to your account.</p>
 <form method="post" action="${escaped(pathOf(server))}"><input type="hidden" name="request" value="${escaped(request)}">
 <button name="decision" value="allow">Continue</button></form>`,
     );
-    return withCookies(page, [this.#cookies.set('logins', sealed.seal('logins', { browser }), LOGIN_MS)]);
   }
 
   /** Begins the login at the server, after the person has agreed. */
@@ -91,20 +110,22 @@ they would get access to your account.</p>
     const { publicUrl, sealed, forgotten } = this.#options;
     if (headers.origin !== publicUrl) return faultPage(403, 'Another site sent its form.');
     const { request = '' } = singleParams(new URLSearchParams(body)) ?? {};
-    const ticket = sealed.open<Ticket>(`begin ${this.#browserOf(headers.cookie)}`, request);
+    const ticket = sealed.open<Shown>(`begin ${this.#browserOf(headers.cookie)}`, request);
     if (ticket === undefined || ticket.server !== params.server) return faultPage(400, OTHER_BROWSER);
     if (forgotten.has(ticket)) return faultPage(400, EXPIRED);
     const refusal = await this.#refuse(ticket, headers.cookie, undefined);
     if (refusal !== undefined) return refusal;
     const spec = this.#specOf(ticket);
     if (spec === undefined) return faultPage(404, EXPIRED);
-    const { server, principal, name } = ticket;
+    const { server, principal, name, host } = ticket;
     return await this.#faultsShown(server, async () => {
       if (!(await this.#takeOnce(ticket.id))) return faultPage(400, EXPIRED);
       const { openLogin } = await import('../../upstream/auth/login.js');
       const id = randomText(16);
       const { url, opened } = await openLogin(await this.#loginAt(spec), `${publicUrl}${callbackOf(server)}`, id);
       if (forgotten.has(ticket)) return faultPage(400, EXPIRED);
+      if (new URL(url).host !== host)
+        throw new LoginError('the server names another page for the login than it did before');
       const visit: Visit = { ...opened, server, person: { principal, name } };
       return withCookies(redirect(url), [
         ...this.#cookies.outdated(headers.cookie, 'visit', MAX_VISITS - 1),

@@ -114,6 +114,12 @@ export interface OpenedLogin {
   readonly parties: string;
 }
 
+/** Finds the host on whose page a user would log in. Registers nothing. Rejects as `beginLogin` does. */
+export async function findLoginHost(options: LoginOptions): Promise<string> {
+  const { found } = await prepare(options);
+  return new URL(found.metadata?.authorization_endpoint ?? found.issuer).host;
+}
+
 /** Begins a login of a user, who is sent back to `redirectUri` of this gateway. Rejects as `beginLogin` does. */
 export async function openLogin(
   options: LoginOptions,

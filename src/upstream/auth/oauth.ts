@@ -260,7 +260,8 @@ export async function clientFor(
   }
   const endpoint = metadata?.registration_endpoint ?? new URL('/register', issuer).href;
   const registration = {
-    client_name: 'Trunkline',
+    // The page of the provider shows it, so that the person sees for which server the login is.
+    client_name: `Trunkline (${settings.server})`,
     redirect_uris: [redirectUri],
     grant_types: ['authorization_code', 'refresh_token', ...(hasDeviceCodes(metadata) ? [DEVICE_GRANT] : [])],
     response_types: ['code'],

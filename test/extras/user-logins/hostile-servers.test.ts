@@ -105,6 +105,7 @@ async function open(): Promise<World> {
   const [ann, mallory] = [await place.connect('ann'), await place.connect('mallory')];
   const last = await place.logIn((await mallory.offered('honest__read')).url, new Browser('mallory'));
   expect(last.text).toContain('You are logged in at honest');
+  expect(honest.registrations).toMatchObject([{ client_name: 'Trunkline (honest)' }]);
   return { place, honest, evil, ann, hers: new Browser('ann') };
 }
 
@@ -128,6 +129,18 @@ const ATTEMPTS: readonly (readonly [what: string, attempt: (world: World) => Pro
         return `${honest.origin}/authorize?${query}`;
       };
       return logIn(world);
+    },
+  ],
+  [
+    'another login page than the host that the page of the gateway has named',
+    async (world) => {
+      const { honest, evil, ann, hers } = world;
+      const page = await hers.open((await ann.offered('evil__read')).url);
+      expect(page.text).toContain(`<strong>${new URL(evil.origin).host}</strong>`);
+      evil.metadata = { authorization_endpoint: `${honest.origin}/authorize` };
+      const last = await hers.submit(page);
+      expect(hers.visited.filter((url) => url.startsWith(honest.origin))).toEqual([]);
+      return last;
     },
   ],
   [
