@@ -22,8 +22,10 @@ import {
   type Discovered,
   discover,
   exchangeCode,
+  knownClient,
   OAuthRefusal,
   openDpop,
+  registeredScopes,
   revoke,
   scopesFor,
   startDeviceLogin,
@@ -141,11 +143,11 @@ export async function completeLogin(
   answer: URLSearchParams,
 ): Promise<LoginRecord> {
   const plan = await prepare(options);
-  const { found, settings, registered, scopes, fetch } = plan;
+  const { found, settings, registered } = plan;
   const code = codeIn(answer, found);
-  const client = await clientFor(found, settings, { redirectUri, before: registered, scopes, fetch });
+  const client = knownClient(found, settings, redirectUri, registered);
   // Another authorization server would get the code, or this one would not know the client.
-  if (partiesOf(plan, client) !== parties)
+  if (client === undefined || partiesOf(plan, client) !== parties)
     throw new LoginError('the server names another authorization server, or another client, than it did before');
   return await redeem(options, plan, client, { code, codeVerifier, redirectUri });
 }
@@ -155,7 +157,11 @@ function partiesOf({ found: { issuer, metadata } }: Plan, { client_id }: Client)
 }
 
 /** Keeps a registration for the logins of all users at a server, so that not each of them is another client. */
-async function keepRegistration({ vault }: LoginOptions, { registeredAt, found, scopes }: Plan, client: Client) {
+async function keepRegistration(
+  { vault }: LoginOptions,
+  { registeredAt, registered, found, scopes }: Plan,
+  client: Client,
+) {
   const { issuer, metadata } = found;
   const record: LoginRecord = {
     ...registeredAt,
@@ -163,7 +169,7 @@ async function keepRegistration({ vault }: LoginOptions, { registeredAt, found, 
     identity: randomUUID(),
     issuer,
     client,
-    requestedScopes: scopes,
+    requestedScopes: registeredScopes(found, registered, scopes),
     ...(metadata && { metadata }),
   };
   await vault.locked(registeredAt, AbortSignal.timeout(LOGIN_MS), async (login) => await login.write(record));

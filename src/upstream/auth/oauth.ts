@@ -227,17 +227,15 @@ export function scopesFor(
 }
 
 /**
- * Returns the client of a login. In this order: the client of the configuration, its metadata document if the authorization
- * server accepts one, the client that was registered before with the same redirect URI, a newly registered client. Throws a
- * `LoginError`.
+ * Returns the client of a login that exists already: that of the configuration, its metadata document if the authorization server accepts
+ * one, or the client that was registered before with the same redirect URI.
  */
-export async function clientFor(
-  found: Discovered,
-  settings: LoginSettings,
-  { redirectUri, before, scopes, fetch, isForgotten = false }: ClientRequest,
-): Promise<Client> {
-  const { issuer, metadata } = found;
-  const { clientId, clientSecret, clientMetadataUrl } = settings;
+export function knownClient(
+  { issuer, metadata }: Discovered,
+  { clientId, clientSecret, clientMetadataUrl }: LoginSettings,
+  redirectUri: string,
+  before: LoginRecord | undefined,
+): Client | undefined {
   if (clientId !== undefined) {
     return {
       client_id: clientId,
@@ -248,10 +246,38 @@ export async function clientFor(
   }
   if (clientMetadataUrl !== undefined && metadata?.client_id_metadata_document_supported === true)
     return { client_id: clientMetadataUrl, redirectUri, isRegistered: false };
-  const known = isSameIssuer(before?.issuer, issuer) && before?.client.isRegistered ? before.client : undefined;
+  const registered = isSameIssuer(before?.issuer, issuer) && before?.client.isRegistered ? before.client : undefined;
+  return registered?.redirectUri === redirectUri ? registered : undefined;
+}
+
+/**
+ * Returns the scopes of a registration, with those of the one before, because the users of a server share one and can need different
+ * scopes: each of them would replace the client of the others.
+ */
+export function registeredScopes(
+  { issuer }: Discovered,
+  before: LoginRecord | undefined,
+  scopes: readonly string[],
+): readonly string[] {
+  const earlier = isSameIssuer(before?.issuer, issuer) && before?.client.isRegistered ? before.requestedScopes : [];
+  return [...new Set([...earlier, ...scopes])];
+}
+
+/**
+ * Returns the client of a login. In this order: the client of the configuration, its metadata document if the authorization
+ * server accepts one, the client that was registered before with the same redirect URI, a newly registered client. Throws a
+ * `LoginError`.
+ */
+export async function clientFor(
+  found: Discovered,
+  settings: LoginSettings,
+  { redirectUri, before, scopes, fetch, isForgotten = false }: ClientRequest,
+): Promise<Client> {
+  const { issuer, metadata } = found;
+  const known = knownClient(found, settings, redirectUri, before);
   // Some authorization servers give a client no other scopes than those of its registration.
   const hasScopes = scopes.every((scope) => before?.requestedScopes.includes(scope));
-  if (known?.redirectUri === redirectUri && hasScopes && !isForgotten) return known;
+  if (known !== undefined && (!known.isRegistered || (hasScopes && !isForgotten))) return known;
   if (metadata !== undefined && metadata.registration_endpoint === undefined) {
     throw new LoginError(
       `the authorization server ${printable(issuer)} registers no clients`,
@@ -259,6 +285,7 @@ export async function clientFor(
     );
   }
   const endpoint = metadata?.registration_endpoint ?? new URL('/register', issuer).href;
+  const allScopes = registeredScopes(found, before, scopes);
   const registration = {
     // The page of the provider shows it, so that the person sees for which server the login is.
     client_name: `Trunkline (${settings.server})`,
@@ -267,7 +294,7 @@ export async function clientFor(
     response_types: ['code'],
     // Native apps must not have a redirect URI that begins with `https:` (OpenID Connect Dynamic Client Registration, section 2).
     application_type: redirectUri.startsWith('https:') ? 'web' : 'native',
-    ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+    ...(allScopes.length > 0 && { scope: allScopes.join(' ') }),
   };
   const offered = metadata?.token_endpoint_auth_methods_supported ?? [];
   // Some authorization servers register no public client, and do not say so.

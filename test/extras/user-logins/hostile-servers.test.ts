@@ -24,8 +24,8 @@ class Site {
   readonly redeemed: string[] = [];
   /** Members of the metadata in place of the own ones. */
   metadata: Readonly<Record<string, string>> = {};
-  /** The resource that the document of the server names. Without it, there is no document. */
-  resource: string | undefined;
+  /** The document of the server. */
+  document: object | undefined;
   /** Sends the browser elsewhere than back. */
   leads: ((query: URLSearchParams) => string) | undefined;
   readonly origin: string;
@@ -63,7 +63,7 @@ class Site {
       case '/mcp':
         return { status: 401, headers: { 'www-authenticate': 'Bearer' }, body: '' };
       case '/.well-known/oauth-protected-resource':
-        return this.resource === undefined ? MISSING : json({ resource: this.resource });
+        return this.document === undefined ? MISSING : json(this.document);
       case '/.well-known/oauth-authorization-server':
         return json({
           ...{ issuer: origin, authorization_endpoint: `${origin}/authorize`, token_endpoint: `${origin}/token` },
@@ -182,7 +182,7 @@ describe('the browser of a user is not shown', () => {
     const [page = ''] = hers.visited.filter((url) => url.startsWith(`${site.origin}/authorize`));
     expect(new URL(page).searchParams.get('resource')).toBe(site.entry.url);
     expect(hers.visited.join()).not.toContain(KEY);
-    site.resource = 'https://other.example/mcp';
+    site.document = { resource: 'https://other.example/mcp' };
     const bob = await place.connect('bob');
     const fault = await place.logIn((await bob.offered('keyed__read')).url, new Browser('bob'));
     expect(fault.status).toBe(502);
@@ -202,5 +202,31 @@ describe('the browser of a user is not shown', () => {
     expect([status, told]).toEqual([502, expect.stringContaining('The login at one cannot be stored.')]);
     expect(told).not.toContain(place.folder);
     expect(place.log.join()).toContain(join(folder, 'key'));
+  });
+});
+
+describe('the registration of all users at a server', () => {
+  it('has the scopes of all, and is not replaced when a login ends', async () => {
+    const site = await Site.open('client');
+    const wanting = (scope: string) => {
+      site.document = { resource: site.entry.url, scopes_supported: [scope] };
+    };
+    const place = await LoginPlace.open({ servers: { one: site.entry } });
+    const isLoggedIn = async (name: string) => {
+      const user = await place.connect(name);
+      return (await place.logIn((await user.offered('one__read')).url, new Browser(name))).text;
+    };
+    const [ann, hers] = [await place.connect('ann'), new Browser('ann')];
+    wanting('a');
+    hers.opens = (url) => !url.startsWith(`${place.publicUrl}/logins/callback`);
+    const { url } = await hers.submit(await hers.open((await ann.offered('one__read')).url));
+    wanting('b');
+    hers.opens = () => true;
+    expect((await hers.open(url)).text).toContain('You are logged in at one');
+    expect(site.registrations).toMatchObject([{ scope: 'a' }]);
+    expect(await isLoggedIn('bob')).toContain('You are logged in at one');
+    wanting('a');
+    expect(await isLoggedIn('carl')).toContain('You are logged in at one');
+    expect(site.registrations).toMatchObject([{ scope: 'a' }, { scope: 'a b' }]);
   });
 });

@@ -211,8 +211,10 @@ describe('the authorization server of a server', () => {
     expect(JSON.parse(forms.at(-1) ?? '')).toMatchObject({
       ...{ application_type: 'native', redirect_uris: [redirectUri], scope: 'a b', token_endpoint_auth_method: 'none' },
     });
+    expect(await used({}, ['b'])).toBe('new');
+    expect(JSON.parse(forms.at(-1) ?? '')).toMatchObject({ scope: 'a b' });
     const request = {
-      redirectUri: 'https://mcp.example/logins/callback',
+      redirectUri: 'https://mcp.example/logins/callback/linear',
       before: undefined,
       scopes: [],
       fetch: spying,
