@@ -14,7 +14,7 @@ const TINY_LINES = 25;
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
   sourceLines: 93_200,
-  sourceFiles: 507,
+  sourceFiles: 508,
   tinyFiles: 10,
   testLines: 93_760,
   rooms: 16,
