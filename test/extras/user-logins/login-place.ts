@@ -14,6 +14,7 @@ import { createSeals } from '../../../src/state/seal.js';
 import { startProtected, startProvider } from '../../fixtures/servers/protected.mjs';
 import { freePort } from '../../support/free-port.js';
 import { loadAnyConfig } from '../../support/load-config.js';
+import { dataIn } from '../../support/platform.js';
 import { Browser, type Page, paramsOf } from '../front/front-place.js';
 
 export { Browser, type Page };
@@ -60,7 +61,7 @@ export class LoginPlace {
     server: Server,
     { hasFront = false, servers = {}, variables, takeOnce }: LoginPlaceOptions,
   ) {
-    vi.stubEnv('XDG_DATA_HOME', this.folder);
+    for (const [name, value] of Object.entries(dataIn(this.folder))) vi.stubEnv(name, value);
     this.publicUrl = publicUrl;
     this.provider = provider;
     this.server = server;

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { forget } from '../../../src/cli/commands/logins/forget.js';
+import { loginFolder } from '../../../src/state/user-files.js';
 import { folderWith } from '../../config/files.js';
 import { Browser, LoginPlace } from './login-place.js';
 
@@ -85,7 +86,7 @@ describe('`trunkline auth forget`', () => {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, 'x');
     }
-    const users = () => readdirSync(join(place.folder, 'trunkline', 'auth', 'users')).length;
+    const users = () => readdirSync(join(loginFolder(), 'users')).length;
     // One is for the registration that both use.
     expect(users()).toBe(3);
     const settings = { config: place.composition.config.file, verbosity: 0, logFile: undefined };
