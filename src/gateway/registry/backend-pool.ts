@@ -311,7 +311,12 @@ export class BackendPool {
   #add(key: string, server: ServerInstances, options: InstanceOptions): Instance {
     const { create, profileOfAll } = this.#options;
     const instance = new Instance(options, (...of) => create(key, this.#nextId(key), ...of));
-    if (options.scope === ALL) instance.setProfile(profileOfAll);
+    if (options.scope === ALL) {
+      // Lists that depend on the user must not come from the cache of another one.
+      instance.principal = server.userOf(options);
+      const { principal } = instance;
+      instance.setProfile(principal === undefined ? profileOfAll : { ...profileOfAll, principal });
+    }
     // While another process has the lists of the server, the process of a further session can wait for its first call.
     const isFurther = server.sharing === 'auto' && [...server.instances].some(({ isConnected }) => isConnected);
     server.instances.add(instance);

@@ -80,6 +80,12 @@ export class ServerInstances {
     return this.#server.variantOf?.(origin) ?? '';
   }
 
+  /** The user of whom a variant is, because the server is another one for each user; otherwise `undefined`. */
+  userOf({ origin, variant }: InstanceOptions): string | undefined {
+    const isOfUser = origin?.user !== undefined && this.variantOf({ ...origin, user: undefined }) !== variant;
+    return isOfUser ? origin.user : undefined;
+  }
+
   /** Sets another configuration of the server without replacing its instances. */
   configure(server: PooledServer): void {
     this.#server = server;

@@ -172,6 +172,12 @@ export class OAuthAccess implements RemoteAccess {
     return this.#record?.state === 'logged_in';
   }
 
+  /** Why a process must not be started with the present token: it has ended, and could not be renewed. `undefined` if it may. */
+  get tokenOver(): string | undefined {
+    const { tokens } = this.#record ?? {};
+    return tokens !== undefined && isOver(tokens) ? this.#expired().because : undefined;
+  }
+
   get #canRenew(): boolean {
     return this.#record?.tokens?.refresh_token !== undefined || this.#options.spec.login.grant === 'client_credentials';
   }

@@ -15,6 +15,7 @@ import { errorMessage } from '../../host/errors/error-text.js';
 import { isProtected } from '../../host/http/addresses.js';
 import { RequestError } from '../../host/http/send-request.js';
 import { describeHttpRefusal } from '../../host/http/words.js';
+import { publicPartOf } from '../../host/observe/redact.js';
 import type { LoginSettings } from '../../spec/server-spec.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { printable } from '../../wire/json/printable.js';
@@ -57,7 +58,7 @@ export async function discover(
   const named = textOf(document, 'resource');
   if (named !== undefined && settings.resource === undefined && !isOfResource(url, named)) {
     throw new LoginError(
-      `the server at ${url.href} names another server as its resource (${printable(named)}), which could misuse the token`,
+      `the server at ${publicPartOf(url.href)} names another server as its resource (${printable(named)}), which could misuse the token`,
       'ask the operator of the server. If the name is only wrong, set `oauth: { resource: … }` to the right URL, or to `false` to send none',
     );
   }

@@ -57,7 +57,8 @@ export class SharedLogins {
       throw error;
     });
     const [, token] = isBlocked(headers) ? [] : (/^Bearer (.+)$/.exec(headers.authorization ?? '') ?? []);
-    if (token !== undefined) {
+    const { tokenOver } = access;
+    if (token !== undefined && tokenOver === undefined) {
       const unfollow = access.onceOver(token, onOver);
       const releaseAll = () => {
         unfollow();
@@ -67,6 +68,8 @@ export class SharedLogins {
     }
     release();
     if (isBlocked(headers)) return { because: headers.because };
+    // A process with it would be replaced at once, again and again.
+    if (tokenOver !== undefined) return { because: tokenOver };
     return {
       because: access.isLoggedIn ? 'its token is bound to a key, which no process has' : 'there is no login for it',
     };

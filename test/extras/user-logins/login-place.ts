@@ -129,9 +129,24 @@ export class LoginPlace {
 
   /** The stored login of a user at the server. */
   async loginOf(name: string) {
-    const user = createHash('sha256').update(`${this.provider.issuer}\0${name}`).digest('hex');
     const vault = await this.composition.openVault();
-    return await vault.read({ server: 'files', configFile: this.composition.config.file, url: this.server.url, user });
+    return await vault.read(this.#loginIdOf(name));
+  }
+
+  /** Replaces the token of a user at the server by one that has ended, and that nothing can renew. */
+  async endTokenOf(name: string): Promise<void> {
+    const vault = await this.composition.openVault();
+    await vault.locked(this.#loginIdOf(name), AbortSignal.timeout(10_000), async (login) => {
+      const record = await login.read();
+      if (record?.tokens === undefined) throw new Error(`${name} has no token`);
+      const { refresh_token: _, ...tokens } = record.tokens;
+      await login.write({ ...record, tokens: { ...tokens, access_token: randomUUID(), expiresAt: Date.now() - 1 } });
+    });
+  }
+
+  #loginIdOf(name: string) {
+    const user = createHash('sha256').update(`${this.provider.issuer}\0${name}`).digest('hex');
+    return { server: 'files', configFile: this.composition.config.file, url: this.server.url, user };
   }
 
   /** Opens an address up to the login page of the server, which is not opened. Returns the address of that page. */

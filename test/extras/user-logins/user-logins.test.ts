@@ -70,6 +70,16 @@ describe('a server whose variable is a login', () => {
     await expect.poll(tokenNow, { timeout: 20_000 }).not.toBe(first);
     expect((await bob.offered('printer__where')).text).toContain('there is no login');
   });
+
+  it('does not run with a token that has ended and cannot be renewed, and offers the login again', async () => {
+    const place = await LoginPlace.open({ servers: { printer: PRINTER } });
+    const ann = await place.connect('ann');
+    await place.logIn((await ann.offered('printer__where')).url, new Browser('ann'));
+    await expect.poll(async () => await ann.call('printer__where')).not.toContain('needs a login');
+    await place.endTokenOf('ann');
+    await expect.poll(async () => await ann.call('printer__where')).toContain('has expired');
+    expect((await ann.offered('printer__where')).url).toContain('/login/files?');
+  });
 });
 
 describe('`trunkline auth forget`', () => {

@@ -284,6 +284,19 @@ describe('a server that names variables', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it.each<[name: string, principals: readonly (string | undefined)[]]>([
+    ['user:KEY', ['ann', 'bob']],
+    ['KEY', [undefined, undefined]],
+  ])(
+    'and is shared by all keeps its lists apart for each user only if it depends on users: %s',
+    async (name, principals) => {
+      const { handshakeFrom, server } = pooling('all', { variables: [name] });
+      for (const user of ['ann', 'bob']) handshakeFrom({ ...withKey(user), user });
+      const profiles = await Promise.all(['a~2', 'a~3'].map((id) => server(id).profile));
+      expect(profiles.map(({ principal }) => principal)).toEqual(principals);
+    },
+  );
+
   it('says nothing in the handshake that a process with other values has said', async () => {
     const { handshakeFrom, connect, server } = pooling('profile', { ...NAMED, hello: { instructions: 'Of one.' } });
     handshakeFrom(withKey('1'));
