@@ -1,7 +1,7 @@
 // Does a real client get from `mcp add URL` to its first call, where the identity provider registers no clients? The provider is as
 // strict as Entra, Trunkline logs the user in through its front, and Chromium is the browser of the person. The document with which the
-// client names itself comes from a stand-in for its site, behind a proxy, so that nothing but npm is asked. Prints what the terminal and
-// the pages say.
+// client names itself comes from a stand-in for its site, behind a proxy, so that nothing but npm is asked. Then the user logs in at a
+// server behind a URL that wants a login of each user, and calls a tool there. Prints what the terminal and the pages say.
 //
 //   npm run -w lab browser-login [-- claude | codex]
 import { execFileSync, spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ import { connect, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { launchBrowser } from '../../scripts/chromium.mjs';
-import { startProvider } from '../../test/fixtures/servers/protected.mjs';
+import { startProtected, startProvider } from '../../test/fixtures/servers/protected.mjs';
 import { tinyServer } from '../bench/ways.mjs';
 import { CLIENTS, openHome } from './client-programs.mjs';
 import { CLI } from './targets.mjs';
@@ -68,6 +68,7 @@ const provider = await startProvider({
   clientId: CLIENT_ID,
   isStrict: true,
 });
+const remote = await startProtected();
 const home = await openHome(client, stop.signal);
 const site = await startSite();
 const gateway = await startGateway();
@@ -84,9 +85,19 @@ try {
   const text = randomUUID();
   const { results } = await client.converse(home, [{ name: 'tiny__echo', arguments: { text } }]);
   say('The first call', results.join('\n'));
+  const { results: states } = await client.converse(home, [{ name: 'trunkline__status', arguments: {} }]);
+  const [, page] = /log in at (\S+) within/.exec(states.join('\n')) ?? [];
+  if (page === undefined)
+    throw new Error(`The status names no page for the login at the server:\n${states.join('\n')}`);
+  say('The page of the login at the server', await follow(page));
+  const { results: read } = await client.converse(home, [{ name: 'files__read', arguments: {} }]);
+  say('The first call of a tool of this server', read.join('\n'));
   say('Requests to the provider', provider.asked.map(({ method, path }) => `${method} ${path}`).join('\n'));
-  const isGood = results.some((result) => result.includes(text));
-  say(isGood ? 'ok: the client logged in, and called a tool' : 'FAILED: the call brought nothing back', '');
+  const isGood = results.some((result) => result.includes(text)) && read.some((result) => result.includes('read done'));
+  say(
+    isGood ? 'ok: the client logged in, and called a tool of each server' : 'FAILED: a call brought nothing back',
+    '',
+  );
   process.exitCode = isGood ? 0 : 1;
 } finally {
   await browser.close();
@@ -94,7 +105,7 @@ try {
   gateway.kill('SIGTERM');
   // Until then, it writes to the folder that is removed.
   if (gateway.exitCode === null && gateway.signalCode === null) await once(gateway, 'exit');
-  await provider.close();
+  await Promise.all([provider.close(), remote.close()]);
   home.close();
 }
 
@@ -203,7 +214,8 @@ async function startGateway() {
   };
   const config = join(home.folder, 'trunkline.yaml');
   const settings = { drain: '0s', http: { publicUrl, auth } };
-  writeFileSync(config, JSON.stringify({ servers: { tiny: { command, args } }, gateway: settings }));
+  const servers = { tiny: { command, args }, files: { url: remote.url, login: 'user' } };
+  writeFileSync(config, JSON.stringify({ servers, gateway: settings }));
   const { host } = new URL(publicUrl);
   const env = { ...home.env, ...site.env, XDG_DATA_HOME: join(home.folder, 'data') };
   const child = spawn(process.execPath, [CLI, '--config', config, '--http', host], { env, stdio: 'ignore' });
