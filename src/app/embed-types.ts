@@ -24,7 +24,7 @@ export interface Trunkline {
    * client needs a transport of its own. `view` names a view of the configuration; without it, the client sees all tools.
    */
   transport(options?: { readonly view?: string | undefined }): Transport;
-  /** What each server does, and what to do about problems. */
+  /** Returns the state of each server, and what to do about problems. */
   status(): Status;
   /** Ends all clients, and then the servers. Resolves when none of their processes is left, within three seconds. */
   close(): Promise<void>;

@@ -165,7 +165,11 @@ export class GatewayProcess implements FeatureHost {
   openVault(): Promise<Vault> {
     this.#vault ??= (async () =>
       (await this.features.openVault?.()) ??
-      (await import('../extras/cluster/open-stores.js')).openVault(this.config))();
+      (await import('../extras/cluster/open-stores.js')).openVault(this.config))().catch((error: unknown) => {
+      // The next login tries again.
+      this.#vault = undefined;
+      throw error;
+    });
     return this.#vault;
   }
 
