@@ -28,20 +28,21 @@ interface NamesTools {
  */
 export class Metrics implements CallObserver, CallObservation {
   /** Calls by server, tool and outcome. The server is `trunkline` for its own tools, and '' for calls that name no tool of any server. */
-  readonly calls = counters();
-  readonly durations = histograms();
-  readonly waits = histograms();
-  /** Durations of the requests of clients, and of the requests to servers. */
-  readonly clientRequests = histograms();
-  readonly serverRequests = histograms();
-  readonly restarts = counters();
-  readonly refused = counters();
-  readonly renewals = counters();
+  readonly calls = counters('server', 'tool', 'outcome');
+  readonly durations = histograms('server', 'outcome');
+  readonly waits = histograms('server');
+  /** Durations of the requests of clients, and of the requests to servers. The names are those of the conventions of OpenTelemetry. */
+  readonly clientRequests = histograms('mcp_method_name', 'error_type', 'mcp_protocol_version');
+  readonly serverRequests = histograms('mcp_method_name', 'error_type', 'mcp_protocol_version', 'server');
+  readonly restarts = counters('server', 'reason');
+  readonly refused = counters('where', 'reason');
+  readonly renewals = counters('server', 'result');
   /** Whether calls are counted by tool from now on. */
   hasTools = true;
   readonly #gateway: NamesTools;
-  /** The tools with series of their own, each behind its server. */
-  readonly #tools = new Set<string>();
+  /** The tools with series of their own, by their servers. */
+  readonly #tools = new Map<string, Set<string>>();
+  #toolCount = 0;
 
   constructor(gateway: NamesTools, events: EventSource) {
     this.#gateway = gateway;
@@ -51,13 +52,13 @@ export class Metrics implements CallObserver, CallObservation {
       const reason = RESTARTED_FROM[before?.state ?? ''];
       const server = serverOf(instance);
       if (before !== undefined && reason !== undefined && restarts > before.restarts)
-        this.restarts.of({ server, reason }).value += 1;
+        this.restarts.of(server, reason).value += 1;
       if (state === 'stopped') earlier.delete(instance);
       else earlier.set(instance, { state, restarts });
     });
     events.subscribe('http.refused', ({ status }) => this.#refuse('http', String(status)));
     events.subscribe('login.renewed', ({ server, result }) => {
-      this.renewals.of({ server, result }).value += 1;
+      this.renewals.of(server, result).value += 1;
     });
   }
 
@@ -66,12 +67,12 @@ export class Metrics implements CallObserver, CallObservation {
   }
 
   attemptEnded({ method, revision, server }: ObservedCall, outcome: Outcome, ms: number): void {
-    addTo(this.serverRequests, ms, requestLabels(method, errorOf(outcome), revision, server));
+    addTo(this.serverRequests.of(method, errorOf(outcome), revision, server), ms);
   }
 
   ended(call: ObservedCall): void {
     const { method, exchange, durationMs } = call;
-    addTo(this.clientRequests, durationMs, requestLabels(method, errorForClient(call), exchange.client.revision));
+    addTo(this.clientRequests.of(method, errorForClient(call), exchange.client.revision), durationMs);
     if (method === METHODS.callTool) this.#count(call, durationMs);
   }
 
@@ -81,29 +82,29 @@ export class Metrics implements CallObserver, CallObservation {
       server === undefined && name !== undefined && this.#gateway.exposedName(undefined, name) !== undefined;
     const key = server ?? (isOwn ? OWN : '');
     const tool = this.hasTools ? this.#toolOf(key, name) : '';
-    const counted = this.calls.of({ server: key, tool, outcome: effect });
+    const counted = this.calls.of(key, tool, effect);
     // Creates the counters of all outcomes together, because a counter that appears with its first call has no rate for that call.
-    if (counted.value === 0) for (const outcome of OUTCOMES) this.calls.of({ server: key, tool, outcome });
+    if (counted.value === 0) for (const outcome of OUTCOMES) this.calls.of(key, tool, outcome);
     counted.value += 1;
-    addTo(this.durations, durationMs, { server: key, outcome: effect });
-    if (server !== undefined) addTo(this.waits, Math.max(0, durationMs - servedMs), { server });
+    addTo(this.durations.of(key, effect), durationMs);
+    if (server !== undefined) addTo(this.waits.of(server), Math.max(0, durationMs - servedMs));
     if (effect === 'not_sent') this.#refuse('call', refusalOf(call));
   }
 
   /** The label of a tool: its name if a list has or had it, and if there is room for its series. */
   #toolOf(server: string, name: string | undefined): string {
     if (server === '' || name === undefined) return OTHER;
-    const tool = `${server} ${name}`;
-    if (!this.#tools.has(tool)) {
-      const isListed = this.#gateway.exposedName(server === OWN ? undefined : server, name) !== undefined;
-      if (!isListed || this.#tools.size >= MAX_TOOLS) return OTHER;
-      this.#tools.add(tool);
-    }
+    const known = this.#tools.get(server);
+    if (known?.has(name)) return name;
+    const isListed = this.#gateway.exposedName(server === OWN ? undefined : server, name) !== undefined;
+    if (!isListed || this.#toolCount >= MAX_TOOLS) return OTHER;
+    this.#tools.set(server, (known ?? new Set()).add(name));
+    this.#toolCount += 1;
     return name;
   }
 
   #refuse(where: string, reason: string): void {
-    this.refused.of({ where, reason }).value += 1;
+    this.refused.of(where, reason).value += 1;
   }
 }
 
@@ -172,45 +173,70 @@ export interface Sample {
   readonly value: number | Histogram;
 }
 
-/** Values by their labels, whose values are texts from a bounded set. */
+/** Values by the values of their labels, which are texts from a bounded set. A label without a value is absent. */
 class Series<Value> {
+  readonly #names: readonly string[];
   readonly #create: () => Value;
-  readonly #all = new Map<string, { readonly labels: Labels; value: Value }>();
+  readonly #root = new Level<Value>();
+  readonly #all: SampleOf<Value>[] = [];
 
-  constructor(create: () => Value) {
+  constructor(names: readonly string[], create: () => Value) {
+    this.#names = names;
     this.#create = create;
   }
 
-  of(labels: Labels): { value: Value } {
-    const key = Object.values(labels).join('\n');
-    let sample = this.#all.get(key);
-    if (sample === undefined) {
-      sample = { labels, value: this.#create() };
-      this.#all.set(key, sample);
-    }
+  /**
+   * The value behind one text for each label, in their order. Goes down one level of maps a label, because a call looks up
+   * five values, and joining the texts to one key would take a tenth of the time of the whole call.
+   */
+  of(...texts: readonly (string | undefined)[]): SampleOf<Value> {
+    let level = this.#root;
+    for (const text of texts) level = level.at(text);
+    level.sample ??= this.#add(texts);
+    return level.sample;
+  }
+
+  get samples(): readonly SampleOf<Value>[] {
+    return this.#all;
+  }
+
+  #add(texts: readonly (string | undefined)[]): SampleOf<Value> {
+    const labels = Object.fromEntries(this.#names.map((name, at) => [name, texts[at]]));
+    const sample = { labels, value: this.#create() };
+    this.#all.push(sample);
     return sample;
   }
+}
 
-  get samples(): { readonly labels: Labels; readonly value: Value }[] {
-    return [...this.#all.values()];
+interface SampleOf<Value> {
+  readonly labels: Labels;
+  value: Value;
+}
+
+class Level<Value> {
+  sample: SampleOf<Value> | undefined;
+  readonly #next = new Map<string | undefined, Level<Value>>();
+
+  at(text: string | undefined): Level<Value> {
+    let next = this.#next.get(text);
+    if (next === undefined) {
+      next = new Level();
+      this.#next.set(text, next);
+    }
+    return next;
   }
 }
 
-function counters(): Series<number> {
-  return new Series(() => 0);
+function counters(...names: readonly string[]): Series<number> {
+  return new Series(names, () => 0);
 }
 
-function histograms(): Series<Histogram> {
-  return new Series(() => new Histogram());
+function histograms(...names: readonly string[]): Series<Histogram> {
+  return new Series(names, () => new Histogram());
 }
 
-function addTo(durations: Series<Histogram>, ms: number, labels: Labels): void {
-  durations.of(labels).value.add(ms / 1_000);
-}
-
-/** The names are those of the conventions of OpenTelemetry. */
-function requestLabels(method: string, error?: string, revision?: string, server?: string): Labels {
-  return { mcp_method_name: method, error_type: error, mcp_protocol_version: revision, server };
+function addTo({ value }: SampleOf<Histogram>, ms: number): void {
+  value.add(ms / 1_000);
 }
 
 /** The samples of metrics by their names. */
