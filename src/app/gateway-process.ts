@@ -295,7 +295,8 @@ export class GatewayProcess implements FeatureHost {
 
   #settings(): GatewaySettings {
     const { tools: ownTools } = this.#status;
-    return { ...this.#active.gatewaySettings, ownTools, results: this.features.results };
+    const { results, gates } = this.features;
+    return { ...this.#active.gatewaySettings, ownTools, results, gates };
   }
 }
 

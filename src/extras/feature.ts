@@ -12,6 +12,7 @@ import type { IssuerDocument, IssuerMetadata } from '../downstream/users/issuer-
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { Gateway, GatewaySettings } from '../gateway/gateway.js';
 import type { OwnTool } from '../gateway/routing/own-tool.js';
+import type { RequestGate } from '../gateway/routing/request-gate.js';
 import type { EventSink, EventSource } from '../host/observe/events/events.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { KnownSecrets } from '../host/observe/redact.js';
@@ -38,6 +39,8 @@ export interface Feature {
   preload?(): Promise<unknown>;
   /** Tools of Trunkline's own. If a tool is another object than before, clients are told that their lists have changed. */
   readonly tools?: readonly OwnTool[];
+  /** Holds requests back. Present as soon as `apply` of a configuration that needs the gate has been called, and not only resolved. */
+  readonly gate?: RequestGate | undefined;
   /** Cuts large results. */
   readonly results?: GatewaySettings['results'];
   /** The facts that the status shows about the feature. */
@@ -189,6 +192,10 @@ export class Features {
 
   get tools(): readonly OwnTool[] {
     return this.#all.flatMap(({ tools = [] }) => tools);
+  }
+
+  get gates(): readonly RequestGate[] {
+    return this.#all.flatMap(({ gate }) => gate ?? []);
   }
 
   get results(): Feature['results'] {

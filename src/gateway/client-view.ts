@@ -24,12 +24,13 @@ import { type Catalogs, MergedLists, type Shadowed } from './catalog/catalog.js'
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList, asksFirstPage, type Paging } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
-import { type EditAnswer, mender } from './dispatch/call.js';
+import { type EditAnswer, mender, type Refusal } from './dispatch/call.js';
 import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
 import type { OwnTool, ResultCutter } from './routing/own-tool.js';
+import type { RequestGate } from './routing/request-gate.js';
 import {
   type Candidates,
   completesNothing,
@@ -60,6 +61,8 @@ export interface ViewParts {
   readonly getsAll: (client: DownstreamClient) => boolean;
   /** The view of the configuration that the client has at present. `undefined` if it sees everything. */
   readonly namedOf: (client: DownstreamClient) => NamedView | undefined;
+  /** The gates of the present configuration, in the order in which requests pass them. */
+  readonly gates: () => readonly RequestGate[];
 }
 
 export interface ClientViewOptions extends ViewSettings {
@@ -304,21 +307,36 @@ export class ClientView {
     return isAboutTask ? aboutTask : this.#router.target(request, this.lists.catalogs, client.revision);
   }
 
-  /** Sends a request to its server, shaped as the tool needs and translated if it concerns a task. */
-  #send(exchange: Exchange, target: Target): void {
+  /** Sends a request to its server, once the gates from this one on have let it pass. */
+  #send(exchange: Exchange, target: Target, from = 0): void {
+    const gates = this.#parts.gates();
+    const { backend, original } = target;
+    for (let at = from; at < gates.length; at += 1) {
+      const gate = gates[at];
+      const gated = { exchange, target, view: this.#namedOf(exchange) };
+      // A gate does not look at a request that no server gets.
+      if (gate?.concerns(gated) !== true || this.#refusalOf(exchange, target) !== undefined) continue;
+      const { request } = exchange;
+      gate.hold(gated, (passed) => {
+        // Edits have places in the bytes of the request, so another request needs others.
+        const isOther = passed.request !== request && target.edits.length > 0;
+        const next = isOther ? this.#target(passed) : target;
+        if ('backend' in next && next.backend === backend && next.original === original)
+          this.#send(passed, next, at + 1);
+        else passed.fail(internalError());
+      });
+      return;
+    }
+    this.#dispatch(exchange, target);
+  }
+
+  /** Brings a request to its server, shaped as the tool needs and translated if it concerns a task. */
+  #dispatch(exchange: Exchange, target: Target): void {
     const { backend, edits, tool } = target;
     const { request, client, logLevel } = exchange;
     const { logs, tasks } = this.#parts;
     if (logLevel !== undefined && logLevel !== 'off') logs.raise(client, logLevel, backend);
-    const kind = APPROVED.get(request.method);
-    const used = tool ?? target.original;
-    const refusal = () => {
-      const { approvals } = backend.rules;
-      const isApproved = kind === undefined || used === undefined || approvals === undefined;
-      const detail = isApproved ? undefined : backend.lists.approvalRefusal(kind, used);
-      if (detail !== undefined) return { reason: 'not_approved' as const, detail };
-      return this.#denialOf(exchange, target);
-    };
+    const refusal = () => this.#refusalOf(exchange, target);
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
     // A client that sees one server unchanged gets the bytes of that server.
     const mend = this.isUnchanged ? undefined : mender(exchange, backend.dispatcher.repairedResults);
@@ -340,14 +358,29 @@ export class ClientView {
     backend.serve(exchange, { edits, mend, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
   }
 
+  /** A client has a view for the whole session or not at all, but the configuration may change the view. */
+  #namedOf({ client }: Exchange): NamedView | undefined {
+    return this.named && this.#parts.namedOf(client);
+  }
+
+  /** The reason for which the server must not get the request: a tool without approval, or a rule. */
+  #refusalOf(exchange: Exchange, target: Target): Refusal | undefined {
+    const { backend, tool, original } = target;
+    const kind = APPROVED.get(exchange.request.method);
+    const used = tool ?? original;
+    const needsApproval = kind !== undefined && used !== undefined && backend.rules.approvals !== undefined;
+    const detail = needsApproval ? backend.lists.approvalRefusal(kind, used) : undefined;
+    return detail === undefined ? this.#denialOf(exchange, target) : { reason: 'not_approved', detail };
+  }
+
   /**
    * Returns the denial of a request by the rules of its view or of its server, the stricter of the two. Both are read anew each
    * time, because a changed configuration also holds for requests that wait.
    */
-  #denialOf({ request, client }: Exchange, { backend, edits, original, tool }: Target): Denial | undefined {
+  #denialOf(exchange: Exchange, { backend, edits, original, tool }: Target): Denial | undefined {
+    const { request } = exchange;
     const ofServer = backend.rules.callRules;
-    // A client has a view for the whole session or not at all, but the configuration may change the view.
-    const ofView = this.named && this.#parts.namedOf(client)?.callRules;
+    const ofView = this.#namedOf(exchange)?.callRules;
     if (ofServer === undefined && ofView === undefined) return undefined;
     const shown = tool && backend.lists.tools.renamed?.get(tool);
     const ruled = { request, edits, server: backend.key, original: tool ?? original, shown };

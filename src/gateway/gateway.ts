@@ -32,6 +32,7 @@ import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
 import { type OwnTool, offeredOf } from './routing/own-tool.js';
+import type { RequestGate } from './routing/request-gate.js';
 import { createSearchTools, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
 import { Tasks } from './tasks/tasks.js';
 
@@ -65,7 +66,10 @@ interface OwnSeals extends GatewaySeals {
 }
 
 /** Settings that a new configuration may change. */
-export interface GatewaySettings extends ViewSettings, ConfiguredSettings {}
+export interface GatewaySettings extends ViewSettings, ConfiguredSettings {
+  /** Gates of requests, in the order in which requests pass them. */
+  readonly gates?: readonly RequestGate[];
+}
 
 /** Settings that stand in the configuration. */
 export interface ConfiguredSettings {
@@ -154,6 +158,7 @@ export class Gateway implements GatewayPort {
         tasks: this.#tasks,
         getsAll: (client) => this.#clients.get(client)?.facts.view === '',
         namedOf: (client) => this.#clients.get(client)?.view.named,
+        gates: () => this.#settings.gates ?? [],
       },
       () => this.#settings,
     );
