@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 93_300,
+  sourceLines: 93_420,
   sourceFiles: 508,
   tinyFiles: 10,
-  testLines: 93_850,
+  testLines: 93_950,
   rooms: 16,
   floors: 11,
   upwardImports: 0,

@@ -12,7 +12,7 @@ export interface ServerRules {
   readonly methods: readonly string[];
   /** Names in lower case of the headers of a client's request that are sent with its calls. */
   readonly passHeaders: readonly string[];
-  /** Whether the annotations of the tools (`readOnlyHint`, `idempotentHint`) are trusted. */
+  /** Whether the server's own annotations of its tools (`readOnlyHint`, `idempotentHint`) are trusted. */
   readonly trusted: boolean;
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs: number;
@@ -32,6 +32,8 @@ export interface ToolShapes {
   /** Descriptions that replace or extend those of the server. */
   readonly describe?: Readonly<Record<string, Description>>;
   readonly params?: Readonly<Record<string, ParamShapes>>;
+  /** Annotations that replace those of the server. The keys are globs. */
+  readonly annotate?: Readonly<Record<string, ToolHints>>;
   /** Globs for the tools that clients in search mode see in the list. */
   readonly pin?: readonly string[];
   /** Additional words by which search mode finds the tool. */
@@ -40,6 +42,15 @@ export interface ToolShapes {
 
 /** A text that replaces the description of the server, or one that is appended to it. */
 export type Description = string | { readonly append: string };
+
+/** Annotations of a tool. `title` is also the title of the tool itself. */
+export interface ToolHints {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
 
 /** Changes to the parameters of one tool, by name of the parameter. */
 export interface ParamShapes {

@@ -34,6 +34,8 @@ export interface ToolRow {
   readonly descriptionBytes: number;
   /** Estimated tokens of the definition as clients get it; 0 if the definition is not kept. */
   readonly tokens: number;
+  /** Keys of `tools` in the configuration that change the tool for clients, such as `rename` and `annotate.title`. */
+  readonly changes: readonly string[];
   /** Reason why the tool is hidden; empty if it is shown. */
   readonly because: string;
   readonly state: 'shown' | 'denied' | 'unapproved' | 'quarantined' | 'shadowed' | 'outside';
@@ -68,6 +70,7 @@ export function reportView({ view, mode, clients, catalogs: { tools }, backends,
       original: name,
       ...textsOf(entry),
       tokens: estimateTokens(entry.length),
+      changes: [],
       ...SHOWN,
     };
   });
@@ -100,12 +103,13 @@ function reportTools(
   { routes, shadowed }: Catalogs['tools'],
 ): ToolRow[] {
   const { key: server } = backend;
-  const { entries, withheld, denied, verdicts } = backend.knownListsAs('exposed').tools;
+  const { entries, withheld, denied, verdicts, renamed } = backend.knownListsAs('exposed').tools;
   const shown = new Map([...routes].flatMap(([exposed, { key, entry }]) => (key === server ? [[exposed, entry]] : [])));
   const reasonOf = (original: string) => withheld.find(({ name }) => name === original)?.reason ?? '';
   const listed = entries.map(({ exposed: name, original, entry }): ToolRow => {
     const known = shown.get(name) ?? entry;
-    const about = { server, name, original, ...textsOf(known), tokens: estimateTokens(known?.length ?? 0) };
+    const changes = backend.rules.shaping?.changesOf(original, renamed) ?? [];
+    const about = { server, name, original, ...textsOf(known), tokens: estimateTokens(known?.length ?? 0), changes };
     const taken = shadowed.find((each) => each.key === server && each.exposed === name);
     if ((verdicts?.get(original) ?? 'approved') !== 'approved')
       return { ...about, state: 'unapproved', because: reasonOf(original) };
@@ -117,7 +121,7 @@ function reportTools(
   });
   const named = new Set(entries.map(({ original }) => original));
   const unlisted = (name: string, state: ToolRow['state'], because: string): ToolRow => {
-    return { server, name, original: name, ...textsOf(undefined), tokens: 0, state, because };
+    return { server, name, original: name, ...textsOf(undefined), tokens: 0, changes: [], state, because };
   };
   return [
     ...listed,

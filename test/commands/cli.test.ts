@@ -223,7 +223,8 @@ describe('check', () => {
 
 describe('tools', () => {
   it('lists the tools of all servers with their owners', async () => {
-    place.configure({ good: { fixture: 'ok', tools: { deny: ['secret'] } }, more: 'ok' });
+    const tools = { deny: ['secret'], rename: { big: 'huge' }, annotate: { '*': { title: 'Mine' } } };
+    place.configure({ good: { fixture: 'ok', tools }, more: 'ok' });
     const { code, stdout, stderr } = await place.run(['tools']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^TOOL +SERVER +DESCRIPTION\n/);
@@ -231,6 +232,9 @@ describe('tools', () => {
     expect(stdout).toMatch(/\nmore__secret +more /);
     expect(stdout).toMatch(/\ntrunkline__status +trunkline +Shows/);
     expect(stdout).toMatch(/\n\nQUARANTINED +SERVER +REASON\nodd +good +inputSchema/);
+    expect(stdout).toMatch(/\n\nCHANGED +SERVER +BY THE KEYS OF `tools`\n/);
+    expect(stdout).toMatch(/\ngood__huge +good +rename, annotate\.title\n/);
+    expect(stdout).toMatch(/\ngood__echo +good +annotate\.title\n/);
     expect(stdout).not.toContain('good__secret');
   });
 

@@ -43,7 +43,7 @@ describe('a server whose tools the configuration shapes', () => {
     expect(sent()).toEqual([{ name: 'search', arguments: { owner: 'me' } }]);
   });
 
-  it('is judged by its own definitions', async () => {
+  it('is judged by its own definitions, annotations included', async () => {
     const judged: string[] = [];
     const approvals = {
       facts: { tools: 0, isFirstUse: false, fault: undefined, advice: '' },
@@ -52,7 +52,13 @@ describe('a server whose tools the configuration shapes', () => {
         return new Map([...definitions.keys()].map((name): [string, ApprovalVerdict] => [name, 'approved']));
       },
     };
-    const { client, sent } = await shaping({ approvals });
+    const shapes = { ...SHAPES.shapes, annotate: { '*': { title: 'Mine', readOnlyHint: true } } };
+    const { client, sent } = await shaping({ approvals, shapes });
+    client.request('list', 'tools/list');
+    expect(client.answerTo('list')?.result.tools[0]).toMatchObject({
+      title: 'Mine',
+      annotations: { readOnlyHint: true },
+    });
     expect(JSON.parse(judged[0] ?? '')).toEqual(JSON.parse(SEARCH));
     client.call(1, 'a__find', {});
     expect(sent()).toHaveLength(1);

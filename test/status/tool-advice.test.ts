@@ -5,7 +5,7 @@ import type { ToolRow } from '../../src/status/tool-report.js';
 
 function row(name: string, more: Partial<ToolRow> = {}): ToolRow {
   const [server = '', original = ''] = name.split('__');
-  const texts = { title: '', sentence: `${name}.`, descriptionBytes: 10 };
+  const texts = { title: '', sentence: `${name}.`, descriptionBytes: 10, changes: [] };
   return { server, name, original, ...texts, tokens: 100, because: '', state: 'shown', ...more };
 }
 

@@ -126,6 +126,20 @@ const params = map(
   'a map with `hide`, `set`, `default` or `describe`',
 );
 
+const hint = (description: string) =>
+  z.boolean(expects('true or false', { quote: true })).register(z.globalRegistry, { description });
+
+const annotations = map(
+  {
+    title: text('The name for people, in place of the title of the tool and of its annotations.'),
+    readOnlyHint: hint('Whether the tool changes nothing.'),
+    destructiveHint: hint('Whether the tool may overwrite or delete something.'),
+    idempotentHint: hint('Whether a second call with the same arguments has no further effect.'),
+    openWorldHint: hint('Whether the tool reaches things outside of the server, such as the web.'),
+  },
+  'a map with `title`, `readOnlyHint`, `destructiveHint`, `idempotentHint` or `openWorldHint`',
+);
+
 const byTool = <Value extends z.ZodMiniType>(value: Value, description: string) =>
   described(z.record(z.string(), value, expects('a map of tools, by their original names')), description);
 
@@ -137,6 +151,10 @@ const toolSettings = map(
     rename: byTool(newName, 'New names of tools, without the prefix.'),
     describe: byTool(description, 'Descriptions of tools, which replace or follow those of the server.'),
     params: byTool(params, 'How parameters of tools are shown, and their values.'),
+    annotate: described(
+      z.record(z.string(), annotations, expects('a map of tools, by their original names or globs')),
+      "Annotations of tools, which replace those of the server. `*` in a name matches any characters; a tool's own name decides before globs, and a later glob before an earlier one.",
+    ),
     pin: list(
       text('The name of a tool. `*` matches any characters.'),
       'Tools that are in the list also in search mode.',
@@ -146,7 +164,7 @@ const toolSettings = map(
       'Words with which people ask for tools, for search mode.',
     ),
   },
-  'a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`',
+  'a map with `allow`, `deny`, `rename`, `describe`, `params`, `annotate`, `pin` or `keywords`',
 );
 
 const RULE_VALUE = 'a text in which `*` matches any characters, a number, true, false or null';

@@ -116,7 +116,7 @@ export const SERVER_SETTINGS = {
   ),
   trusted: flag(
     false,
-    'Trusts the annotations of the tools. If the server ends during a call of a tool with readOnlyHint or idempotentHint, Trunkline sends the call once more.',
+    'Trusts the annotations of the tools. If the server ends during a call of a tool with readOnlyHint or idempotentHint, Trunkline sends the call once more. Hints of `tools.annotate` need no trust.',
   ),
   leaveRunning: flag(
     false,

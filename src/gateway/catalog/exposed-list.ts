@@ -1,3 +1,4 @@
+import type { ToolHints } from '../../spec/server-rules.js';
 import {
   type ApprovalFacts,
   type ApprovalVerdict,
@@ -73,7 +74,7 @@ export interface ExposedList {
   readonly withHiddenCharacters: readonly string[];
   /** Original names of tools with `execution.taskSupport: required`. */
   readonly taskOnly: ReadonlySet<string>;
-  /** Original names of tools whose annotations say that a call may be repeated. */
+  /** Original names of tools that may be called again: by their annotations if the server is trusted, or by the configuration. */
   readonly repeatable: ReadonlySet<string>;
   /** Original names of tools whose output need not be an object. Clients with a handshake need an object. */
   readonly otherOutputs: ReadonlySet<string>;
@@ -125,6 +126,8 @@ export interface ToolRules {
   readonly approvals?: ToolApprovals | undefined;
   /** Absent if the tools are shown as the server lists them. */
   readonly shaping?: ToolShaping | undefined;
+  /** Whether the configuration trusts the annotations of this server's tools (`readOnlyHint`, `idempotentHint`). */
+  readonly isTrusted?: boolean;
   /**
    * Whether the server is behind a URL. From revision 2026-07-28 on, its tools are withheld if their annotations for
    * headers are not valid.
@@ -180,7 +183,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
       return;
     }
     if (isTools && isTaskOnly(value)) taskOnly.add(name);
-    if (isTools && isRepeatable(value)) repeatable.add(name);
+    if (isTools && isRepeatable(value, rules.shaping?.hintsOf(name), rules.isTrusted)) repeatable.add(name);
     if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
     const bytes = verdict.kind === 'sound' ? withChanges(each.bytes, wholeOf(each.bytes), verdict.changes) : each.bytes;
     const { params = [], fault } = isTools && verdict.kind === 'sound' ? readMirroredParams(bytes) : {};
@@ -283,10 +286,14 @@ function isTaskOnly(tool: unknown): boolean {
   return execution?.taskSupport === 'required';
 }
 
-/** Whether the annotations say that a repeated call has no further effect: `readOnlyHint` or `idempotentHint`. */
-function isRepeatable(tool: unknown): boolean {
+/**
+ * Whether a repeated call has no further effect: by `readOnlyHint` or `idempotentHint` of the configuration, or of a trusted server
+ * where the configuration does not set the same hint.
+ */
+function isRepeatable(tool: unknown, hints: ToolHints | undefined, isTrusted = false): boolean {
   const { annotations } = tool as { readonly annotations?: Readonly<Record<string, unknown>> | null };
-  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
+  const said = { ...(isTrusted && annotations), ...hints };
+  return said.readOnlyHint === true || said.idempotentHint === true;
 }
 
 function findUiReferences(

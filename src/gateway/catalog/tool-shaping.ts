@@ -1,5 +1,6 @@
-import type { Description, ParamShapes, ToolShapes } from '../../spec/server-rules.js';
+import type { Description, ParamShapes, ToolHints, ToolShapes } from '../../spec/server-rules.js';
 import { type ObjectRewrite, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
+import { matchesGlob } from '../../wire/json/glob.js';
 import { elementsOf, foldKey, isObject, membersOf, type Span, stringAt, toBytes } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import { didYouMean, suggest } from '../../wire/json/suggest.js';
@@ -12,6 +13,7 @@ export class ToolShaping {
   readonly #rename: ReadonlyMap<string, string>;
   readonly #describe: ReadonlyMap<string, Description>;
   readonly #params: ReadonlyMap<string, ToolParams>;
+  readonly #annotate: Readonly<Record<string, ToolHints>>;
   readonly #pin: readonly string[];
   readonly #isPinned: ToolPolicy;
   readonly #keywords: ReadonlyMap<string, readonly string[]>;
@@ -22,6 +24,7 @@ export class ToolShaping {
     this.#rename = new Map(Object.entries(shapes.rename ?? {}));
     this.#describe = new Map(Object.entries(shapes.describe ?? {}));
     this.#params = new Map(Object.entries(shapes.params ?? {}).map(([name, params]) => [name, new ToolParams(params)]));
+    this.#annotate = shapes.annotate ?? {};
     this.#pin = shapes.pin ?? [];
     this.#isPinned = createToolPolicy({ allow: this.#pin, deny: [] });
     this.#keywords = new Map(Object.entries(shapes.keywords ?? {}));
@@ -31,6 +34,27 @@ export class ToolShaping {
   /** The configured words that find the tool in search mode. */
   keywordsOf(original: string): readonly string[] {
     return this.#keywords.get(original) ?? [];
+  }
+
+  /**
+   * Returns the annotations that the configuration gives to the tool; `undefined` if it gives none. Each comes from the tool's own name,
+   * or else from the last glob that has it, because the order of a map should not decide against a name.
+   */
+  hintsOf(original: string): ToolHints | undefined {
+    const entries = Object.entries(this.#annotate);
+    const globs = entries.flatMap(([glob, hints]) => (matchesGlob(glob, original) ? [hints] : []));
+    const own = Object.hasOwn(this.#annotate, original) ? this.#annotate[original] : undefined;
+    return globs.length === 0 ? undefined : Object.assign({}, ...globs, own);
+  }
+
+  /** Names the keys of `tools` that change the tool, such as `describe` and `annotate.title`. See `originalOf` for `renamed`. */
+  changesOf(original: string, renamed: ReadonlyMap<string, string> = this.#rename): readonly string[] {
+    return [
+      ...(renamed.has(original) ? ['rename'] : []),
+      ...(this.#describe.has(original) ? ['describe'] : []),
+      ...(this.#params.has(original) ? ['params'] : []),
+      ...Object.keys(this.hintsOf(original) ?? {}).map((hint) => `annotate.${hint}`),
+    ];
   }
 
   /**
@@ -69,8 +93,9 @@ export class ToolShaping {
   shape(name: string, entry: Uint8Array, onUnknown: OnUnknown = () => {}): Uint8Array | undefined {
     const describe = this.#describe.get(name);
     const params = this.#params.get(name);
-    if (describe === undefined && params === undefined) return undefined;
-    return shapeEntry(entry, describe, params, onUnknown);
+    const hints = this.hintsOf(name);
+    if (describe === undefined && params === undefined && hints === undefined) return undefined;
+    return shapeEntry(entry, { describe, params, hints }, onUnknown);
   }
 
   /** Returns the shaped entry with the name that clients see; `undefined` if it stays as it is. See `originalOf` for `renamed`. */
@@ -114,9 +139,8 @@ export class ToolShaping {
     const named = [this.#rename, this.#describe, this.#params, this.#keywords].flatMap((each) => [...each.keys()]);
     const unknown = new Set(named);
     for (const name of listed) unknown.delete(name);
-    for (const glob of this.#pin) {
-      const isPin = createToolPolicy({ allow: [glob], deny: [] });
-      if (!listed.some(isPin)) unknown.add(glob);
+    for (const glob of [...Object.keys(this.#annotate), ...this.#pin]) {
+      if (!listed.some((name) => matchesGlob(glob, name))) unknown.add(glob);
     }
     return [...unknown].map((name) => {
       const original = this.originalOf(name);
@@ -141,31 +165,57 @@ function findCollision(listed: ReadonlySet<string>, names: ReadonlyMap<string, s
 
 type OnUnknown = (warnings: readonly string[]) => void;
 
-/** Returns the entry of a tool with another description and other parameters. */
-function shapeEntry(
-  bytes: Uint8Array,
-  describe: Description | undefined,
-  params: ToolParams | undefined,
-  onUnknown: OnUnknown,
-): Uint8Array {
+/** The shapes of one tool. */
+interface EntryShapes {
+  readonly describe: Description | undefined;
+  readonly params: ToolParams | undefined;
+  readonly hints: ToolHints | undefined;
+}
+
+/** Returns the entry of a tool with another description, other parameters and other annotations. */
+function shapeEntry(bytes: Uint8Array, { describe, params, hints }: EntryShapes, onUnknown: OnUnknown): Uint8Array {
   let hasSchema = false;
+  // Revisions before 2025-06-18 know only the title among the annotations, and later ones show the title of the tool first.
+  const title = hints?.title === undefined ? {} : { title: hints.title };
   const shaped = rewriteObject(
     bytes,
     { start: 0, end: bytes.length },
     {
       change: (name, value) => {
         if (name === 'description' && describe !== undefined) return describedAs(describe, bytes, value);
+        if (name === 'title' && Object.hasOwn(title, name)) return toBytes(JSON.stringify(title.title));
+        if (name === 'annotations' && hints !== undefined)
+          return isObject(bytes, value) ? withMembers(bytes, value, hints) : toBytes(JSON.stringify(hints));
         if (name !== 'inputSchema' || params === undefined || !isObject(bytes, value)) return undefined;
         hasSchema = true;
         const { text, unknown } = params.shapeSchema(bytes, value);
         onUnknown(unknown);
         return text;
       },
-      insert: (names) => (describe === undefined || names.has('description') ? [] : [newDescription(describe)]),
+      insert: (names) => [
+        ...(describe === undefined || names.has('description') ? [] : [newDescription(describe)]),
+        ...newMembers(names, { ...title, ...(hints && { annotations: hints }) }),
+      ],
     },
   );
   if (params !== undefined && !hasSchema) onUnknown(params.unknownAmong([]));
   return shaped;
+}
+
+/** Returns the object with these members in place of its own of the same names. */
+function withMembers(bytes: Uint8Array, object: Span, members: object): Uint8Array {
+  const texts = new Map(Object.entries(members).map(([name, value]) => [name, toBytes(JSON.stringify(value))]));
+  return rewriteObject(bytes, object, {
+    change: (name) => texts.get(name),
+    insert: (names) => newMembers(names, members),
+  });
+}
+
+/** Returns the members whose names the object does not have yet. */
+function newMembers(names: ReadonlySet<string>, members: object): Uint8Array[] {
+  return Object.entries(members).flatMap(([name, value]) => {
+    return names.has(name) ? [] : [memberOf(name, JSON.stringify(value))];
+  });
 }
 
 function quoted(name: string): string {

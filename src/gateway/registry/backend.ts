@@ -227,9 +227,9 @@ export class Backend implements ListedServer {
     return !knowsTasks(revision) && this.lists.tools.taskOnly.has(originalName);
   }
 
-  /** Whether a call of this tool may be repeated, because its annotations say so and the configuration trusts the server. */
+  /** Whether a call of this tool may be repeated, because the configuration or a trusted server says so. */
   isRepeatable(originalName: string): boolean {
-    return this.#options.isTrusted === true && this.lists.tools.repeatable.has(originalName);
+    return this.lists.tools.repeatable.has(originalName);
   }
 
   /**
@@ -424,8 +424,6 @@ export interface BackendRules extends ToolRules, CallRules {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
-  /** Whether the configuration trusts the annotations of this server's tools (`readOnlyHint`, `idempotentHint`). */
-  readonly isTrusted?: boolean;
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
   readonly results?: ResultLimits;

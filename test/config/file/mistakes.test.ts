@@ -200,7 +200,7 @@ describe('a value of the wrong kind', () => {
     ],
     [
       'tools: x',
-      '4:12 servers.a.tools: found a string; expected a map with `allow`, `deny`, `rename`, `describe`, `params`, `pin` or `keywords`',
+      '4:12 servers.a.tools: found a string; expected a map with `allow`, `deny`, `rename`, `describe`, `params`, `annotate`, `pin` or `keywords`',
     ],
     [
       'limits: { memory: 512 }',

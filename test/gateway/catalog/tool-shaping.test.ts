@@ -59,6 +59,54 @@ describe('a tool that the configuration shapes', () => {
   });
 });
 
+describe('a tool whose annotations the configuration sets', () => {
+  const tool = (members: string) => `{"name":"search",${members}"inputSchema":{"type":"object"}}`;
+  const annotated = (members: string, annotate: ToolShapes['annotate'] & object) =>
+    shaped([tool(members)], { annotate }).texts[0]?.replace('k__search', 'search');
+
+  it('has them in place of those of its server, and keeps all others byte for byte', () => {
+    const before = '"annotations":{ "readOnlyHint":true,"x-own" : 1.0, "destructiveHint": false },';
+    const annotate = { search: { readOnlyHint: false, idempotentHint: true } };
+    expect(annotated(before, annotate)).toBe(
+      tool('"annotations":{"idempotentHint":true, "readOnlyHint":false,"x-own" : 1.0, "destructiveHint": false },'),
+    );
+  });
+
+  it.each([
+    ['no annotations', ''],
+    ['null for them', '"annotations":null,'],
+  ])('gets them if it has %s', (_, members) => {
+    const entry = JSON.parse(annotated(members, { search: { openWorldHint: false } }) ?? '');
+    expect(entry).toEqual({ name: 'search', inputSchema: { type: 'object' }, annotations: { openWorldHint: false } });
+  });
+
+  it.each(['', '"title":"Old",', '"annotations":{"title":"Old","readOnlyHint":true},'])(
+    'has a new title in both places in which clients look, after %j',
+    (members) => {
+      const { title, annotations } = JSON.parse(annotated(members, { search: { title: 'Find' } }) ?? '');
+      expect([title, annotations.title, annotations.readOnlyHint]).toEqual([
+        'Find',
+        'Find',
+        members.includes('readOnly') ? true : undefined,
+      ]);
+    },
+  );
+
+  it('takes each from its own name, or else from the last glob that has it', () => {
+    const hints = new ToolShaping({
+      annotate: {
+        search: { readOnlyHint: true },
+        '*': { readOnlyHint: false, destructiveHint: false, title: 'All' },
+        's*': { destructiveHint: true },
+        'x*': { title: 'Other' },
+      },
+    });
+    expect(hints.hintsOf('search')).toEqual({ readOnlyHint: true, destructiveHint: true, title: 'All' });
+    expect(hints.hintsOf('find')).toEqual({ readOnlyHint: false, destructiveHint: false, title: 'All' });
+    expect(new ToolShaping({ annotate: { 'x*': { title: 'Other' } } }).hintsOf('find')).toBeUndefined();
+  });
+});
+
 describe('a shape that fits nothing', () => {
   const tool = (name: string) => `{"name":"${name}","inputSchema":{"type":"object"}}`;
 
@@ -67,11 +115,14 @@ describe('a shape that fits nothing', () => {
       rename: { search: 'find' },
       describe: { serch: 'x', find: 'y', other: 'z' },
       params: { search: { hide: ['ownr', 'zzzzzz'] } },
+      annotate: { serach: { title: 'x' }, 's*': { title: 'x' }, 'del_*': { title: 'x' } },
     });
     expect(warnings).toEqual([
       'there is no tool "serch"; did you mean `search`?',
       'there is no tool "find"; it is the new name of "search": use the original name',
       'there is no tool "other"',
+      'there is no tool "serach"; did you mean `search`?',
+      'there is no tool "del_*"',
       'the tool "search" has no parameter "ownr"; did you mean `owner`?',
       'the tool "search" has no parameter "zzzzzz"',
     ]);

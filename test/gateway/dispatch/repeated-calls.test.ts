@@ -174,6 +174,24 @@ describe('a request of a client whose process ends', () => {
     },
   );
 
+  it.each([
+    ['says read-only of a tool without hints', 'silent', { readOnlyHint: true }, false, true],
+    ['says idempotent of a tool that denies it', 'adds', { idempotentHint: true }, false, true],
+    ['says only how a tool of a distrusted server is called', 'reads', { title: 'Reads' }, false, false],
+    ['denies the hint of a trusted server', 'sets', { idempotentHint: false }, true, false],
+    ['denies another hint than that of a trusted server', 'sets', { readOnlyHint: false }, true, true],
+  ])(
+    'is called again only if so the configuration wants it, where it %s',
+    async (_, name, hints, isTrusted, isAgain) => {
+      const { client, server } = await asking({ ...OFFER, tools, isTrusted, shapes: { annotate: { [name]: hints } } });
+      client.request('r', 'tools/call', { name: `files__${name}` });
+      server.crash();
+      const second = await server.start();
+      expect(second.calls).toHaveLength(isAgain ? 1 : 0);
+      if (!isAgain) expect(client.answerTo('r')?.result.isError).toBe(true);
+    },
+  );
+
   it('is not called again where the call is to become a task', async () => {
     const { client, server } = await asking({ ...OFFER, tools, isTrusted: true });
     client.request('r', 'tools/call', { name: 'files__reads', task: {} });

@@ -3,7 +3,7 @@ import { changesFor, switchOf } from '../../../src/web/page/tool-changes.js';
 import type { ToolRow } from '../../../src/web/server/contract.js';
 
 function tool(server: string, original: string, state: ToolRow['state'] = 'shown'): ToolRow {
-  const about = { title: '', sentence: '', descriptionBytes: 0, tokens: 0, because: '' };
+  const about = { title: '', sentence: '', descriptionBytes: 0, tokens: 0, changes: [], because: '' };
   return { server, original, name: `${server}__${original}`, state, ...about };
 }
 

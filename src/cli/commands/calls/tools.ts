@@ -20,7 +20,7 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
   const { settings, words: names, options, isJson } = invocation;
   const hub = options.alone ? undefined : await runningHub(settings);
   if (options.sort === 'size') return await sizes(invocation, hub);
-  if (hub !== undefined) return await toolsOfHub(hub, names, isJson);
+  if (hub !== undefined) return await toolsOfHub(hub, invocation);
   return await runOnce(
     settings,
     (config) => chooseServers(config, names),
@@ -28,7 +28,11 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
       const result = await listAllTools(once.client);
       const text = isJson
         ? forStream(result, process.stdout)
-        : describe(JSON.parse(result), reportStatus(once.composition.status()).servers, names.length === 0);
+        : describe(JSON.parse(result), {
+            servers: reportStatus(once.composition.status()).servers,
+            rows: reportAll(once.composition, settings.view).tools,
+            withOwn: names.length === 0,
+          });
       process.stdout.write(`${text}\n`);
       return reportFaults(once) ? EXIT.failed : EXIT.ok;
     },
@@ -36,7 +40,7 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
 }
 
 /** Prints the tools of the servers of the hub, and reports servers with a problem on stderr. Returns the exit code. */
-async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
+async function toolsOfHub(hub: HubClientForCommand, { settings, words: names, isJson }: InvokedWords): Promise<number> {
   try {
     const result = await waiting('waiting for the lists of the gateway', listAllTools(hub.client));
     const { servers } = await hub.report();
@@ -44,7 +48,11 @@ async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], is
     const chosen = chooseFrom(keys, names);
     const reports = servers.filter(({ server }) => chosen.includes(server));
     const listed = names.length === 0 ? result : onlyOf(result, reports);
-    await print(isJson ? forStream(listed, process.stdout) : describe(JSON.parse(listed), reports, names.length === 0));
+    const rows = async () => (await hub.views()).find(({ name }) => name === (settings.view ?? ''))?.tools ?? [];
+    const text = isJson
+      ? forStream(listed, process.stdout)
+      : describe(JSON.parse(listed), { servers: reports, rows: await rows(), withOwn: names.length === 0 });
+    await print(text);
     const told = reports.filter(({ problem, state }) => problem !== '' || state === 'per user');
     for (const { server, problem, advice } of told)
       tell(`trunkline: server \`${server}\`: ${[problem, advice].filter(Boolean).join(' ')}`);
@@ -159,8 +167,15 @@ export function reportFaults(once: Once, isWanted: (tried: TriedServer) => boole
   return faulty.some(({ report }) => report.state !== 'per user');
 }
 
-/** Makes the tables of the listed and the quarantined tools. `withOwn` includes the tools of the gateway itself. */
-function describe(result: ListToolsResult, servers: readonly ServerReport[], withOwn: boolean): string {
+interface ToolFacts {
+  readonly servers: readonly ServerReport[];
+  readonly rows: readonly ToolRow[];
+  /** Whether the table has the tools of the gateway itself. */
+  readonly withOwn: boolean;
+}
+
+/** Makes the tables of the listed tools, of those that the configuration changes, and of the quarantined ones. */
+function describe(result: ListToolsResult, { servers, rows, withOwn }: ToolFacts): string {
   const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));
   const listed = result.tools.flatMap(({ name, title, description }) => {
     const owner = owners.get(name);
@@ -171,7 +186,12 @@ function describe(result: ListToolsResult, servers: readonly ServerReport[], wit
   const quarantined = servers.flatMap(({ server, tools }) =>
     tools.quarantined.map(({ name, reason }) => [name, server, reason]),
   );
+  const names = new Set(listed.map(([name]) => name));
+  const changed = rows.flatMap(({ name, server, changes }) => {
+    return names.has(name) && changes.length > 0 ? [[name, server, changes.join(', ')]] : [];
+  });
   const sections = [[['TOOL', 'SERVER', 'DESCRIPTION'], ...listed]];
+  if (changed.length > 0) sections.push([['CHANGED', 'SERVER', 'BY THE KEYS OF `tools`'], ...changed]);
   if (quarantined.length > 0) sections.push([['QUARANTINED', 'SERVER', 'REASON'], ...quarantined]);
   const look = lookOf(process.stdout);
   return sections.map((rows) => table(rows, look, 2)).join('\n\n');
