@@ -3,4 +3,4 @@ export { Catalog } from '../../src/gateway/catalog/catalog.js';
 export { EMPTY_LIST } from '../../src/gateway/catalog/exposed-list.js';
 export { findTools } from '../../src/gateway/search/find-tools.js';
 export { createSearchTools } from '../../src/gateway/search/search-mode.js';
-export { listTokens } from '../../src/wire/mcp/entry-check.js';
+export { tokensOfList } from '../../src/wire/mcp/entry-check.js';

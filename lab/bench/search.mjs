@@ -41,7 +41,7 @@ const folder = mkdtempSync(join(realpathSync(tmpdir()), 'trunkline-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const machine = describeMachine();
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
-const { Catalog, EMPTY_LIST, findTools, createSearchTools, listTokens } = await import(
+const { Catalog, EMPTY_LIST, findTools, createSearchTools, tokensOfList } = await import(
   await bundle(checkout, folder, PROGRAM)
 );
 
@@ -207,7 +207,7 @@ function entryOf(tool) {
 function savedWith(some, asked) {
   const visible = visibleOf(some);
   const whole = Math.ceil(some.reduce((sum, { bytes }) => sum + bytes + 1, 1) / 4);
-  const short = listTokens(visible.catalogs.tools.shownEntries(true));
+  const short = tokensOfList(visible.catalogs.tools.shownEntries(true));
   const answers = asked.map(({ ask }) => {
     const { content } = findTools({ query: ask }, visible, { most: 50, usual: 8 });
     return Math.ceil(Buffer.byteLength(content[0].text) / 4);

@@ -95,7 +95,12 @@ function search(visible: VisibleBackends, query: string, server: unknown, limit:
   const { tools, index } = searchedList(visible);
   const accepts = (at: number) => server === undefined || tools[at]?.[1].key === server;
   if (query === '') return tools.filter((_, at) => accepts(at)).slice(0, limit);
-  const named = tools.filter(([exposed, { original }], at) => accepts(at) && isNamed(query, exposed, original));
+  // Looks for an exposed name among the words of the request, and for either name as the whole request in any case.
+  const words = new Set(query.split(/[^\w-]+/));
+  const lower = query.toLowerCase();
+  const isWhole = (name: string) => name.length === query.length && name.toLowerCase() === lower;
+  const isNamed = (exposed: string, original: string) => words.has(exposed) || isWhole(exposed) || isWhole(original);
+  const named = tools.filter(([exposed, { original }], at) => accepts(at) && isNamed(exposed, original));
   const found = index.find(query, limit, accepts).map((at) => tools[at]);
   return [...new Set([...named, ...found])].filter((tool) => tool !== undefined).slice(0, limit);
 }
@@ -153,13 +158,6 @@ function textOf(value: unknown): string {
 
 function propertiesOf(schema: unknown): Readonly<Record<string, unknown>> {
   return isRecord(schema) && isRecord(schema.properties) ? schema.properties : {};
-}
-
-/** Whether the request is the name of the tool, or has its exposed name in it. */
-function isNamed(query: string, exposed: string, original: string): boolean {
-  const isWhole = query.length === exposed.length || query.length === original.length;
-  if (isWhole && [exposed, original].some((name) => name.toLowerCase() === query.toLowerCase())) return true;
-  return query.length > exposed.length && query.split(/[^\w-]+/).includes(exposed);
 }
 
 function describe(name: string, server: string, entry: Uint8Array, isDefined: boolean) {

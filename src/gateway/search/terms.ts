@@ -1,45 +1,38 @@
 import { stemmer } from 'stemmer';
 
-/**
- * Returns the words of a text or of a name, in lower case and without accents: `createPR_v2` has `create`, `pr` and `v2`.
- * A run of letters and digits that has a character of Han, kana, Hangul or Thai gives the pairs of its characters after NFKD,
- * with their case unchanged, because these scripts have few or no spaces between words.
- */
+/** Returns the words of a text or of a name, in lower case and without accents: `createPR_v2` has `create`, `pr` and `v2`. */
 export function wordsOf(text: string): string[] {
-  const words: string[] = [];
-  if (NOT_ASCII.test(text)) {
-    for (const [run] of text.normalize('NFKD').replace(ACCENTS, '').matchAll(RUNS)) {
-      if (UNSPACED.test(run)) words.push(...pairsOf(run));
-      else addWords(run, words);
-    }
-    return words;
-  }
-  // Scans ASCII text by character code, because that is twice as fast as the regular expression `RUNS`. Nearly all texts are ASCII.
-  const hasNames = ASCII_INNER_CAPITAL.test(text);
-  const searched = hasNames ? text : text.toLowerCase();
-  let start = -1;
-  for (let at = 0; at <= searched.length; at += 1) {
-    const isInside = at < searched.length && IN_WORD[searched.charCodeAt(at)] === 1;
-    if (isInside && start < 0) start = at;
-    if (isInside || start < 0) continue;
-    if (hasNames) addWords(searched.slice(start, at), words);
-    else words.push(searched.slice(start, at));
-    start = -1;
-  }
-  return words;
+  return runsOf(text).flatMap(wordsOfRun);
 }
 
-/** Adds the words of a run of letters and digits. */
-function addWords(run: string, words: string[]): void {
-  const lower = run.toLowerCase();
-  if (run === lower || !INNER_CAPITAL.test(run)) words.push(lower);
-  else for (const [part] of run.matchAll(PARTS)) words.push(part.toLowerCase());
+/** Returns the runs of letters and digits of a text, without accents. */
+export function runsOf(text: string): string[] {
+  if (NOT_ASCII.test(text)) return text.normalize('NFKD').replace(ACCENTS, '').match(RUNS) ?? [];
+  // Scans ASCII text by character code, because that is twice as fast as the regular expression `RUNS`. Nearly all texts are ASCII.
+  const runs: string[] = [];
+  let start = -1;
+  for (let at = 0; at <= text.length; at += 1) {
+    const isInside = at < text.length && IN_WORD[text.charCodeAt(at)] === 1;
+    if (isInside === start >= 0) continue;
+    if (!isInside) runs.push(text.slice(start, at));
+    start = isInside ? at : -1;
+  }
+  return runs;
+}
+
+/**
+ * Returns the words of a run of letters and digits, in lower case. A run that has a character of Han, kana, Hangul or Thai gives
+ * the pairs of its characters with their case unchanged, because these scripts have few or no spaces between words.
+ */
+export function wordsOfRun(run: string): string[] {
+  if (UNSPACED.test(run)) return pairsOf(run);
+  const parts = INNER_CAPITAL.test(run) ? (run.match(PARTS) ?? []) : [run];
+  return parts.map((part) => part.toLowerCase());
 }
 
 /** Flags by ASCII code: 1 for letters and digits. */
 const IN_WORD = Uint8Array.from({ length: 128 }, (_, code) => Number(/[A-Za-z0-9]/.test(String.fromCharCode(code))));
 const NOT_ASCII = /[^\0-\x7f]/;
-const ASCII_INNER_CAPITAL = /[a-z\d][A-Z]|[A-Z]{2}[a-z]/;
 const ACCENTS = /\p{M}+/gu;
 const RUNS = /[\p{L}\p{N}]+/gu;
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;

@@ -1,6 +1,6 @@
 import { firstSentence } from '../../wire/json/printable.js';
 import { SHAPES, SYNONYMS } from './synonyms.js';
-import { isStopWord, stemOf, wordsOf } from './terms.js';
+import { isStopWord, runsOf, stemOf, wordsOf, wordsOfRun } from './terms.js';
 
 /** The texts of a tool that are searched. */
 export interface SearchedTool {
@@ -62,26 +62,35 @@ export class ToolIndex {
 
   constructor(tools: readonly SearchedTool[]) {
     const postings = new Map<string, Postings>();
-    /** The same by each form of a word, because stems take long to find. */
-    const found = new Map<string, Postings>();
+    /** Makes the postings of a word. A stop word has `NONE`. */
+    const postingsOf = (word: string) => {
+      if (isStopWord(word)) return NONE;
+      const stem = stemOf(word);
+      const ofStem = postings.get(stem) ?? { tools: [], weights: [] };
+      postings.set(stem, ofStem);
+      return ofStem;
+    };
+    /** The postings of the words of a run, kept because words and stems take long to find. */
+    const ofRuns = new Map<string, readonly Postings[]>();
     for (const [at, tool] of tools.entries()) {
       for (const [text, { weight, length }] of partsOf(tool)) {
-        const words = wordsOf(text);
+        const words: Postings[] = [];
+        for (const run of runsOf(text)) {
+          let ofRun = ofRuns.get(run);
+          if (ofRun === undefined) {
+            ofRun = wordsOfRun(run).map(postingsOf);
+            ofRuns.set(run, ofRun);
+          }
+          words.push(...ofRun);
+        }
         const each = weight / (1 - B + (B * Math.max(words.length, 1)) / length);
         for (const word of words) {
-          if (isStopWord(word)) continue;
-          let ofStem = found.get(word);
-          if (ofStem === undefined) {
-            const stem = stemOf(word);
-            ofStem = postings.get(stem) ?? { tools: [], weights: [] };
-            postings.set(stem, ofStem);
-            found.set(word, ofStem);
-          }
-          const last = ofStem.tools.length - 1;
-          if (ofStem.tools[last] === at) ofStem.weights[last] = (ofStem.weights[last] ?? 0) + each;
+          if (word === NONE) continue;
+          const last = word.tools.length - 1;
+          if (word.tools[last] === at) word.weights[last] = (word.weights[last] ?? 0) + each;
           else {
-            ofStem.tools.push(at);
-            ofStem.weights.push(each);
+            word.tools.push(at);
+            word.weights.push(each);
           }
         }
       }
@@ -92,49 +101,53 @@ export class ToolIndex {
 
   /** Returns the positions of the tools that match, best first, and only those that `accepts` allows. */
   find(request: string, limit: number, accepts: (tool: number) => boolean = () => true): number[] {
-    const totals = new Map<number, { score: number; met: number }>();
+    const scores = new Float64Array(this.#count);
+    const met = new Float64Array(this.#count);
     let asked = 0;
     for (const alternatives of conceptsIn(request, this.#vocabulary)) {
-      const { idf, scores } = this.#meet(alternatives);
+      const best = new Float64Array(this.#count);
+      const idf = this.#meet(alternatives, best);
       asked += idf;
-      for (const [tool, score] of scores) {
-        const total = totals.get(tool) ?? { score: 0, met: 0 };
-        total.score += score;
-        total.met += Math.min(idf, score);
-        totals.set(tool, total);
+      for (let tool = 0; tool < best.length; tool += 1) {
+        const score = best[tool] ?? 0;
+        scores[tool] = (scores[tool] ?? 0) + score;
+        met[tool] = (met[tool] ?? 0) + Math.min(idf, score);
       }
     }
-    return [...totals]
-      .filter(([tool]) => accepts(tool))
-      .map(([tool, { score, met }]) => ({ tool, score: score * (1 + COVERAGE * (met / asked)) }))
-      .sort((one, other) => other.score - one.score || one.tool - other.tool)
-      .slice(0, limit)
-      .map(({ tool }) => tool);
+    const found: number[] = [];
+    for (let tool = 0; tool < scores.length; tool += 1) {
+      if (scores[tool] === 0 || !accepts(tool)) continue;
+      scores[tool] = (scores[tool] ?? 0) * (1 + COVERAGE * ((met[tool] ?? 0) / asked));
+      found.push(tool);
+    }
+    return found.sort((one, other) => (scores[other] ?? 0) - (scores[one] ?? 0) || one - other).slice(0, limit);
   }
 
-  /** Returns the best score of the alternatives by tool, and the weight of the part of the request: its largest idf. */
-  #meet(alternatives: readonly Alternative[]): { idf: number; scores: ReadonlyMap<number, number> } {
-    const scores = new Map<number, number>();
+  /** Puts the best score of the alternatives into `best` by tool. Returns the weight of the part of the request: its largest idf. */
+  #meet(alternatives: readonly Alternative[], best: Float64Array): number {
     let largest = 0;
     for (const { words, share } of alternatives) {
       const stems = [...new Set(words)].map((word) => this.#vocabulary.postings.get(word) ?? NONE);
       const idfs = stems.map(({ tools: { length } }) => Math.log(1 + (this.#count - length + 0.5) / (length + 0.5)));
-      const [first = NONE, ...others] = stems;
       // A phrase counts only as a whole.
       if (stems.includes(NONE)) continue;
       largest = Math.max(largest, share * Math.max(...idfs));
-      const scoreOf = (index: number, weight = Number.NaN) =>
-        ((share / stems.length) * (idfs[index] ?? 0) * weight * (K1 + 1)) / (K1 + weight);
-      const maps = others.map(({ tools, weights }) => new Map(tools.map((tool, at) => [tool, weights[at]])));
-      for (const [at, tool] of first.tools.entries()) {
-        let score = scoreOf(0, first.weights[at]);
-        maps.forEach((map, index) => {
-          score += scoreOf(index + 1, map.get(tool));
-        });
-        if (score > (scores.get(tool) ?? 0)) scores.set(tool, score);
+      // Reads the lists of the stems side by side, because each is in the order of the tools.
+      const places = stems.map(() => 0);
+      for (const tool of stems[0]?.tools ?? []) {
+        let score = 0;
+        for (let index = 0; index < stems.length; index += 1) {
+          const { tools, weights } = stems[index] ?? NONE;
+          let place = places[index] ?? 0;
+          while ((tools[place] ?? tool) < tool) place += 1;
+          places[index] = place;
+          const weight = tools[place] === tool ? (weights[place] ?? 0) : Number.NaN;
+          score += ((share / stems.length) * (idfs[index] ?? 0) * weight * (K1 + 1)) / (K1 + weight);
+        }
+        if (score > (best[tool] ?? 0)) best[tool] = score;
       }
     }
-    return { idf: largest, scores };
+    return largest;
   }
 }
 
