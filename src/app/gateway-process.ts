@@ -118,7 +118,7 @@ export class GatewayProcess implements FeatureHost {
       hasUsers,
       activeConfig: this.#active,
       waiting: this.#waiting,
-      offerLogin: (server, person) => this.features.offerLogin?.(server, person),
+      offerLogin: (server, person) => this.features.first('offerLogin')?.(server, person),
     });
     this.usage = new ServerUsage(this.#instances, this.calls, events);
     this.features = new Features((options.features ?? []).map((create) => create(this)));
@@ -164,7 +164,7 @@ export class GatewayProcess implements FeatureHost {
   /** Opens the vault of the logins, once. */
   openVault(): Promise<Vault> {
     this.#vault ??= (async () =>
-      (await this.features.openVault?.()) ??
+      (await this.features.first('openVault')?.()) ??
       (await import('../extras/cluster/open-stores.js')).openVault(this.config))().catch((error: unknown) => {
       // The next login tries again.
       this.#vault = undefined;
@@ -192,7 +192,7 @@ export class GatewayProcess implements FeatureHost {
       onLoginChange: (server, user) => this.#loginChanged(server, user),
       onTokenOver: (id) => this.#retire([id]),
       openAccess: (spec) => this.features.openAccess(spec),
-      soleServers: this.features.soleServers,
+      soleServers: this.features.first('soleServers'),
     });
     this.#processes = processes;
     this.usage.measureWith(processes.resources);
@@ -295,8 +295,8 @@ export class GatewayProcess implements FeatureHost {
 
   #settings(): GatewaySettings {
     const { tools: ownTools } = this.#status;
-    const { results, gates } = this.features;
-    return { ...this.#active.gatewaySettings, ownTools, results, gates };
+    const { features } = this;
+    return { ...this.#active.gatewaySettings, ownTools, results: features.first('results'), gates: features.gates };
   }
 }
 

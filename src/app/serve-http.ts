@@ -107,7 +107,7 @@ async function listen({ settings, http, composition, logger }: ServeHttpOptions)
         eventKeys: seals.keysFor('events'),
         instance: seals.instance,
       }),
-      ...features.http,
+      ...features.first('http'),
       events: platform.events,
       readMetrics: features.texts.metrics,
     });
@@ -142,7 +142,7 @@ async function loadUsers(auth: Auth, { http, composition, logger }: HttpService)
     clock,
     now: Date.now,
     log,
-    onToken: (...token) => features.noteToken?.(...token),
+    onToken: (...token) => features.first('noteToken')?.(...token),
   });
   const variables = new UserVariables({
     folder: auth.variables,

@@ -198,30 +198,10 @@ export class Features {
     return this.#all.flatMap(({ gate }) => gate ?? []);
   }
 
-  get results(): Feature['results'] {
-    return this.#first('results');
-  }
-
-  get http(): Feature['http'] {
-    return this.#first('http');
-  }
-
   get routes(): Feature['routes'] {
     const all = this.#all.filter(({ routes }) => routes !== undefined);
     if (all.length === 0) return undefined;
     return async (users) => (await Promise.all(all.map((feature) => feature.routes?.(users) ?? []))).flat();
-  }
-
-  get persons(): Feature['persons'] {
-    return this.#first('persons');
-  }
-
-  get offerLogin(): Feature['offerLogin'] {
-    return this.#first('offerLogin');
-  }
-
-  get takeOnce(): Feature['takeOnce'] {
-    return this.#first('takeOnce');
   }
 
   openAccess(spec: RemoteSpec): OpenedAccess | undefined {
@@ -232,24 +212,8 @@ export class Features {
     return undefined;
   }
 
-  get noteToken(): Feature['noteToken'] {
-    return this.#first('noteToken');
-  }
-
   forget(principal: string): void {
     for (const feature of this.#all) feature.forget?.(principal);
-  }
-
-  get openVault(): Feature['openVault'] {
-    return this.#first('openVault');
-  }
-
-  get soleServers(): Feature['soleServers'] {
-    return this.#first('soleServers');
-  }
-
-  get cluster(): Feature['cluster'] {
-    return this.#first('cluster');
   }
 
   get facts(): Partial<StatusFacts> {
@@ -260,7 +224,8 @@ export class Features {
     return Object.assign({}, ...this.#all.map(({ texts }) => texts));
   }
 
-  #first<Name extends keyof Feature>(name: Name): Feature[Name] | undefined {
+  /** The part of the first feature that has it. */
+  first<Name extends keyof Feature>(name: Name): Feature[Name] | undefined {
     return this.#all.find((feature) => feature[name] !== undefined)?.[name];
   }
 }

@@ -42,7 +42,7 @@ export async function openCluster({ gateway }: Config): Promise<CreateFeature | 
         servers: () => digestOfServers(host.config),
         passedHeaders: () => host.config.passHeaders,
         subjectKeys: seals.keysFor('subjects'),
-        noteToken: () => host.features.noteToken,
+        noteToken: () => host.features.first('noteToken'),
         // A clock that counts sleep, because leases end while the machine sleeps, too.
         clock: systemClock,
         events: platform.events,

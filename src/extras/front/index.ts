@@ -21,7 +21,7 @@ export const front: CreateFeature = (host) => {
         http: config.gateway.http,
         keys: seals.keysFor('front'),
         // The cluster is another feature.
-        takeOnce: async (name, ms) => (await features.takeOnce?.(name, ms)) ?? true,
+        takeOnce: async (name, ms) => (await features.first('takeOnce')?.(name, ms)) ?? true,
         // A redirect could lead from the URL that names a client to a document of another one.
         fetchDocument: (url) => fetchPublic(url, { redirect: 'manual' }),
       });

@@ -63,7 +63,7 @@ export function createExposition(metrics: Metrics, host: FeatureHost): () => Pro
   return async () => {
     const usage = await host.usage.readAll();
     const facts = host.status();
-    const { cluster } = host.features;
+    const cluster = host.features.first('cluster');
     return expositionOf(HELP, {
       ...ofCalls(metrics),
       ...ofServers(facts),

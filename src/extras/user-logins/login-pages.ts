@@ -170,7 +170,7 @@ they would get access to your account.</p>
 
   /** The page for a browser that must not use this ticket; `undefined` if it may. With `path`, nobody is sent to sign in first. */
   async #refuse({ principal }: Ticket, cookie: string | undefined, path: string | undefined) {
-    const { persons } = this.#options.host.features;
+    const persons = this.#options.host.features.first('persons');
     if (persons === undefined) return undefined;
     const person = persons.personOf(cookie);
     if (person === undefined) return path === undefined ? faultPage(403, OTHER_BROWSER) : persons.signIn(path, cookie);
@@ -179,7 +179,7 @@ they would get access to your account.</p>
 
   /** Whether the person of a login may sit before this browser: nobody else has signed in there. */
   #mayBe({ principal }: Person, cookie: string | undefined): boolean {
-    const person = this.#options.host.features.persons?.personOf(cookie);
+    const person = this.#options.host.features.first('persons')?.personOf(cookie);
     return person === undefined || person.principal === principal;
   }
 
@@ -195,7 +195,7 @@ they would get access to your account.</p>
   async #takeOnce(id: string): Promise<boolean> {
     if (!this.#onThisMachine.add(id, TAKEN_MS)) return false;
     // The cluster is another feature.
-    const taken = this.#options.host.features.takeOnce?.(`login ${id}`, TAKEN_MS);
+    const taken = this.#options.host.features.first('takeOnce')?.(`login ${id}`, TAKEN_MS);
     return (
       (await taken?.catch((error: unknown) => {
         throw new RequestError('the gateways of the cluster cannot agree that the login is used once', false, error);

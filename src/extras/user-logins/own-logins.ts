@@ -25,7 +25,7 @@ export class OwnLogins {
 
   async show({ headers }: RouteRequest): Promise<RouteAnswer> {
     const { host, sealed, publicUrl } = this.#options;
-    const { persons } = host.features;
+    const persons = host.features.first('persons');
     if (persons === undefined) return faultPage(404, NO_FRONT);
     const person = persons.personOf(headers.cookie);
     if (person === undefined) return await persons.signIn(LOGIN_PAGES.logins, headers.cookie);
@@ -50,7 +50,7 @@ export class OwnLogins {
   async end({ headers, body }: RouteRequest): Promise<RouteAnswer> {
     const { host, sealed, publicUrl } = this.#options;
     if (headers.origin !== publicUrl) return faultPage(403, 'Another site sent its form.');
-    const person = host.features.persons?.personOf(headers.cookie);
+    const person = host.features.first('persons')?.personOf(headers.cookie);
     const { request = '' } = singleParams(new URLSearchParams(body)) ?? {};
     const ending = sealed.open<Ending>('ending', request);
     if (person === undefined || ending === undefined || ending.principal !== person.principal)
