@@ -46,11 +46,13 @@ export function sign(keys: Keys, value: unknown, length?: number): string {
 
 /** Whether one of the keys has signed the value so. The time does not depend on the position of the first difference. */
 export function isSigned(keys: Keys, signature: string, value: unknown, length?: number): boolean {
-  const given = Buffer.from(signature);
-  return keys.some((key) => {
-    const own = Buffer.from(signatureOf(key, value).slice(0, length));
-    return own.length === given.length && timingSafeEqual(own, given);
-  });
+  return keys.some((key) => isSameSecret(signatureOf(key, value).slice(0, length), signature));
+}
+
+/** Compares two secrets. The time depends on their lengths only. */
+export function isSameSecret(one: string, other: string): boolean {
+  const [left, right] = [Buffer.from(one), Buffer.from(other)];
+  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 function signatureOf(key: Uint8Array, value: unknown): string {

@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import { type Params, type RouteAnswer, type RouteRequest, singleParams } from '../../downstream/http/http-route.js';
 import { wordsOfBody } from '../../host/http/words.js';
+import { isSameSecret } from '../../host/sealed-bytes.js';
 import { type Cookies, withCookies } from '../cookies.js';
 import { LOGIN_MS, randomText, type SealedTexts, sha256 } from '../sealed-texts.js';
 import { faultPage, redirect } from '../web-page.js';
@@ -245,8 +245,7 @@ export function isOwnResource(resource: string | undefined, publicUrl: string): 
 
 /** Whether the verifier belongs to the challenge (RFC 7636). */
 export function isVerified(verifier: string, challenge: string): boolean {
-  const [given, wanted] = [Buffer.from(sha256(verifier)), Buffer.from(challenge)];
-  return /^[\w.~-]{43,128}$/.test(verifier) && given.length === wanted.length && timingSafeEqual(given, wanted);
+  return /^[\w.~-]{43,128}$/.test(verifier) && isSameSecret(sha256(verifier), challenge);
 }
 
 /** The characters that a description may have (RFC 6749, section 4.1.2.1). */

@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../host/errors/error-text.js';
+import { isSameSecret } from '../../host/sealed-bytes.js';
 import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { addressIn, hasPipe, isClaimHeld, isRunningBehind, SYSTEM_FORM } from '../endpoint.js';
 import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
-import { isSameProof, newNonce, proofOf } from '../proof.js';
+import { newNonce, proofOf } from '../proof.js';
 import {
   type ClientHello,
   FirstLineReader,
@@ -213,7 +214,7 @@ function attachOnce(folder: string, name: number | string, hello: ClientHello, w
         return;
       }
       const nonces = { client: nonce, hub: answer.nonce };
-      if (!isSameProof(answer.proof, proofOf('hub', token, nonces))) {
+      if (!isSameSecret(answer.proof, proofOf('hub', token, nonces))) {
         over({ kind: 'dead' });
         return;
       }

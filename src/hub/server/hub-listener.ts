@@ -3,12 +3,13 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } f
 import { createServer, type Server } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { isSameSecret } from '../../host/sealed-bytes.js';
 import type { ByteReader } from '../../wire/io/byte-reader.js';
 import { readInto } from '../../wire/io/streams/read-into.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { listenIn } from '../endpoint.js';
 import { hubFiles, hubNumbers, numberOf, writeMarker } from '../hub-folder.js';
-import { isSameProof, newNonce, proofOf } from '../proof.js';
+import { newNonce, proofOf } from '../proof.js';
 import { FirstLineReader, type Hello, type HubRefusal, type Proof, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
@@ -111,7 +112,7 @@ export class HubListener {
 
   #refusalOf(hello: Hello | undefined, expected: string): HubRefusal | undefined {
     if (hello === undefined) return 'malformed';
-    if (!isSameProof(hello.proof, expected)) return 'token';
+    if (!isSameSecret(hello.proof, expected)) return 'token';
     return this.#isEnding ? 'ending' : undefined;
   }
 }

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorCode, errorMessage } from '../../host/errors/error-text.js';
@@ -7,6 +7,7 @@ import { createAgent } from '../../host/http/agents.js';
 import type { createFetch } from '../../host/http/fetch.js';
 import { sendRequest } from '../../host/http/send-request.js';
 import { describeHttpRefusal } from '../../host/http/words.js';
+import { isSameSecret } from '../../host/sealed-bytes.js';
 import type { LoginSettings, RemoteSpec } from '../../spec/server-spec.js';
 import { printable } from '../../wire/json/printable.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -497,7 +498,8 @@ class Answers {
    * not know `state`, so it changes nothing.
    */
   #answered(params: URLSearchParams): boolean {
-    if (!(params.has('code') || params.has('error')) || !isSame(params.get('state') ?? '', this.#state)) return false;
+    if (!(params.has('code') || params.has('error')) || !isSameSecret(params.get('state') ?? '', this.#state))
+      return false;
     try {
       this.#take(codeIn(params, this.#found));
     } catch (fault) {
@@ -505,11 +507,6 @@ class Answers {
     }
     return true;
   }
-}
-
-function isSame(one: string, other: string): boolean {
-  const [left, right] = [Buffer.from(one), Buffer.from(other)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }
 
 /** Shows a page without scripts, and without any part of the address, because the address has the code. */
