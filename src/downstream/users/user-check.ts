@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { HttpConfig, ViewConfig } from '../../config/file/check-file.js';
 import { createFetch } from '../../host/http/fetch.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import { bearerToken, type CallerOrRefusal, type HttpUsers, METADATA_PATH } from '../http/caller.js';
 import { type Caller, endpointOfView, viewAt } from '../http/http-client.js';
@@ -44,7 +45,7 @@ export class UserCheck implements HttpUsers {
   /** The metadata of the identity provider. Absent if only machines can log in. */
   readonly provider: IssuerDocument<IssuerMetadata> | undefined;
   /** Results by the hash of the token, the least recently used first. `until` is in milliseconds since 1970. */
-  readonly #cached = new Map<string, { readonly caller: Caller; readonly until: number }>();
+  readonly #cached = new NewestMap<string, { readonly caller: Caller; readonly until: number }>(MAX_CACHED);
 
   /** Throws an error for a file of tokens that cannot be used. */
   constructor(options: UserCheckOptions) {
@@ -126,8 +127,6 @@ export class UserCheck implements HttpUsers {
       const tokenEndsAt = clock.now() + expiresAt - now() + CLOCK_TOLERANCE_S * 1_000;
       const caller = { principal: user.principal, user, tokenEndsAt };
       this.#cached.set(hash, { caller, until: Math.min(expiresAt, now() + MAX_CACHED_MS) });
-      const [oldest = ''] = this.#cached.keys();
-      if (this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
       return caller;
     } catch (error) {
       if (error instanceof KeysMissing) return { refusal: KEYS_MISSING };

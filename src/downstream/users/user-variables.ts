@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { asUserVariables, userVariable } from '../../config/resolve/references.js';
 import { readRegularFileSync } from '../../host/files/whole-file.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import type { ClientOrigin, User } from '../port.js';
 
 interface UserVariablesOptions {
@@ -35,7 +36,7 @@ export class UserVariables {
   readonly #options: UserVariablesOptions;
   readonly #environment: Readonly<Record<string, string>>;
   /** By principal, the least recently used first. */
-  readonly #read = new Map<string, { readonly origin: ClientOrigin; readonly at: number }>();
+  readonly #read = new NewestMap<string, { readonly origin: ClientOrigin; readonly at: number }>(MAX_USERS);
   readonly #reported = new Set<string>();
 
   constructor(options: UserVariablesOptions) {
@@ -51,12 +52,9 @@ export class UserVariables {
   originOf(user: User): ClientOrigin {
     const now = this.#options.now();
     const known = this.#read.get(user.principal);
-    this.#read.delete(user.principal);
     const isNew = known === undefined || now - known.at >= READ_EVERY_MS;
     const entry = isNew ? { origin: this.#changed(user, known?.origin), at: now } : known;
     this.#read.set(user.principal, entry);
-    const [oldest = ''] = this.#read.keys();
-    if (this.#read.size > MAX_USERS) this.#read.delete(oldest);
     return entry.origin;
   }
 

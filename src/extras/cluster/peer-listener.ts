@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpLimits } from '../../downstream/http/limits.js';
@@ -64,13 +65,8 @@ export class PeerListener {
   async listen(host: string, port: number): Promise<void> {
     const server = this.#listener.create((request, response) => this.#serve(request, response));
     server.on('clientError', endBrokenConnection);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ host, port }, () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
+    server.listen({ host, port });
+    await once(server, 'listening');
   }
 
   /** Number of open connections. */

@@ -1,5 +1,6 @@
 import type { FrontConfig } from '../../config/file/check-file.js';
 import { errorMessage } from '../../host/errors/error-text.js';
+import { NewestMap } from '../../wire/io/newest-map.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { printable } from '../../wire/json/printable.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -58,7 +59,7 @@ const UNKNOWN = 'This gateway does not know the program that began the login. Re
 export class Clients {
   readonly #options: ClientsOptions;
   /** Documents by URL, the least recently used first. Times are in milliseconds on the clock. */
-  readonly #documents = new Map<string, ReadDocument>();
+  readonly #documents = new NewestMap<string, ReadDocument>(MAX_DOCUMENTS);
   /** The URLs of documents that cannot be used. There are few, because few are read in this time. */
   readonly #failed: ShortMemory;
 
@@ -127,7 +128,7 @@ export class Clients {
     const { clock, fetchDocument, mayFetch, onFault } = this.#options;
     if (!isDocumentUrl(url)) throw new ClientRefused(UNKNOWN);
     const known = this.#documents.get(url);
-    if (known !== undefined) this.#keep(url, known);
+    if (known !== undefined) this.#documents.set(url, known);
     if (known !== undefined && known.until > clock.now()) return known.client;
     // Neither a stranger who has other documents read, nor a host that is away, must log the clients out that are known.
     const stale = known !== undefined && known.readAt + MAX_STALE_MS > clock.now() ? known.client : undefined;
@@ -142,20 +143,13 @@ export class Clients {
       if (!isRecord(document) || document.client_id !== url) throw new Error('it is no document about this client');
       const client = { ...clientIn(document), document: url };
       const readAt = clock.now();
-      this.#keep(url, { client, readAt, until: readAt + ageOf(response) });
+      this.#documents.set(url, { client, readAt, until: readAt + ageOf(response) });
       return client;
     } catch (error) {
       this.#failed.add(url, FAILED_MS);
       onFault(url, errorMessage(error));
       return stale ?? refused(unusable(url));
     }
-  }
-
-  #keep(url: string, document: ReadDocument): void {
-    this.#documents.delete(url);
-    this.#documents.set(url, document);
-    const [oldest = ''] = this.#documents.keys();
-    if (this.#documents.size > MAX_DOCUMENTS) this.#documents.delete(oldest);
   }
 }
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { chmod, lstat, unlink } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
@@ -63,10 +64,8 @@ export class MetricsEndpoint {
     });
     server.maxConnections = MAX_CONNECTIONS;
     if ('path' in where) await removeUnused(where.path);
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(where, resolve);
-    });
+    server.listen(where);
+    await once(server, 'listening');
     server.on('error', () => {});
     if ('path' in where && process.platform !== 'win32') await chmod(where.path, 0o600);
     return server;
