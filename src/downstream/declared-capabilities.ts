@@ -26,7 +26,7 @@ export function declaredCapabilities(revision: string | undefined, offered: read
     if (KNOWN.has(name)) continue;
     const before = others.get(name);
     const isMerged = name === 'experimental' && isRecord(value);
-    others.set(name, isMerged ? { ...value, ...toRecord(before) } : (before ?? value));
+    others.set(name, isMerged ? { ...value, ...(isRecord(before) ? before : {}) } : (before ?? value));
   }
   const extensions = declaredExtensions(revision, offered);
   return { ...Object.fromEntries(others), ...(extensions && { extensions }), ...own };
@@ -48,10 +48,6 @@ const KNOWN = new Set([...Object.keys(RELAYED), 'tasks', 'extensions']);
 /** Removes the capabilities that the gateway declares anyway. The others can change its declaration. */
 export function withoutRelayed(capabilities: Capabilities): Capabilities {
   return Object.fromEntries(Object.entries(capabilities).filter(([name]) => !Object.hasOwn(RELAYED, name)));
-}
-
-function toRecord(value: unknown): Record<string, unknown> {
-  return isRecord(value) ? value : {};
 }
 
 type Settings = Readonly<Record<string, unknown>>;

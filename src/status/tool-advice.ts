@@ -50,7 +50,7 @@ function adviseOnUnused(shown: readonly ToolRow[], use: ToolUse): ToolAdvice[] {
   return found.map(({ server, idle, isAll, tokens }) => {
     const what = isAll
       ? `no tool of ${server} was`
-      : `${plural(idle.length, 'tool')} of ${server} ${were(idle.length)}`;
+      : `${plural(idle.length, 'tool')} of ${server} ${idle.length === 1 ? 'was' : 'were'}`;
     const text = `In ${UNUSED_DAYS} days, ${what} ${isAll ? '' : 'not '}called: about ${tokens} tokens.`;
     return { kind: 'unused', text, server, yaml: isAll ? 'disabled: true' : `tools: { deny: ${listOf(idle)} }` };
   });
@@ -116,10 +116,6 @@ function namesOf(tools: readonly ToolRow[]): string {
   const names = tools.slice(0, MAX_NAMED).map(({ original }) => original);
   const rest = tools.length - names.length;
   return rest > 0 ? `${names.join(', ')} and ${rest} more` : names.join(', ');
-}
-
-function were(number: number): string {
-  return number === 1 ? 'was' : 'were';
 }
 
 function listOf(tools: readonly ToolRow[]): string {

@@ -213,7 +213,7 @@ export function cannotWrite(file: string, cause: unknown): ConfigError {
 }
 
 export function changedMeanwhile(file: string): ConfigError {
-  if (leadsNowhere(file)) {
+  if (!existsSync(file) && lstatSync(file, { throwIfNoEntry: false }) !== undefined) {
     const problem = {
       message: 'the file is a symbolic link that leads nowhere, so nothing was written',
       hint: 'create the file that it should lead to, or remove the link',
@@ -225,10 +225,6 @@ export function changedMeanwhile(file: string): ConfigError {
     hint: 'run the command again',
   };
   return new ConfigError('config-changed', file, [problem]);
-}
-
-function leadsNowhere(file: string): boolean {
-  return !existsSync(file) && lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 }
 
 function textOf(file: string): string | undefined {

@@ -161,7 +161,7 @@ export class Homes {
       if (unused.length > 0) await store.release(unused.map(nameOf), self);
       const lost = used.size === 0 ? [] : await store.renew([...used].map(nameOf), self, CLAIM_LASTS_MS);
       for (const key of used) if (!this.#own.has(key)) this.#own.set(key, clock.now());
-      this.#end(new Set(lost.map(keyOf)));
+      this.#end(new Set(lost.map((name) => name.slice(PREFIX.length))));
       return true;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -308,8 +308,4 @@ const PREFIX = 'home:';
 
 function nameOf(key: string): string {
   return `${PREFIX}${key}`;
-}
-
-function keyOf(name: string): string {
-  return name.slice(PREFIX.length);
 }

@@ -18,18 +18,13 @@ export class Redirects {
     // A browser reads an address with other characters in a way of its own.
     if (uri.length > MAX_LENGTH || !/^[!-~]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri) || !URL.canParse(uri))
       return 'The redirect URI is no address';
-    const shown = shownUri(uri);
+    const shown = printable(uri.length > 200 ? `${uri.slice(0, 200)}…` : uri);
     const { protocol, hostname, username, password } = new URL(uri);
     if (uri.includes('#') || username !== '' || password !== '')
       return `The redirect URI ${shown} has a fragment or a password`;
     const isAllowed = protocol === 'http:' ? isLoopback(hostname) && this.#rules.has('loopback') : this.#rules.has(uri);
     return isAllowed ? undefined : `The redirect URI ${shown} is not among those that this gateway allows`;
   }
-}
-
-/** A redirect URI as messages show it. */
-function shownUri(uri: string): string {
-  return printable(uri.length > 200 ? `${uri.slice(0, 200)}…` : uri);
 }
 
 /**

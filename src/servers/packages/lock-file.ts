@@ -65,7 +65,8 @@ export class LockFile {
       writeLock(this.#path, new Map([...this.#read(this.#path), [spec, locked]]));
       return this.#path;
     } catch (error) {
-      if (!isUnwritable(error) || this.#read(this.#path).has(spec)) throw error;
+      if (!['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error) ?? '') || this.#read(this.#path).has(spec))
+        throw error;
     }
     writeLock(this.#fallbackPath, new Map([...this.#read(this.#fallbackPath), [spec, locked]]));
     return this.#fallbackPath;
@@ -142,8 +143,4 @@ function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): 
     throw new LockFileError(`${file} would be too large to be read again`, 'remove the package that was added last');
   // Readable for others, because the file has no secrets and belongs in version control.
   replaceFileSync(realPath(file) ?? file, `${text}\n`, { mode: 0o666, flush: true });
-}
-
-function isUnwritable(error: unknown): boolean {
-  return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error) ?? '');
 }

@@ -73,7 +73,7 @@ class CommandAccess implements ConfiguredAccess {
     // Another request may have run the command again since.
     const latest = known === used ? await (this.#running === undefined ? this.#start() : this.headers()) : known;
     if (isBlocked(latest)) return latest;
-    return isSame(latest, used)
+    return JSON.stringify(latest) === JSON.stringify(used)
       ? loginRequired(`it answers HTTP 401 to the headers of \`headersCommand\`${asClause(words)}`)
       : 'again';
   }
@@ -96,10 +96,6 @@ class CommandAccess implements ConfiguredAccess {
     });
     return this.#latest;
   }
-}
-
-function isSame(one: AccessHeaders, other: AccessHeaders): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** One run of the command in a shell. Its output may be secret, so no reason repeats it. */

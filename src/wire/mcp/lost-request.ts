@@ -64,7 +64,7 @@ export function fateOfMessage(bytes: Uint8Array, loss: Loss): Fate {
   if (message === undefined) return AGAIN;
   if (Array.isArray(message)) return fateOfBatch(message, loss);
   // Answers and cancellations of the client are for requests that ended with the process.
-  if (!isRequest(message)) return isHandshakeEnd(message) ? AGAIN : DROPPED;
+  if (!isRequest(message)) return isRecord(message) && message.method === 'notifications/initialized' ? AGAIN : DROPPED;
   if (REPEATABLE.has(message.method)) return AGAIN;
   // Take the text of the id, because a parser changes large numbers.
   const id = valuesAt(bytes, whole, ['id']).at(-1);
@@ -86,10 +86,6 @@ interface Request {
 
 function isRequest(message: unknown): message is Request {
   return isRecord(message) && typeof message.method === 'string' && Object.hasOwn(message, 'id');
-}
-
-function isHandshakeEnd(message: unknown): boolean {
-  return isRecord(message) && message.method === 'notifications/initialized';
 }
 
 /** Member of `_meta` in every request of a revision without a handshake. */

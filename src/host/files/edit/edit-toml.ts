@@ -14,7 +14,7 @@ export function setInToml(content: string, path: readonly string[], value: unkno
     .replaceAll('\n', lineEnd);
   const [first, ...others] = tablesAt(content, path);
   if (first !== undefined) {
-    const rest = cut(content, others);
+    const rest = others.reduceRight((text, { start, end }) => text.slice(0, start) + text.slice(end), content);
     return rest.slice(0, first.start) + block + rest.slice(first.end);
   }
   if (content === '') return block + lineEnd;
@@ -87,8 +87,4 @@ function namesIn(table: string): string[] {
     names.push(name);
     value = (value as Record<string, unknown>)[name];
   }
-}
-
-function cut(content: string, pieces: readonly Piece[]): string {
-  return pieces.reduceRight((text, { start, end }) => text.slice(0, start) + text.slice(end), content);
 }

@@ -36,7 +36,8 @@ export function parseJsonTree(content: string): Node {
   const errors: ParseError[] = [];
   const tree = safely('JSON', () => parseTree(content, errors, { allowTrailingComma: true, disallowComments: false }));
   const [error] = errors;
-  if (error !== undefined || tree === undefined) throw mistake('JSON', lineAt(content, error?.offset ?? 0));
+  if (error !== undefined || tree === undefined)
+    throw mistake('JSON', content.slice(0, error?.offset ?? 0).split('\n').length);
   return tree;
 }
 
@@ -78,8 +79,4 @@ function safely<T>(language: string, parse: () => T): T {
 
 function mistake(language: string, line: number | undefined): FileRefusal {
   return new FileRefusal(`it is not valid ${language}${line === undefined ? '' : `: the mistake is in line ${line}`}`);
-}
-
-function lineAt(content: string, offset: number): number {
-  return content.slice(0, offset).split('\n').length;
 }
