@@ -40,7 +40,6 @@ export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
   return spec.sandbox !== undefined;
 }
 
-/** Options for the confinement of servers with `sandbox`. */
 export interface ConfinementOptions {
   /** A launch that finds out the needs of a server. Absent unless the person wants one. */
   readonly trial?: Trial | undefined;

@@ -57,7 +57,6 @@ export class GatewayStatus {
     return all;
   }
 
-  /** The facts for the operator. */
   get facts(): StatusFacts {
     const { active, gateway } = this.#source;
     const { catalogs, pool } = gateway();

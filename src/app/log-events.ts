@@ -19,7 +19,6 @@ export function logEvents(events: EventSource, logger: Logger): void {
   events.subscribe('client.left', ({ kind, fault, ...client }) => logger.info(client, 'client left'));
 }
 
-/** Logs the events of the HTTP transport. */
 export function logHttpEvents(events: EventSource, logger: Logger): void {
   for (const kind of HTTP_EVENTS) {
     events.subscribe(kind, (event) => logger.info({ ...event }, kind.replace('.', ' ')));

@@ -166,7 +166,6 @@ export class ServerProcesses {
     });
   }
 
-  /** As `Logins.untilLogin`. */
   async untilLogin(spec: RemoteSpec): Promise<void> {
     await this.#remote.untilLogin(spec);
   }
@@ -245,7 +244,6 @@ export interface LaunchTarget extends LaunchPlace {
   readonly backend: LaunchedBackend;
 }
 
-/** The backend of a server, as a launch sees it. */
 interface LaunchedBackend {
   readonly listFailures: Backend['listFailures'];
   readonly serverRequest: Backend['serverRequest'];

@@ -61,7 +61,6 @@ interface Instance extends LaunchTarget {
   shown?: Promise<boolean>;
   /** Whether the configuration has replaced or removed the instance, which may still have calls in flight. */
   isRetired: boolean;
-  /** Forgets the secrets of its clients. */
   forgetSecrets: () => void;
 }
 
@@ -460,7 +459,6 @@ export class SupervisedBackends {
   }
 }
 
-/** The user of a client. */
 function personIn({ user, userName = '' }: Partial<Origin> = {}): Person | undefined {
   return user === undefined ? undefined : { principal: user, name: userName };
 }

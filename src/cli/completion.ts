@@ -40,7 +40,6 @@ export async function printCandidates(program: CliCommand, { words }: Invocation
   return 0;
 }
 
-/** Prints the script of one shell. */
 export async function printScript({ words: [shell = ''] }: Invocation): Promise<number> {
   await print(COMPLETION_SCRIPTS[shell] ?? '');
   return 0;

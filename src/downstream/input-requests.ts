@@ -105,7 +105,6 @@ export class PendingInputs {
     };
   }
 
-  /** The requests as the JSON of `inputRequests`. */
   get requests(): Uint8Array {
     return jsonObject([...this.#pending].map(([key, { entry }]) => [key, entry]));
   }

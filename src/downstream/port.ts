@@ -87,7 +87,6 @@ export interface ClientOrigin {
   readonly isMachine?: boolean | undefined;
 }
 
-/** One client's session with the gateway. */
 export interface GatewaySession extends GatewayDescription {
   /** Returns the lifetime and the audience of a list that is read now (page server/utilities/caching of 2026-07-28). */
   caching(kind: ListKind): ListCaching;

@@ -53,7 +53,6 @@ export class CallFeed {
   readonly clock: { now(): number };
   readonly onInternalError: OnInternalError | undefined;
   #observers: readonly CallObserver[] = [];
-  /** The observers with `takesAll`. */
   #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
 
@@ -182,7 +181,6 @@ export class ObservedCall implements CallTrail {
     return Math.max(0, this.durationMs - this.servedMs);
   }
 
-  /** Bytes of the parameters. */
   get bytesIn(): number {
     const { params } = this.exchange.request;
     return params === undefined ? 0 : params.end - params.start;

@@ -6,7 +6,6 @@ import { type Catalogs, changedLists } from './catalog/catalog.js';
 /** Longest delay of announcements after a change of the configuration, while servers start. In milliseconds. */
 const QUIET_MS = 2_000;
 
-/** The view whose lists are announced. */
 interface AnnouncedView {
   readonly lists: { readonly catalogs: Catalogs };
   readonly clients: Iterable<DownstreamClient>;

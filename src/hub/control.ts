@@ -98,7 +98,6 @@ export interface StatusAnswer {
   readonly structure: unknown;
 }
 
-/** An event of the command `page`. */
 export type PageEvent =
   /** The state, when it has changed, at most once a second. `report` is null until the hub has started its servers. */
   | { readonly kind: 'state'; readonly hub: HubDescription; readonly report: StatusReport | null }

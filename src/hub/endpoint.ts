@@ -9,7 +9,6 @@ import { windowsProcesses } from '../host/process/windows.js';
  * process that reads the folder need not know the system; only a process that makes one does.
  */
 
-/** The endpoints that a system has. */
 export interface EndpointForm {
   /** Whether the endpoint of a hub in this folder gets a path that the system accepts. */
   fits(folder: string): boolean;

@@ -181,7 +181,6 @@ export function writeMarker(file: string, text = ''): void {
   }
 }
 
-/** The default log of the hubs of this folder. */
 export function hubLog(folder: string): string {
   return join(folder, 'hub.log');
 }
@@ -189,7 +188,6 @@ export function hubLog(folder: string): string {
 /** File descriptor of the listening socket in the process of a hub. */
 export const LISTENER_DESCRIPTOR = 3;
 
-/** The number of the hub with this folder. */
 export function numberOf(hubFolder: string): number {
   return Number(basename(hubFolder));
 }

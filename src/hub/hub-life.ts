@@ -2,7 +2,6 @@ import type { GatewayConfig } from '../config/file/check-file.js';
 import type { Cancel, Timers } from '../wire/timing/clock.js';
 import type { Closing, HubRefusal } from './wire.js';
 
-/** The settings that decide on the life of a hub. */
 interface HubSettings {
   readonly hub: GatewayConfig['hub'];
   readonly hubIdleMs: number;

@@ -180,7 +180,6 @@ export class FrameReader implements ByteReader {
   #begun = 0;
   /** Number of bytes that have not come yet, of a frame that is passed on as it comes. */
   #missing = 0;
-  /** Whether that frame is dropped. */
   #isDropped = false;
   #isLent = false;
 

@@ -27,7 +27,6 @@ export interface ChildSpec extends CommonSpec, Program {
   readonly missing?: PackageRequest;
 }
 
-/** A program to run. */
 export interface Program {
   readonly command: string;
   /** The command as the entry writes it, for messages. Present if the command itself may contain a secret. */
@@ -77,7 +76,6 @@ export interface RemoteSpec extends CommonSpec {
   readonly missing?: undefined;
 }
 
-/** A command that prints headers. */
 export interface HeadersCommand {
   /** Line for a shell. */
   readonly line: string;
@@ -196,7 +194,6 @@ export interface PackageRequest extends PackageName {
   readonly installScripts: boolean;
   /** Whether dependencies may come from elsewhere than from the registry. */
   readonly foreignDependencies: boolean;
-  /** Whether npm is confined, as the server is. */
   readonly isConfined: boolean;
   /** Variables of `defaults.env` for npm, besides the environment of Trunkline. */
   readonly env: Readonly<Record<string, string>>;
@@ -204,7 +201,6 @@ export interface PackageRequest extends PackageName {
   readonly budgetMs: number;
 }
 
-/** A package of a registry. */
 export interface PackageName {
   readonly name: string;
   /** An exact version, a range such as `^1.2`, or a dist-tag such as `latest`; undefined when any version is accepted. */

@@ -137,7 +137,6 @@ function isWithheldTool(value: unknown): value is WithheldTool {
   return isRecord(value) && typeof value.name === 'string' && typeof value.definition === 'string';
 }
 
-/** One approved definition of a tool. */
 interface ApprovedDefinition {
   readonly digest: string;
   /**
@@ -158,7 +157,6 @@ export class ApprovalFileError extends Error {
   override readonly name = 'ApprovalFileError';
 }
 
-/** Version of the file format. */
 const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 /** Limit on the entries in a file. All lists of a server together have fewer. The oldest approvals are dropped first. */
@@ -290,7 +288,6 @@ export class ServerApprovals implements ToolApprovals {
   readonly #begun = new Set<ApprovedKind>();
   #fault: string | undefined;
   #isUnreadable = false;
-  /** Withheld tools by digest. */
   readonly #withheld = new NewestMap<string, WithheldTool>(MAX_WITHHELD);
   /** Digest of the definition that the server listed last, by tool name. Names of earlier lists stay. */
   readonly #listed = new Map<string, string>();
@@ -309,7 +306,6 @@ export class ServerApprovals implements ToolApprovals {
     return { tools, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
   }
 
-  /** The tools that are waiting for approval. */
   get withheld(): readonly WithheldTool[] {
     return [...this.#withheld.values()].filter(
       ({ name, definition }) => this.#verdictOn(name, definition) !== 'approved',

@@ -27,7 +27,6 @@ interface CatalogueReading {
   readonly scan: ScanEnvelope;
 }
 
-/** A server whose catalogue is cached. */
 export interface CatalogueServer {
   readonly key: string;
   /** Absolute path of the configuration file that has the server. */
@@ -157,7 +156,6 @@ interface OpenCataloguesOptions extends CatalogueReading {
   readonly clock?: Clock;
 }
 
-/** Opens the catalogues of this user. */
 export function openCatalogues({ clock, onFault, ...rest }: OpenCataloguesOptions): CatalogueCache {
   const limits = { maxFileBytes: MAX_CATALOGUE_BYTES, maxFiles: MAX_CATALOGUES };
   const { onIgnored } = rest;
@@ -242,7 +240,6 @@ function stateOf(file: string): unknown {
 
 interface CachedVerdictsOptions {
   readonly folder: { read(name: string): Uint8Array | undefined; write(name: string, bytes: Uint8Array): void };
-  /** The name of the file. */
   readonly name: () => string;
   /** Called when a file is written, to store the secret, because without it no file is found. */
   readonly onCached: () => void;

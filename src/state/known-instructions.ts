@@ -83,7 +83,6 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
   });
 }
 
-/** The key of cached instructions. */
 export interface InstructionsKey {
   /** Absolute path. */
   readonly configFile: string;

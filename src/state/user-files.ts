@@ -26,13 +26,10 @@ export function packageFolders(): { storeFolder: string; locksFolder: string } {
   return { storeFolder: join(userDataFolder(), 'store'), locksFolder: join(userDataFolder(), 'locks') };
 }
 
-/** Folder of cached catalogues. */
 export const catalogueFolder = inDataFolder('catalogue');
 
-/** File of the call log. */
 export const callLogFile = inDataFolder('calls.jsonl');
 
-/** Folder of cached instructions. */
 export const instructionsFolder = inDataFolder('instructions');
 
 /** Folder of the recordings that were made from the page. */

@@ -43,7 +43,6 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     ...reportConfig(facts),
     tracing: reportTracing(facts),
     tools,
-    /** Estimated tokens of the list of all tools. */
     listTokens: tokensOfList(facts.catalogs.tools.entries),
     clientList: reportClientList(facts),
     /** Advice to the user about Trunkline as a whole. Empty if there is nothing to do. */
@@ -164,7 +163,6 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     /** Latencies of the latest calls to all instances. */
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
-    /** Estimated tokens of the listed tools. */
     toolTokens: tokensOfList(facts.catalogs.tools.entriesOf(backend.key)),
     unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),

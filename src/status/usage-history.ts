@@ -2,7 +2,6 @@ import type { CallFeed } from '../gateway/call-feed.js';
 import type { EventSource } from '../host/observe/events/events.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
 
-/** Length of the history in minutes. */
 export const HISTORY_MINUTES = 60;
 const MINUTE_MS = 60_000;
 

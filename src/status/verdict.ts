@@ -36,7 +36,6 @@ export function faultOf(report: ServerReport, startMs?: number): Fault {
   return { ...known, remedy: `Its output shows ${trouble.problem}: ${trouble.cure}.`, trouble: trouble.problem };
 }
 
-/** The remedy of the table of codes, for this server. */
 export function remedyOf(code: Code, server: string): string {
   return CODES[code].remedy.replaceAll('SERVER', server);
 }
@@ -187,7 +186,6 @@ export function remarksOnLists(report: ServerReport): Remark[] {
 export const INSECURE =
   'messages and credentials cross the network in plain text, as `insecure: true` in its entry allows';
 
-/** All remarks on a server. */
 export function remarksOn(report: ServerReport): Remark[] {
   const { server, state, problem, dropped, log, sandbox, insecure } = report;
   // A server that has ended has no counters any more; its log remains.

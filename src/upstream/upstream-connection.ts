@@ -31,7 +31,6 @@ export interface Dialer<Spec extends ServerSpec = ServerSpec> {
   dial(target: DialTarget<Spec>, listener: UpstreamListener): Dialed;
 }
 
-/** The server to connect to. */
 export interface DialTarget<Spec extends ServerSpec = ServerSpec> extends LaunchPlace {
   readonly spec: Spec;
   /** Counts the launches of this server. */
@@ -250,7 +249,6 @@ export interface RequestHandler {
   readonly takesErrorWithoutId?: boolean;
 }
 
-/** A request in flight. */
 export interface SentRequest {
   /** Milliseconds on the clock. */
   readonly sentAt: number;

@@ -85,7 +85,6 @@ export function takesRemoteServers(text: string): boolean {
   return rootKey(valueIn(text)) === 'servers';
 }
 
-/** The value of `defaults.envFile`, if there is one. */
 export function sharedEnvFile(text: string): string | undefined {
   const named = valueAt(valueIn(text), ['defaults', 'envFile']);
   return typeof named === 'string' ? named : undefined;

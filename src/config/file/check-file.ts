@@ -77,7 +77,6 @@ type WrittenGateway = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http' | 'startLim
   readonly http: HttpConfig;
   /** The settings of traces. Absent if only the environment decides. */
   readonly tracing?: TracingConfig | undefined;
-  /** In the order of the file. */
   readonly views: readonly ViewConfig[];
   /** The views of clients that name no view: globs over client names, in the order of the file. */
   readonly clientViews: readonly { readonly client: string; readonly view: string }[];
@@ -466,7 +465,6 @@ function toProblems(issues: readonly Issue[], schema: z.ZodMiniType, source: Yam
     .sort((one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0));
 }
 
-/** A hint for a key that is not among the known ones. */
 function unknownKeyHint(key: string, known: readonly string[]): string {
   return hintFor(key, known, `expected one of ${known.join(', ')}`);
 }

@@ -7,11 +7,9 @@ import { ConfigError } from './config-error.js';
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface FindConfigOptions extends SearchOptions {
-  /** Value of `--config`. */
   flag: string | undefined;
 }
 
-/** The user of a configuration. */
 interface ConfigUser {
   env: Variables;
   home: string;
@@ -239,7 +237,6 @@ export class ConfigLocation {
 }
 
 interface LocationOptions {
-  /** Value of `--config`. */
   readonly config: string | undefined;
   /** See `FindConfigOptions`. */
   readonly searchesFolder?: boolean | undefined;

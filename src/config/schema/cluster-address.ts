@@ -4,14 +4,12 @@ export interface Address {
   readonly port: number;
 }
 
-/** The location of the store of a cluster. */
 export interface StoreLocation {
   /** The address of the server; or those of the Sentinels, if `sentinelMaster` is set. */
   readonly addresses: readonly [Address, ...Address[]];
   /** The name by which the Sentinels know the server. */
   readonly sentinelMaster?: string;
   readonly isTls: boolean;
-  /** Number of the database. */
   readonly database: number;
 }
 

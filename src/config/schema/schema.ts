@@ -236,7 +236,6 @@ function isNetworkName(text: string): boolean {
   return port === undefined || Number(port) <= 65_535;
 }
 
-/** Parameters of requests, by their names. */
 const requestParams = z.record(z.string(), string, expects('a map of parameters'));
 
 const METADATA_FORM = 'a string, true, false, or a list of strings';
@@ -1037,7 +1036,6 @@ type MapWith<T extends SettingTable, Fields extends Readonly<Record<string, z.Zo
   readonly [K in keyof Fields]?: z.output<Fields[K]>;
 } & { readonly settings: WrittenOf<T> };
 
-/** The fields of the settings of a table. */
 function fieldsOf(table: SettingTable): Record<string, z.ZodMiniType> {
   return Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, fieldOf(setting)]));
 }
@@ -1146,7 +1144,6 @@ function map<Shape extends Readonly<Record<string, z.ZodMiniType>>>(shape: Shape
   return z.exactPartial(z.strictObject(shape, expects(expected)));
 }
 
-/** One of these words. */
 function word<const Word extends string>(words: readonly Word[], description: string, expected: string) {
   return z.enum(words, expects(expected, { quote: true })).register(z.globalRegistry, { description });
 }

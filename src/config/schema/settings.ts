@@ -103,7 +103,6 @@ export const SHARED_SETTINGS = {
   } as Sandbox,
 };
 
-/** All settings of a server. */
 export const SERVER_SETTINGS = {
   ...SHARED_SETTINGS,
   installScripts: flag(
@@ -194,7 +193,6 @@ export const DEFAULT_REDIRECTS: readonly string[] = [
   'cursor://anysphere.cursor-mcp/oauth/callback',
 ];
 
-/** Settings of the metrics. */
 const METRICS_SETTINGS = {
   listen: place(
     'address',
@@ -315,7 +313,6 @@ export interface Quantity extends Range<string> {
   readonly standard: string | undefined;
 }
 
-/** A whole number. */
 export interface Count extends Range<number> {
   readonly kind: 'count';
   readonly standard: number | undefined;
@@ -353,7 +350,6 @@ interface Sandbox extends About {
   readonly standard: false;
 }
 
-/** The value of `sandbox`. */
 export type SandboxEntry =
   | boolean
   | {

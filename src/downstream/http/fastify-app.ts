@@ -124,7 +124,6 @@ interface RouteContext {
   readonly refuse: Refuse;
 }
 
-/** Serves a path of a feature. */
 function addRoute(app: FastifyInstance, { method, path, serve }: HttpRoute, context: RouteContext): void {
   const { names, readBody, refuse } = context;
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {

@@ -102,7 +102,6 @@ interface HttpClientsOptions extends HttpGateway, SharedParts {
   readonly hasView: (name: string) => boolean;
 }
 
-/** The parts that all clients share. */
 interface SharedParts {
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;

@@ -6,7 +6,6 @@ export interface HttpDrainOptions {
   readonly ms: number;
   /** Whether a call is in flight. */
   readonly isBusy: () => boolean;
-  /** Number of open connections. */
   readonly connections: () => number;
   /** Closes the listening sockets, and ends the streams that stay open. Called once. */
   readonly stopAccepting: () => Promise<void>;

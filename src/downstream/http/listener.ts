@@ -31,7 +31,6 @@ export class Listener {
   readonly #connections: Connections;
   /** Sockets that carry HTTP (with TLS, the decrypted side), and their responses that wait for earlier responses. */
   readonly #http = new Map<net.Socket, Set<http.ServerResponse>>();
-  /** The responses that are not complete. */
   readonly #responses = new Set<http.ServerResponse>();
   #closesAfterResponses = false;
   #stopped: Promise<unknown> | undefined;

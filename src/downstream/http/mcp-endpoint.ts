@@ -60,7 +60,6 @@ export interface HttpEndpoint {
   drain(): void;
   /** Ends the streams that stay open, so that their clients open them at another process. */
   endStreams(): void;
-  /** Ends all clients. */
   endClients(): Promise<void>;
   /** Called when the connections of all clients have ended. */
   close(): Promise<void>;
@@ -332,7 +331,6 @@ export class Endpoint implements HttpEndpoint {
     return isKnown ? id : 'unknown session';
   }
 
-  /** Returns the session that the request names, or the refusal. */
   async #session(request: McpRequest, whenMissing: HttpRefusal): Promise<Session | HttpRefusal> {
     const refusal = refuseSession(request, whenMissing);
     if (refusal !== undefined) return refusal;

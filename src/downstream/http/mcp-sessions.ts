@@ -40,7 +40,6 @@ interface PostingClientOptions extends PostingParts {
   readonly client: HttpClientSession;
 }
 
-/** The parts that all clients share. */
 interface PostingParts {
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
@@ -65,7 +64,6 @@ export abstract class PostingClient implements Due {
   }
 
   abstract readonly id: string;
-  /** The id of the session that the client has. */
   abstract readonly sessionId: string | undefined;
   abstract readonly owner: Caller;
 
@@ -197,7 +195,6 @@ abstract class PostingClients<C extends PostingClient> {
 
 type SessionEnd = 'deleted' | 'expired' | 'moved' | 'refused' | 'removed' | 'shutdown';
 
-/** The parts that all sessions share. */
 interface SessionParts {
   readonly scan: ScanEnvelope;
   readonly ids: SealedIds;

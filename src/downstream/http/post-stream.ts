@@ -26,7 +26,6 @@ export interface PostForm {
 
 export interface PostStreamOptions extends PostForm {
   readonly response: ServerResponse;
-  /** The body of the POST. */
   readonly body: Uint8Array;
   /** Number of expected answers. Each of them may be withdrawn. */
   readonly answers: number;

@@ -50,7 +50,6 @@ export interface HttpTransport {
   /** URL without the path of the endpoint, such as `http://localhost:8080`. */
   readonly url: string;
   readonly port: number;
-  /** Number of open sessions. */
   readonly sessions: number;
   /** Finishes the calls in flight, and accepts no more. Resolves after `ms` at the latest. Called once, before `close`. */
   drain(ms: number): Promise<void>;

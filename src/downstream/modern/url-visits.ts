@@ -104,7 +104,6 @@ export class UrlVisits {
 
 interface Visit {
   readonly url: string;
-  /** The visit as a server request. */
   readonly request: EnvelopeRequest;
 }
 

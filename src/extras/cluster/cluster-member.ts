@@ -23,7 +23,6 @@ export interface ClusterOptions {
   readonly keys: Keys;
   /** Host and port at which the others reach this gateway. */
   readonly advertise: string;
-  /** Host and port at which the peer port listens. */
   readonly listen: { readonly host: string; readonly port: number };
   readonly version: string;
   /** Returns a digest of the servers that this gateway offers. */
@@ -164,12 +163,10 @@ export class ClusterMember {
     return cluster;
   }
 
-  /** Number of the gateways in the cluster. */
   get size(): number {
     return this.#members.size;
   }
 
-  /** The facts for the metrics. */
   get facts() {
     const members: Record<string, number> = { ready: 0, draining: 0, unreachable: 0 };
     for (const { state } of this.#members.status) members[state] = (members[state] ?? 0) + 1;

@@ -10,7 +10,6 @@ import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
 /** The facts about a request that decide where it is served. */
 export interface PlacedRequest {
   readonly caller: Caller;
-  /** The session that the request names. */
   readonly session?: {
     readonly id: string;
     /** Whether this gateway has the session. */
@@ -28,7 +27,6 @@ export interface GatewayClients {
   principals(): ReadonlySet<string>;
   /** Ends the clients of these users and sessions, and the processes of the users. Returns the number of clients. */
   end(keys: ReadonlySet<string>): number;
-  /** Serves a request of another gateway. */
   serve(request: IncomingMessage, response: ServerResponse): void;
 }
 
@@ -102,7 +100,6 @@ export class Homes {
     return this.#own.size;
   }
 
-  /** Whether this gateway is the home. */
   has(key: string): boolean {
     return this.#own.has(key);
   }
@@ -139,7 +136,6 @@ export class Homes {
     return this.#claim(key, this.#here(from), undefined, from);
   }
 
-  /** Forgets the homes at a gateway that has ended. */
   forget(gateway: string): void {
     for (const [key, home] of this.#known) if (home === gateway) this.#known.delete(key);
   }

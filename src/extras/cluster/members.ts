@@ -7,7 +7,6 @@ import { type ClusterStore, ignoreAbsence, StoreUnavailable } from './store.js';
 
 /** The facts that a gateway reports about itself. */
 export interface MemberFacts extends MemberSelf {
-  /** Number of its heartbeats. */
   readonly beat: number;
 }
 

@@ -69,7 +69,6 @@ export class PeerListener {
     await once(server, 'listening');
   }
 
-  /** Number of open connections. */
   get connections(): number {
     return this.#listener.connections;
   }

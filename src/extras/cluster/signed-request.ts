@@ -71,7 +71,6 @@ export class RequestSigner {
     this.#from = from;
   }
 
-  /** Returns the headers of the request with its signature. */
   sign({ to, method, path, headers, body = NOTHING, facts }: ToSign): Readonly<Record<string, string>> {
     const seq = (this.#numbers.get(to) ?? 0) + 1;
     this.#numbers.set(to, seq);
@@ -151,7 +150,6 @@ class SeenNumbers {
   #highest = 0;
   #bits: Uint8Array | undefined;
 
-  /** Returns whether the number is new. */
   add(seq: number): boolean {
     if (!Number.isSafeInteger(seq) || seq <= this.#highest - WINDOW || seq < 1) return false;
     this.#bits ??= new Uint8Array(WINDOW / 8);

@@ -40,12 +40,10 @@ export interface ClusterStore extends ClaimStore {
   connect(): Promise<void>;
   /** Stores the text of a member for `ms`. Returns the texts of all members whose time is not over, by their names. */
   beat(member: string, text: string, ms: number): Promise<ReadonlyMap<string, string>>;
-  /** Removes a member. */
   leave(member: string): Promise<void>;
 
   /** Stores a record; for ever without `ms`. */
   write(name: string, value: Uint8Array, ms?: number): Promise<void>;
-  /** Removes a record. */
   remove(name: string): Promise<void>;
 
   /** Ends the connection. Commands in flight are rejected. */

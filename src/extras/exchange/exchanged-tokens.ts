@@ -151,7 +151,6 @@ export class ExchangedTokens {
     }
   }
 
-  /** Forgets all tokens. */
   close(): void {
     for (const cancel of this.#retries.values()) cancel();
     for (const { forget } of [...this.#tokens.values()]) forget();

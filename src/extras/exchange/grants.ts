@@ -17,7 +17,6 @@ const TYPE = 'urn:ietf:params:oauth:token-type:';
 export interface GrantOptions {
   readonly spec: RemoteSpec & { readonly exchange: ExchangeSettings };
   readonly subject: string;
-  /** Returns the metadata of an issuer. */
   readonly metadataOf: (issuer: string) => IssuerDocument<IssuerMetadata>;
   readonly fetchFor: (server: string) => (url: string | URL, init?: RequestInit) => Promise<Response>;
 }

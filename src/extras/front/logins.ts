@@ -27,7 +27,6 @@ interface LoginsOptions {
 /** The path of the login page, and those below it for its form and for the answers of the provider. */
 export const LOGIN_PATHS = { begin: '/authorize', consent: '/authorize/consent', callback: '/authorize/callback' };
 
-/** The login that a client asks for. */
 interface AskedLogin {
   /** The SHA-256 of the id of the client, because an id is long. */
   readonly client: string;

@@ -25,7 +25,6 @@ export class ProviderAway extends Error {
   override readonly name = 'ProviderAway';
 }
 
-/** The answer of the provider to a request for tokens. */
 export interface TokenAnswer {
   readonly status: number;
   readonly body: string;

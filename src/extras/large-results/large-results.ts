@@ -63,7 +63,6 @@ export class LargeResults implements ResultCutter {
   readonly #seal: Hmac;
   readonly #limits: typeof LIMITS;
   readonly #holdings = new Map<Owner, Holding>();
-  /** Bytes of all kept results. */
   #bytes = 0;
   #count = 0;
   /** Number of the latest result. */

@@ -4,7 +4,6 @@ import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { ClusterFacts, FeatureHost } from '../feature.js';
 import { expositionOf, type Labels, type Metrics, type Sample, type Samples } from './metrics.js';
 
-/** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** States of a server, in the order of its life. */
@@ -76,7 +75,6 @@ export function createExposition(metrics: Metrics, host: FeatureHost): () => Pro
   };
 }
 
-/** Samples of numbers, each with its name as the label. */
 function labeled(label: string, numbers: Readonly<Record<string, number>>, others: Labels = {}): Sample[] {
   return Object.entries(numbers).map(([name, value]) => ({ labels: { ...others, [label]: name }, value }));
 }

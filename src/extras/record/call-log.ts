@@ -34,7 +34,6 @@ const MAX_READ_CHARACTERS = 16 * 1024;
 /** Characters that a cut text loses at its end, because half a secret may be there, which no pattern recognizes. */
 const DROPPED_CHARACTERS = 4 * 1024;
 
-/** A call that has ended. */
 export interface EndedCall {
   readonly instance: string | undefined;
   readonly generation: number | undefined;
@@ -60,7 +59,6 @@ export interface Excerpt {
   readonly isCut: boolean;
 }
 
-/** One line of the call log. */
 export interface LoggedCall {
   readonly time: string;
   /** The user, or the machine with a token of its own. Both are absent if the gateway does not know the users of its clients. */

@@ -25,7 +25,6 @@ export interface Header extends RecordingSource {
 
 /** The gateway that made a recording. */
 export interface RecordingSource {
-  /** The version of Trunkline. */
   readonly version: string;
   /** Digest of the configured servers without secrets. Equal servers have equal digests. */
   readonly configDigest: string;
@@ -44,7 +43,6 @@ export interface Entry {
   readonly instance?: string | undefined;
   /** The generation of the server. */
   readonly gen?: number | undefined;
-  /** Number of the connection. */
   readonly conn: number;
   /** Name and version of the client. */
   readonly client?: string | undefined;

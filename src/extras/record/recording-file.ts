@@ -65,7 +65,6 @@ async function isFreeFor(file: string): Promise<boolean> {
   }
 }
 
-/** A recording, read from its files. */
 export interface Recording {
   readonly header: Header;
   readonly entries: readonly RecordedEntry[];
@@ -74,7 +73,6 @@ export interface Recording {
 }
 
 export interface RecordedEntry extends Entry {
-  /** Number of the line in its file. */
   readonly line: number;
 }
 

@@ -210,7 +210,6 @@ export class ServerScript {
 function scenesOf(entries: readonly RecordedEntry[]): Scene[] {
   const scenes: Scene[] = [];
   const inFlight = new Map<string, Scene>();
-  /** The scene of each server request. */
   const asked = new Map<string, Scene>();
   let latest: Scene | undefined;
   for (const entry of entries) {

@@ -118,7 +118,6 @@ interface Origin {
   readonly value: Range | undefined;
 }
 
-/** The spans of one call. */
 class TracedCall implements CallObservation {
   readonly #options: CallSpansOptions;
   /** The value of `traceparent` in the request. */

@@ -221,7 +221,6 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
 const TOO_LARGE = `is larger than ${MAX_ENTRY_BYTES} bytes`;
 const LISTED_TWICE = 'the server lists this name twice; only the first entry is used';
 
-/** An entry, its text and its value. */
 interface ReadEntry extends RawEntry {
   readonly text: string;
   readonly value: unknown;

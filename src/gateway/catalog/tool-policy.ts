@@ -52,7 +52,6 @@ export interface ViewFilter {
   readonly showsTool?: (tool: ViewedTool) => boolean;
 }
 
-/** The names of one tool. */
 interface ViewedTool {
   readonly key: string;
   readonly original: string;
@@ -126,7 +125,6 @@ export function toolsInView<List extends ListedTools>(key: string, tools: List, 
   return entries.length === tools.entries.length ? tools : { ...tools, entries };
 }
 
-/** The names of the tools of one server. */
 interface ListedTools {
   readonly entries: readonly { readonly exposed: string; readonly original: string }[];
   readonly renamed?: ReadonlyMap<string, string> | undefined;

@@ -460,7 +460,6 @@ export type EditAnswer = (response: ResponseEnvelope, connection: UpstreamConnec
 
 /** Replaces the task ids in messages between a client and a server, just before each message is relayed. */
 export interface Translation {
-  /** Edits of the request for the process of this connection. */
   request?(connection: UpstreamConnection): readonly Edit[];
   /** Edits of the response. `keepProgress()` relays progress also after the response; call its result to stop that. */
   answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[];

@@ -28,7 +28,6 @@ import {
 } from './call.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
-/** The rules of the configuration for calls. */
 export interface CallRules {
   readonly limits: CallLimits;
   /** Names in lower case of the headers of a client's request that go to the server with its calls. */

@@ -427,7 +427,6 @@ export interface BackendRules extends ToolRules, CallRules {
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
   readonly results?: ResultLimits;
-  /** Rules on the requests to this server. */
   readonly callRules?: RequestRules | undefined;
 }
 

@@ -15,12 +15,10 @@ import type { Tasks } from '../tasks/tasks.js';
 const MAX_ELICITATIONS = 256;
 const MAX_ID_BYTES = 1_024;
 
-/** The client that a server request is for. */
 interface Addressee {
   readonly client: DownstreamClient;
   /** The client's request that caused the server request, if it is known. */
   readonly cause: { readonly requireInput: Exchange['requireInput'] } | undefined;
-  /** Edits of the server request. */
   readonly edits: readonly Edit[];
 }
 
@@ -100,7 +98,6 @@ export class ServerRequests {
     );
   }
 
-  /** Withdraws a request that the server cancels. */
   cancel(backend: Backend, notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
     if (requestId === undefined) return;

@@ -31,7 +31,6 @@ export function offeredOf(
   return tools.filter(({ isOffered }) => isOffered?.(backends, named) ?? true);
 }
 
-/** Returns a result with one block for each text. */
 export function textResult(texts: string | readonly string[], isError = false): CallToolResult {
   const content = [texts].flat().map((text) => ({ type: 'text' as const, text }));
   return { content, ...(isError ? { isError } : {}) };
@@ -67,7 +66,6 @@ export interface ResultCutter {
   ): ((response: ResponseEnvelope, others: readonly Edit[]) => readonly Edit[]) | undefined;
   /** Answers `resources/read` for the URI of a kept result. Returns false for every other URI. */
   serve(exchange: Exchange): boolean;
-  /** Forgets the results of a client that has left. */
   left(client: DownstreamClient): void;
   close(): void;
 }

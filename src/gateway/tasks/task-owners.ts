@@ -365,7 +365,6 @@ export class ClientTasks {
     return { backend: task.backend, edits: replaceId(tokens.taskId, this.nameFor(client, task.backend, id)) };
   }
 
-  /** Forgets the tasks of a client that has left. */
   left(client: DownstreamClient): void {
     this.#byClient.delete(client);
   }

@@ -76,7 +76,6 @@ export class Tasks {
     return inputs;
   }
 
-  /** Returns the translation of an exchange that concerns tasks. */
   translationOf(exchange: Exchange, backend: Backend): Translation {
     const { client, request } = exchange;
     return {

@@ -688,5 +688,4 @@ const ALL = { ...MACHINE_CODES, ...CONFIG_CODES, ...CLIENT_CODES, ...SERVER_CODE
 /** A stable name for one kind of finding or failure. */
 export type Code = keyof typeof ALL;
 
-/** The meaning of each code. */
 export const CODES: Readonly<Record<Code, CodeEntry>> = ALL;

@@ -6,9 +6,7 @@ import { createFileSync, readRegularFile, removeFile, replaceFile } from '../fil
 import { hostIdentity, identify, isRunning } from './processes.js';
 import { isRunProcess, type RunProcess } from './run-file.js';
 
-/** The process that holds a lock. */
 export interface LockOwner {
-  /** The host or container of the process. */
   readonly host: string;
   /** Undefined on systems without start times, where a later process may have the same pid. */
   readonly process: RunProcess | undefined;
@@ -17,7 +15,6 @@ export interface LockOwner {
 export interface ProcessLockOptions {
   readonly folder: string;
   readonly self: () => Promise<LockOwner>;
-  /** Whether a process of this host is running. */
   readonly isRunning: (process: RunProcess) => Promise<boolean>;
   /** Called for a damaged lock file, which counts as released. */
   readonly onTorn: (file: string, reason: string) => void;

@@ -14,7 +14,6 @@ interface ProcessIdentity {
   readonly startedAtMs?: number;
 }
 
-/** A process that runs. */
 export interface ListedProcess {
   readonly pid: number;
   /** The parent. On Unix, an orphan gets another one. On Windows, the parent may have ended, and its pid may belong to another process. */
@@ -71,7 +70,6 @@ const linux: ProcessSystem = {
 
 /** Columns of `ps` for `parsePs`. */
 const COLUMNS = ['pid', 'ppid', 'pgid', 'stat', 'lstart'];
-/** The same with the usage of each process. */
 const WITH_USAGE = [...COLUMNS, 'rss', 'time'];
 
 /** On macOS the one of the system, because another one in PATH, such as that of Nix, may not tell the usage of processes. */

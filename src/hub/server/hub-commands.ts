@@ -130,7 +130,6 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
       if (withUsage === true) await composition.usage.refresh();
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
-    /** All metrics, as text for Prometheus. */
     metrics: async () => await (await running).composition.features.texts.metrics?.(),
     restart: async ({ server }) => {
       const { composition } = await running;

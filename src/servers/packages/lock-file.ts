@@ -83,7 +83,6 @@ export class LockFile {
   }
 }
 
-/** Version of the file format. */
 const LOCK_VERSION = 1;
 
 /** Size limit, above npm's own lock file of a thousand packages. */

@@ -283,7 +283,6 @@ export interface NpmRun {
 interface NpmResult {
   readonly code: number | null;
   readonly stdout: string;
-  /** Lines of stderr. */
   readonly lines: readonly string[];
 }
 
@@ -381,7 +380,6 @@ interface NpmFailure {
   readonly hint?: string;
 }
 
-/** Explains a failure of npm by its lines on stderr. */
 export function explainNpmFailure(code: number | null, lines: readonly string[]): NpmFailure {
   const said = lines.map((line) => line.replace(/^npm (?:error|ERR!) ?/i, '').trim()).filter(Boolean);
   const errorCode = said.find((line) => line.startsWith('code '))?.slice('code '.length);

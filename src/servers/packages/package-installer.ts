@@ -33,7 +33,6 @@ interface PackageInstallerOptions {
   readonly onCarried: (files: readonly string[], from: string) => void;
 }
 
-/** An installed package. */
 export interface Obtained {
   readonly locked: LockedPackage;
   /** Absolute path, to be run with Node. */

@@ -27,7 +27,6 @@ export function isNewer(version: string, than: string): boolean {
   return parse(version) !== null && parse(than) !== null && gt(version, than);
 }
 
-/** An installed package with its dependencies. */
 export interface InstalledTree {
   readonly name: string;
   /** `packages` of npm's lock file. */
@@ -48,7 +47,6 @@ export function needsOtherNode({ name, tree, isPresent }: InstalledTree, nodeVer
   return found.map(({ isItself: _, ...needs }) => needs);
 }
 
-/** The names of the packages that have install scripts. */
 export function withInstallScripts({ tree, isPresent }: InstalledTree): string[] {
   const scripted = Object.entries(tree).filter(
     ([path, entry]) => isRecord(entry) && entry.hasInstallScript === true && isPresent(path),

@@ -46,7 +46,6 @@ export class PackageStore {
     this.#machine = machine;
   }
 
-  /** The folder of the package, installed or not. */
   folderOf({ name, locked, installScripts }: StoredPackage): string {
     const { platform, arch, abi } = this.#machine;
     const made = installScripts ? [abi] : [];
@@ -215,7 +214,6 @@ function refresh(folder: string): void {
   }
 }
 
-/** The tree of a package in the store. */
 export function storedTree(request: PackageRequest, locked: LockedPackage, paths: PackagePaths): InstalledTree {
   const folder = openStore(paths).folderOf({ ...request, locked });
   return { name: request.name, tree: locked.tree, isPresent: (path) => existsSync(join(folder, path)) };

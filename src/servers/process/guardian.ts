@@ -6,7 +6,6 @@ import type { Cancel, Clock } from '../../wire/timing/clock.js';
 import { AS_NODE, FAMILY_PREFIX } from './environment.js';
 import { growTree } from './process-trees.js';
 
-/** The program of the guardian process. */
 export interface GuardianProgram {
   readonly command: string;
   readonly args: readonly string[];

@@ -1,7 +1,6 @@
 import { HAS_GROUPS, type ListedProcess } from '../../host/process/processes.js';
 import type { RunProcess } from '../../host/process/run-file.js';
 
-/** A process of a tree. */
 export interface TreeMember {
   readonly pid: number;
   /** A time at which it ran, in milliseconds since 1970: its start if `startTime` is known. 0 if `startedAtMs` is 0, as on POSIX. */
@@ -92,5 +91,4 @@ export class ProcessTrees {
   }
 }
 
-/** The trees of this gateway. */
 export const processTrees = new ProcessTrees((startTime) => (HAS_GROUPS ? 0 : Number(startTime ?? Date.now())));

@@ -9,7 +9,6 @@ import type { Cancel, Clock } from '../../wire/timing/clock.js';
 export interface GroupUsage {
   /** Resident memory. If the PSS was read, memory that several of the processes share counts once. */
   readonly memoryBytes: number;
-  /** Processes that run. */
   readonly processes: number;
   /** Processor time of the processes that run, on Linux also of their children that have ended, in milliseconds. */
   readonly cpuMs: number;
@@ -25,7 +24,6 @@ interface WatchedGroup {
   onExceeded(reason: string): void;
 }
 
-/** Usage of a group at the latest reading. */
 interface UsageReading extends GroupUsage {
   /** Share of one processor since the reading before; can exceed 1. Absent after the first reading. */
   readonly cpuShare?: number;

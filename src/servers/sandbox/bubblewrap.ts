@@ -5,9 +5,7 @@ export type SystemFolders = Readonly<Record<string, string | true>>;
 
 /** The facts about the machine that the command needs besides the policy. */
 export interface Surroundings {
-  /** The folders of the system that this machine has. */
   readonly system: SystemFolders;
-  /** Whether a closed path is a folder. */
   readonly isFolder: (path: string) => boolean;
   /** The files of `HIDDEN_FILES` that this machine has. */
   readonly hidden: readonly string[];
@@ -30,7 +28,6 @@ interface Confined extends ConfinedProgram {
 
 export interface ConfinedProgram {
   readonly policy: Policy;
-  /** The program and its arguments. */
   readonly words: readonly string[];
   /** Folder that takes the files that are written outside of all openings. Without it, none can be written there. */
   readonly scratch?: string | undefined;

@@ -4,16 +4,13 @@ import type { SandboxSpec } from '../../spec/server-spec.js';
 /** Functions for the paths of Linux, because only Linux has the sandbox. */
 const { basename, delimiter, dirname, isAbsolute, join, resolve, sep } = posix;
 
-/** The program to confine. */
 interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** All variables of the program. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The files of the machine. */
 export interface Files {
   /** The target of a symbolic link, as the link has it; `undefined` if the path is no link. */
   readonly linkAt: (path: string) => string | undefined;
@@ -143,7 +140,6 @@ const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|pypy[\d.]*|ruby|perl|
 /** Options of `uv` and of other programs whose value is the folder of a project to run. */
 const PROJECT_OPTION = /^--(?:directory|project|prefix)$/;
 
-/** Collects openings. */
 class Finder {
   readonly openings: Opening[] = [];
   readonly distrusted: string[] = [];

@@ -53,7 +53,6 @@ function checkSettings(registration: Registration, machine: Machine): Finding[] 
   }
 }
 
-/** A file with settings of a client. */
 interface SettingsFile {
   readonly file: string;
   readonly values: Readonly<Record<string, unknown>>;

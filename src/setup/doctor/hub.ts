@@ -24,7 +24,6 @@ export interface ExaminedHub {
     | { readonly kind: 'silent'; readonly pid: number | undefined }
     | { readonly kind: 'refused' }
     | { readonly kind: 'not running' };
-  /** Whether the hub with this number answers. */
   readonly isAlive: (number: number) => Promise<boolean>;
 }
 

@@ -13,7 +13,6 @@ import type { Machine } from './machine.js';
 interface OtherGatewaysFacts {
   /** All processes of this user. No word of a command line is shown. */
   readonly processes: readonly CommandLine[];
-  /** The servers of Trunkline. */
   readonly servers: readonly ServerConfig[];
   /** The name of the gateway that these words run, if they run one. */
   readonly gatewayOf: (words: readonly string[]) => string | undefined;

@@ -67,7 +67,6 @@ function failureOf({ report, fault }: ObservedServer): Finding | undefined {
 
 const MAX_EVIDENCE = 3;
 
-/** The remarks on a server that are findings. */
 function remarksAsFindings(report: ServerReport): Finding[] {
   return remarksOn(report).flatMap(({ code, label, items }) => {
     if (code === null) return [];
@@ -100,7 +99,6 @@ export interface ListedTool {
   readonly name: string;
   /** Length of its entry in the list, in bytes. */
   readonly size: number;
-  /** Length of its description, in bytes. */
   readonly descriptionBytes: number;
   /** Names of its arguments. */
   readonly params: readonly string[];

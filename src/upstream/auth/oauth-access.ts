@@ -430,7 +430,6 @@ export function withForgottenClient(record: LoginRecord): LoginRecord {
   return record.client.isRegistered ? { ...record, client } : record;
 }
 
-/** Returns the command that logs in at a server. */
 function loginCommand({ server, configFile }: Pick<LoginId, 'server' | 'configFile'>): string {
   return `trunkline login ${server} --config ${quotedPath(configFile, process.platform)}`;
 }

@@ -77,7 +77,6 @@ export function loginIdOf({ url, user, login }: LoginSpec): LoginId {
   return { server: login.server, configFile: login.configFile, url, ...(user !== undefined && { user }) };
 }
 
-/** A server at which a login is needed. */
 type LoginSpec = Pick<RemoteSpec, 'url' | 'user'> & { readonly login: Pick<LoginId, 'server' | 'configFile'> };
 
 /** A login that failed, or that cannot be stored or read. The message is a clause without a secret; `hint` says what to do. */
@@ -125,7 +124,6 @@ export interface Vault {
 
 /** A login while its lock is held. */
 export interface LockedLogin {
-  /** Reads the login, as the vault does. */
   read(): Promise<LoginRecord | undefined>;
   /** Checks that the login can be stored. Rejects with a `LoginError` or a `RequestError` if it cannot be stored now. */
   check(): Promise<void>;

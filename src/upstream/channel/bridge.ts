@@ -375,7 +375,6 @@ class HeldMessages {
     this.#options = options;
   }
 
-  /** Whether a message has to wait. */
   get areNeeded(): boolean {
     const { output, maxUnwrittenBytes } = this.#options;
     return this.#messages.size > 0 || output.unwrittenBytes > maxUnwrittenBytes;

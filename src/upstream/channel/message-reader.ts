@@ -27,7 +27,6 @@ export interface SharedReading {
   readonly scan: ScanEnvelope;
   /** Memory of the unfinished lines of all servers and clients. */
   readonly unfinishedLines: FairMemory;
-  /** Memory for reading. */
   readonly bufferPool: BufferPool;
 }
 

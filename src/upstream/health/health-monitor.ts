@@ -57,7 +57,6 @@ export class HealthMonitor {
     this.#timeouts = 0;
   }
 
-  /** A request timed out. */
   timedOut(): void {
     this.#timeouts += 1;
     if (this.#timeouts === SILENT_AFTER) this.#events.silent();
@@ -97,7 +96,6 @@ interface LivenessProbeOptions {
   readonly connection: { readonly inFlight: number; readonly isClosed: boolean; readonly isSilent: boolean };
   /** Sends a request in the form that the era of the connection requires. */
   readonly request: UpstreamConnection['request'];
-  /** The probe starts. */
   readonly suspected: () => void;
   /** The server answers. */
   readonly cleared: () => void;
@@ -129,7 +127,6 @@ export class LivenessProbe {
     this.#options = options;
   }
 
-  /** Starts the probe if it is not running. */
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;

@@ -38,7 +38,6 @@ export interface AccessRequest {
  * own. Rejects with a `RequestError` if the headers come from the network, and cannot be had at the moment.
  */
 export interface RemoteAccess {
-  /** Headers of the next request. */
   headers(request: AccessRequest): Promise<AccessHeaders | Blocked>;
   /** The server refused the headers `used`. Resolves with `again` if other headers may be accepted. */
   rejected(challenge: Challenge, used: AccessHeaders, request: AccessRequest): Promise<'again' | Blocked>;

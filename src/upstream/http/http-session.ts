@@ -47,7 +47,6 @@ export class PausedError extends Error {
   }
 }
 
-/** One HTTP request of a session. */
 export interface SessionRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly accept: string;

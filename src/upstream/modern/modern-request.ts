@@ -422,7 +422,6 @@ export class InputRound {
 const ACCEPTED = toBytes('{"action":"accept"}');
 const CANCELLED = toBytes('{"action":"cancel"}');
 
-/** Returns the text of a member of an object. */
 function memberOf(object: Uint8Array, name: string): string | undefined {
   return stringAt(object, valuesAt(object, { start: 0, end: object.length }, [name])[0]);
 }

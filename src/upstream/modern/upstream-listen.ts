@@ -118,7 +118,6 @@ export class UpstreamListen {
     return stream === undefined ? undefined : withoutSubscription(notification);
   }
 
-  /** The channel is closed. */
   closed(): void {
     this.#cancelRetry();
     this.#next?.cancelTimer();

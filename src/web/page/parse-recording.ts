@@ -2,7 +2,6 @@ import { type Entry, type Header, parseLine, textOfMessage } from '../../extras/
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { utf8Length } from '../../wire/json/printable.js';
 
-/** A message of a recording. */
 export interface RecordedMessage {
   readonly index: number;
   readonly at: number;

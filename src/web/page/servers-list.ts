@@ -2,7 +2,6 @@ import type { ServerReport } from '../../status/status.js';
 import { STATE_WORDS } from '../../status/status-text.js';
 import { matches } from './text.js';
 
-/** Number of servers above which the list has a filter. */
 export const FILTER_ABOVE = 12;
 
 type Tone = 'good' | 'busy' | 'bad' | 'off';

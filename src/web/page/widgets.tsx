@@ -292,7 +292,6 @@ function More({ limit, count }: { limit: { value: number }; count: number }) {
   );
 }
 
-/** Names with their values. */
 export function Pairs(props: { rows: readonly (readonly [name: string, value: ComponentChildren])[]; kind?: string }) {
   return (
     <dl class={props.kind}>

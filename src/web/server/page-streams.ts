@@ -19,7 +19,6 @@ export const STREAM_LIMITS = {
   reloadMs: 5_000,
 };
 
-/** The connection of one page. */
 export interface StreamSink {
   /** Returns whether the connection takes more at once. If not, `drained` of the stream is called later. */
   write(text: string): boolean;

@@ -31,7 +31,6 @@ export interface WebOptions {
   readonly onNewUrl: (url: string, reason: NewUrlReason) => void;
   /** Called when a session was opened. */
   readonly onOpened?: () => void;
-  /** Gets errors that are bugs. */
   readonly onFault: (error: unknown) => void;
   readonly limits?: Partial<typeof WEB_LIMITS>;
 }

@@ -3,7 +3,6 @@ import type { SplicedMessage } from '../json/splice.js';
 /** Direction of a message: between a client and the gateway (`c`, `g`), or between the gateway and a server (`s`). */
 export type Direction = 'c>g' | 'g>c' | 'g>s' | 's>g';
 
-/** The connection that a message travels on. */
 export interface FeedConnection {
   /** Tells the connections of one process apart. */
   readonly number: number;

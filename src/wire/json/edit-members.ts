@@ -14,7 +14,6 @@ import {
 } from './json-text.js';
 import { type Edit, splice } from './splice.js';
 
-/** Changes to an object. */
 export interface MemberChanges {
   /** Whether to remove a member. Called for each, in order. */
   readonly removes?: (name: string, value: Span) => boolean;

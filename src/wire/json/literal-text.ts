@@ -51,7 +51,6 @@ export function boundaryAfter(inside: Uint8Array, at: number): number {
   return after;
 }
 
-/** Returns the text. */
 export function textInside(inside: Uint8Array): string {
   const text = decoder.decode(inside);
   return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;

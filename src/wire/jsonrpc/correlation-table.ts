@@ -121,7 +121,6 @@ export class CorrelationTable<Request> {
     return this.#pending.size;
   }
 
-  /** Adds a request and returns its id. */
   add(request: Request): number {
     this.#lastId += 1;
     this.#pending.add(this.#lastId, request);

@@ -486,6 +486,5 @@ interface ScannerOptions<Paths extends WatchedPaths> {
   readonly maxDepth: number;
   /** The most elements in a batch. */
   readonly maxElements: number;
-  /** Whether bytes are valid UTF-8. */
   readonly isUtf8: (bytes: Uint8Array) => boolean;
 }

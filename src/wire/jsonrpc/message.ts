@@ -33,7 +33,6 @@ export interface TrackedSink extends MessageSink {
   negotiated?(revision: string): void;
 }
 
-/** The answer to a request. */
 export interface Answer extends SplicedMessage {
   /** The code of the JSON-RPC error; absent if the answer is a result. */
   readonly errorCode?: number | undefined;

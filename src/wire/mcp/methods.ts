@@ -44,9 +44,7 @@ export interface ListFacts {
   /** Member of the result that has the entries. */
   readonly member: string;
   readonly token: 'resultTools' | 'resultPrompts' | 'resultResources' | 'resultTemplates';
-  /** Server capability for the list. */
   readonly capability: 'tools' | 'prompts' | 'resources';
-  /** Notification of a change of the list. */
   readonly changed: string;
 }
 

@@ -13,7 +13,6 @@ import { INPUT_METHODS, METHODS } from './methods.js';
 /** The members of `params`. Absent ones are `undefined`. */
 export type ParamTokens = Pick<RequestEnvelope['tokens'], ParamName>;
 
-/** The content of a request. */
 export interface RequestParams extends RequestTokens {
   readonly params: Span | undefined;
 }

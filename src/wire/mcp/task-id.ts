@@ -48,7 +48,6 @@ function sealed({ maker, instance, original }: TaskOrigin, holder: string): stri
   return JSON.stringify([maker, instance, holder, original]);
 }
 
-/** Whether the text has this seal. */
 export function isSealOf(mac: string, text: string, seal: Hmac): boolean {
   return isSameSeal(mac, seal(text)) || (seal.older ?? []).some((older) => isSealOf(mac, text, older));
 }

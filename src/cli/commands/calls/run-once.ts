@@ -332,7 +332,6 @@ export class FirstStarts {
   }
 }
 
-/** A server that was started once. */
 export interface TriedServer {
   readonly server: ServerConfig;
   readonly report: ServerReport;

@@ -46,12 +46,10 @@ interface ImportOptions {
   yes: true;
 }
 
-/** Planned import. */
 export interface PreparedImport {
   readonly target: EditableConfig;
   readonly found: FoundServers;
   readonly plan: readonly PlannedServer[];
-  /** The servers to write. */
   readonly added: readonly PlannedServer[];
   /** Text of the configuration with the added servers. */
   readonly edited: string;
@@ -108,7 +106,6 @@ export async function importServers({ settings, options, isJson }: Invocation<Im
   return isWritten || isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Writes a prepared import, and reports it. */
 export async function writeImport(prepared: PreparedImport): Promise<void> {
   const { target, added } = prepared;
   await withChangeLock(() => save(prepared));

@@ -126,7 +126,6 @@ function installationOf(program: string): string | undefined {
 /** A server that a client runs, too, and whose file there differs from the file of Trunkline, or is the only one. */
 interface TwoFiles {
   readonly key: string;
-  /** The name of the client. */
   readonly client: string;
   /** The file of Trunkline's entry, if it exists. */
   readonly own: EarlierFile | undefined;
@@ -177,7 +176,6 @@ export function describeAfterUndo({ key, client, own, other }: TwoFiles): string
   ];
 }
 
-/** Makes Trunkline use the newer one of two files. */
 export function useNewer({ own, ownFile, other }: TwoFiles): void {
   if (own !== undefined && own.modifiedMs >= other.modifiedMs) return;
   copyOver(other.file, ownFile, other.modifiedMs);

@@ -109,7 +109,6 @@ function stateWithout(report: StatusReport | undefined, config: ServerConfig | u
   return report.startedBySessions.includes(server) ? 'per session' : 'unread';
 }
 
-/** Table of the servers. */
 export function serverTable(rows: readonly ServerRow[], look: Look): string {
   const cells = rows.map(({ server, state, version, tools, known, runs }): Cell[] => {
     const count = tools === null ? '-' : known === 'earlier' ? `${tools} earlier` : String(tools);

@@ -90,7 +90,6 @@ import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
 import type { DoctorHub } from './doctor-hub.js';
 
-/** Facts for all checks. */
 export interface DoctorFacts {
   readonly settings: GlobalOptions;
   readonly machine: Machine;

@@ -159,7 +159,6 @@ function findingText({ level, code, sentence, evidence, remedy }: ReportedFindin
   return folded(text, look.width, INDENT.length);
 }
 
-/** The number of findings of each level. */
 function countsOf(findings: readonly ReportedFinding[]): Readonly<Record<Level, number>> {
   const count = (level: Level) => findings.filter((each) => each.level === level).length;
   return { ok: count('ok'), warn: count('warn'), fail: count('fail') };

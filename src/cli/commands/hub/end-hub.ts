@@ -119,12 +119,10 @@ async function stopHttp({
   return [{ ...about, result: 'stopped', text: `Stopped the gateway at ${url} of ${configFile} (pid ${pid}).` }];
 }
 
-/** Ends all hubs of one folder that run. */
 async function stopAllOf(folder: string): Promise<StoppedHub[]> {
   return (await Promise.all(hubNumbers(folder).map((number) => stopOne(folder, number)))).flat();
 }
 
-/** Ends the hub with this number, if it runs. */
 async function stopOne(folder: string, number: number): Promise<StoppedHub[]> {
   const control = await connectToHub(folder, number);
   if (control === 'not running') return [];

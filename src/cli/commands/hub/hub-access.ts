@@ -264,7 +264,6 @@ function serverRow(server: ProcessReport, look: Look): Cell[] {
 /** Text of a cell whose value is not known. */
 export const UNKNOWN = '-';
 
-/** The name of a client in a table. */
 export function clientName(name: string | null): string {
   return name ?? '(has not introduced itself)';
 }

@@ -169,7 +169,6 @@ async function compareVersions(
   return { report: [...describeChanges(key, changes), ...(isWithheld ? [advice] : [])], changes };
 }
 
-/** Returns the server with the program of the package in this folder. */
 function runFrom(server: PackagedServer, folder: string): PackagedServer {
   const { spec: before } = server;
   if (before === undefined || before.kind === 'remote') return server;

@@ -44,7 +44,6 @@ interface DrainedGateway {
   readonly url: string;
   readonly pid: number;
   readonly isDraining: boolean;
-  /** Its own folder. */
   readonly folder: string;
 }
 

@@ -61,7 +61,6 @@ export function readServing(args: string[]) {
   }
 }
 
-/** The parsed HTTP options. */
 export interface HttpValues {
   readonly http?: string;
   readonly stdio?: boolean;

@@ -33,7 +33,6 @@ export function removeFromToml(content: string, path: readonly string[]): string
 }
 
 interface Piece {
-  /** The start of the header. */
   readonly start: number;
   /** The end of the last line with content, without the line end. */
   readonly end: number;

@@ -301,7 +301,6 @@ interface UndoOptions extends ChangingParts {
   readonly cliPath: string;
 }
 
-/** The result of an undo for one file. */
 export type Undone =
   /** The file has its earlier content, byte for byte. */
   | 'restored'

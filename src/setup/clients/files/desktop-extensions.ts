@@ -65,7 +65,6 @@ async function readExtension(folder: string, id: string, system: ClientSystem): 
   return { servers: [{ place, name, run, isDisabled, variables }], unreadable: [] };
 }
 
-/** The command of a manifest for this system. */
 function configFor(manifest: Members, { platform }: ClientSystem): Members {
   const { platform_overrides: overrides, ...config } = record(record(manifest.server).mcp_config);
   return { ...config, ...record(record(overrides)[platform]) };

@@ -35,7 +35,6 @@ export function configIn(run: FoundCommand): string | undefined {
   return configOption(run.args) ?? run.env.TRUNKLINE_CONFIG;
 }
 
-/** The entry that a client of this shape expects. */
 export function ownEntry(shape: Shape, { command, args }: OwnCommand): ClientEntry {
   switch (shape) {
     case 'plain':

@@ -20,7 +20,6 @@ export function readServers(place: ClientLocation, text: string): FoundServer[] 
   return serversIn({ ...place, format, path, ...(isList && { isList }) }, data);
 }
 
-/** The servers in parsed data. */
 export function serversIn(place: ClientLocation, data: unknown): FoundServer[] {
   return namedEntries(place, valueAt(data, place.path)).flatMap(([name, entry]) => {
     const found = readEntry(place, name, entry);

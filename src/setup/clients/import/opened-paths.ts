@@ -70,7 +70,6 @@ function isBroad(path: string, home: string): boolean {
   return isAbove || dirname(path) === sep || ['/tmp', '/var/tmp'].includes(path) || basename(path) === '';
 }
 
-/** A path as `sandbox` has it. */
 function shortened(path: string, home: string): string {
   return isAbsolute(path) && path.startsWith(home + sep) ? join('~', path.slice(home.length)) : path;
 }
