@@ -15,8 +15,7 @@ export interface LocalClients {
   /** Resolves when no client can send another request. */
   readonly inputEnded: Promise<void>;
   /**
-   * The variables and the working folder of the client for which the first servers are started. Absent if they are those of
-   * this process.
+   * The variables and the working folder of the client for which the first servers are started. Absent if they are those of this process.
    */
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */

@@ -50,8 +50,7 @@ export async function openQuestions(
 }
 
 /**
- * Asks for one line on a terminal, without showing the typed text. Resolves with `undefined` if the user presses Ctrl-C
- * or ends the input.
+ * Asks for one line on a terminal, without showing the typed text. Resolves with `undefined` if the user presses Ctrl-C or ends the input.
  */
 export async function readHidden(
   input: NodeJS.ReadableStream,

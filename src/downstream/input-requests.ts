@@ -206,9 +206,8 @@ export function withCapabilities(one: Capabilities, other: Capabilities): Capabi
 }
 
 /**
- * Makes the error that revision 2026-07-28 wants in place of a server's own failure. Its data names the capabilities.
- * It also has the data of the server's error or, as `result`, the server's result. Both stay byte for byte, and are
- * left out if they are nested too deep.
+ * Makes the error that revision 2026-07-28 wants in place of a server's own failure. Its data names the capabilities. It also has the data
+ * of the server's error or, as `result`, the server's result. Both stay byte for byte, and are left out if they are nested too deep.
  */
 export function lackingCapability(
   { bytes, result, error }: ResponseEnvelope,

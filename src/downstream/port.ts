@@ -100,10 +100,9 @@ export interface GatewaySession extends GatewayDescription {
   /** Serves one request. Reports the answer, or the failure, to the exchange. An exception is an internal error. */
   serve(exchange: Exchange): void;
   /**
-   * Notifies the client (`DownstreamClient.notify`) of the states of a task of the tasks extension. `task` is the id that the
-   * client knows. Calls `settled` with `true` if the notifications begin, and with `false` if the client has no such task or
-   * the server refuses. Calls `settled` with `false` again when the server's process ends. The returned function ends the
-   * notifications.
+   * Notifies the client (`DownstreamClient.notify`) of the states of a task of the tasks extension. `task` is the id that the client knows.
+   * Calls `settled` with `true` if the notifications begin, and with `false` if the client has no such task or the server refuses. Calls
+   * `settled` with `false` again when the server's process ends. The returned function ends the notifications.
    */
   watchTask(task: string, settled: (agreed: boolean) => void): () => void;
   /** Takes a notification of the client. Cancellations and progress go to their requests instead. */
@@ -201,9 +200,8 @@ export interface Exchange {
    */
   readonly logLevel: LogLevel | 'off' | undefined;
   /**
-   * Whether the client accepts `input_required` results and sends the request again with the input (page
-   * basic/patterns/mrtr of 2026-07-28). For other clients, the connection to the server calls `requireInput` and sends the
-   * request again itself.
+   * Whether the client accepts `input_required` results and sends the request again with the input (page basic/patterns/mrtr of
+   * 2026-07-28). For other clients, the connection to the server calls `requireInput` and sends the request again itself.
    */
   readonly takesInputRequests: boolean;
   /** Whether the client can be asked to open a URL because of this request (`elicitation/create` of mode `url`). */

@@ -15,9 +15,8 @@ import type { ServerInfo } from './declared-capabilities.js';
 import type { ClientPlace, GatewayPort, HttpFacts } from './port.js';
 
 /*
- * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and passes each one to
- * `EraSessions`, which chooses the era and passes the message to the session of that era. Transports and eras import
- * this file, but not each other.
+ * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and passes each one to `EraSessions`, which
+ * chooses the era and passes the message to the session of that era. Transports and eras import this file, but not each other.
  */
 
 /** The facts about a client at the other end of a transport. */
@@ -39,9 +38,8 @@ export interface TransportSession extends TransportClient {
 }
 
 /**
- * Carries the messages that one client request causes: the pipe, or the response to the POST with the request. `send`
- * takes the messages before the answer, which are progress, log messages and server requests. Implemented by
- * transports.
+ * Carries the messages that one client request causes: the pipe, or the response to the POST with the request. `send` takes the messages
+ * before the answer, which are progress, log messages and server requests. Implemented by transports.
  */
 export interface ReplyChannel extends MessageSink {
   /** Whether all requests of the session share this channel, so that no two in flight may have the same id. */
@@ -55,9 +53,8 @@ export interface ReplyChannel extends MessageSink {
   /** Ends the channel without an answer, because the client cancelled the request. */
   withdraw(): void;
   /**
-   * Sets the listener for a client that cancels its request by closing this channel, and replaces the previous listener
-   * (page basic/transports/streamable-http of 2026-07-28). Pipes and responses that a client may resume never call the
-   * listener.
+   * Sets the listener for a client that cancels its request by closing this channel, and replaces the previous listener (page
+   * basic/transports/streamable-http of 2026-07-28). Pipes and responses that a client may resume never call the listener.
    */
   onAbandoned(listener: () => void): void;
 }
@@ -75,8 +72,7 @@ export interface EraSession {
   /** Takes one message. A request is answered or withdrawn on `reply`, perhaps before this returns. */
   receive(message: Envelope, reply: ReplyChannel): void;
   /**
-   * Takes a batch, and opens the channel for its answers, each of which may be withdrawn. If the whole batch is
-   * refused, returns the error.
+   * Takes a batch, and opens the channel for its answers, each of which may be withdrawn. If the whole batch is refused, returns the error.
    */
   receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined;
   /** Cancels all requests, because the client has left. May be called twice. */
@@ -155,9 +151,8 @@ export class EraSessions {
   }
 
   /**
-   * Passes a message or a batch to the session of its era. `openReply` opens the channel for the answers. Without an
-   * answer, the channel is withdrawn in the end. Returns the error for a message that cannot be read, or for a refused
-   * batch.
+   * Passes a message or a batch to the session of its era. `openReply` opens the channel for the answers. Without an answer, the channel is
+   * withdrawn in the end. Returns the error for a message that cannot be read, or for a refused batch.
    */
   receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined {
     if (message.kind === 'rejected') {

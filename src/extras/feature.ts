@@ -122,9 +122,7 @@ export interface SoleServerDialer {
   ): Dialed;
 }
 
-/**
- * Makes a feature. Parts of `host`, such as `gateway`, are made later, so use them only after the first `apply` has returned.
- */
+/** Makes a feature. Parts of `host`, such as `gateway`, are made later, so use them only after the first `apply` has returned. */
 export type CreateFeature = (host: FeatureHost) => Feature;
 
 /** The parts of a running gateway that features use. */

@@ -33,9 +33,8 @@ export interface CallObserver {
 }
 
 /**
- * One observer's observation of a call. See `CallTrail` for the methods and for the lifetime of bytes. The facts of `call` are
- * complete when `ended` is called. An error in an observation is an internal error. It ends the observation of this call, but
- * not the call.
+ * One observer's observation of a call. See `CallTrail` for the methods and for the lifetime of bytes. The facts of `call` are complete
+ * when `ended` is called. An error in an observation is an internal error. It ends the observation of this call, but not the call.
  */
 export interface CallObservation {
   sending?(call: ObservedCall, connection: SendingConnection, edits: readonly Edit[]): readonly Edit[] | undefined;

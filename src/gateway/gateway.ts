@@ -383,8 +383,7 @@ export class Gateway implements GatewayPort {
       if (before === undefined) return now;
       now.copyListsFrom(before);
       this.#subscriptions.move(client, before, now);
-      // A retired backend keeps its clients until its last calls have ended. Any other backend goes on for other
-      // clients.
+      // A retired backend keeps its clients until its last calls have ended. Any other backend goes on for other clients.
       if (this.#pool.includes(before)) leave(before);
       return now;
     });

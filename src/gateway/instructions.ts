@@ -79,10 +79,7 @@ export function composeInstructions(
   return [listed, ...(sections.length === 0 ? [] : [TEXTS, ...sections])].join('\n\n');
 }
 
-/**
- * Returns a line for each server that fits, and the number of the others. `roomIn(size)` is the space within `size`
- * bytes.
- */
+/** Returns a line for each server that fits, and the number of the others. `roomIn(size)` is the space within `size` bytes. */
 function linesOf(servers: readonly InstructingServer[], roomIn: (size: number) => number): string[] {
   const names = servers.map(({ key, prefix }) => `- ${key}${prefix === '' ? ' (its tools keep their own names)' : ''}`);
   const sizes = names.map((name) => utf8Length(`\n${name}: `));
@@ -165,9 +162,8 @@ function fairLimit(sizes: readonly number[], room: number): number {
 const START_WAIT_MS = 30_000;
 
 /**
- * Returns the initialize result of the only backend that a client sees, or a failure if there is none within `waitMs`
- * milliseconds, but at least 30 s. A change of the configuration may replace the backend meanwhile. `undefined` if the
- * client sees no backend.
+ * Returns the initialize result of the only backend that a client sees, or a failure if there is none within `waitMs` milliseconds, but at
+ * least 30 s. A change of the configuration may replace the backend meanwhile. `undefined` if the client sees no backend.
  */
 export function onlyHandshake(
   client: { readonly view: { readonly backends: ReadonlyMap<unknown, Backend> } },

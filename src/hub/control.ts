@@ -40,8 +40,7 @@ export function lineReader(
 }
 
 /*
- * Answers of a hub to the commands of a user. Members may be added, but not changed, because the two ends may have different
- * versions.
+ * Answers of a hub to the commands of a user. Members may be added, but not changed, because the two ends may have different versions.
  */
 
 /** Kind of clients that a process of Trunkline serves: those of a hub, those over HTTP, or one on stdin. */

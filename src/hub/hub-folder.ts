@@ -20,13 +20,12 @@ export interface HubFolderOptions {
 }
 
 /**
- * Returns the folder of the hubs of this user and this configuration, which only this user can enter. Creates the folder if
- * necessary.
+ * Returns the folder of the hubs of this user and this configuration, which only this user can enter. Creates the folder if necessary.
  *
- * The folder does not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR, because programs start their children with
- * different environments, and all of them must find the same hub. The home folder is the one in the password database. If it
- * cannot be written, or its path is too long for a socket, the folder is below `/tmp`.
- * Throws if no folder can be used; the message is a phrase that fits after "because".
+ * The folder does not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR, because programs start their children with different
+ * environments, and all of them must find the same hub. The home folder is the one in the password database. If it cannot be written, or
+ * its path is too long for a socket, the folder is below `/tmp`. Throws if no folder can be used; the message is a phrase that fits after
+ * "because".
  */
 export function hubFolder(options: HubFolderOptions): string {
   return privateFolder(hubKey(options), options.hubsFolder);

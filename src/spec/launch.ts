@@ -65,8 +65,7 @@ export interface Launched {
   /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
   readonly pid: number | undefined;
   /**
-   * Ends the whole group. Resolves once no member is left, and never rejects. Calling again with shorter
-   * times brings the signals forward.
+   * Ends the whole group. Resolves once no member is left, and never rejects. Calling again with shorter times brings the signals forward.
    */
   end(ladder: StopLadder): Promise<void>;
 }

@@ -264,9 +264,7 @@ interface ServerApprovalsOptions {
   readonly onWithheld: (withheld: readonly WithheldTool[]) => void;
 }
 
-/**
- * A tool that waits for approval; or a prompt, a resource, a template or the instructions, whose names begin with the kind.
- */
+/** A tool that waits for approval; or a prompt, a resource, a template or the instructions, whose names begin with the kind. */
 export interface WithheldTool {
   readonly name: string;
   readonly definition: string;

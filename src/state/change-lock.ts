@@ -9,12 +9,11 @@ import { changeLockFolder } from './user-files.js';
 const MAX_WAIT_MS = 120_000;
 
 /**
- * Runs `change` while no other command of this user changes files: the configuration, its environment file, the stored
- * secrets, files of clients, or the journal of `undo`. Without the lock, two commands could read the same content, and the
- * second write would undo the first.
+ * Runs `change` while no other command of this user changes files: the configuration, its environment file, the stored secrets, files of
+ * clients, or the journal of `undo`. Without the lock, two commands could read the same content, and the second write would undo the first.
  *
- * `change` must not wait for the user, and must not call this function, because it would wait for itself. A killed command
- * holds no lock. A dry run takes no lock. Throws a `UsageError` if another command holds the lock for two minutes.
+ * `change` must not wait for the user, and must not call this function, because it would wait for itself. A killed command holds no lock. A
+ * dry run takes no lock. Throws a `UsageError` if another command holds the lock for two minutes.
  */
 export async function withChangeLock<T>(change: () => T | Promise<T>, { isDryRun = false } = {}): Promise<T> {
   if (isDryRun) return await change();

@@ -50,8 +50,7 @@ const MAX_OFFERED_LENGTH = 32 * 1024;
 const KEEP_EVERY_MS = 1_000;
 
 /**
- * Caches the instructions for the next run, a second after a server has become ready, and once more when a client leaves or
- * Trunkline ends.
+ * Caches the instructions for the next run, a second after a server has become ready, and once more when a client leaves or Trunkline ends.
  */
 export function keepInstructions(options: KeepInstructionsOptions): void {
   const { composition, gateway, client, folder, ending } = options;

@@ -11,10 +11,7 @@ export interface CountedName {
 /** The code for a refused request, which the doctor and the status share. */
 export const CODE_OF = { Host: 'TL-HTTP-HOST-REFUSED', Origin: 'TL-HTTP-ORIGIN-REFUSED' } as const;
 
-/**
- * Counts the HTTP requests that were refused for a `Host` or `Origin` that is not allowed, with one entry for each
- * header.
- */
+/** Counts the HTTP requests that were refused for a `Host` or `Origin` that is not allowed, with one entry for each header. */
 export class RefusedNames {
   readonly #counted = new Map<RefusedName['header'], CountedName>();
 

@@ -142,8 +142,7 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
 }
 
 /**
- * Returns a phrase that says how to restart. A hub and an HTTP gateway outlive their clients, so a restart of the client
- * restarts nothing.
+ * Returns a phrase that says how to restart. A hub and an HTTP gateway outlive their clients, so a restart of the client restarts nothing.
  */
 function howToRestart({ canRestart, service, restartCommand }: StatusFacts, server: string): string {
   if (canRestart) return `call trunkline__restart with server "${server}"`;
@@ -205,9 +204,7 @@ const CLOSED_FILE =
 /** Matches a report of a file that may not be written, in the words of Node and Python. Its group is the folder. */
 const UNWRITABLE = /\b(?:EROFS|Read-only file system)\b[^'"]*['"](\/[\w./@+-]+)\/[^/'"]+['"]/i;
 
-/**
- * Whether the sandbox can have caused a failure. It causes no failed installation, and no failure to find or spawn the program.
- */
+/** Whether the sandbox can have caused a failure. It causes no failed installation, and no failure to find or spawn the program. */
 export function canBeOfSandbox(failure = ''): boolean {
   return !/ could not be installed: |\(E[A-Z\d]+\)|\(TL-SANDBOX-/.test(failure);
 }

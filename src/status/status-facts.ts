@@ -75,10 +75,7 @@ interface UsageFacts {
 
 export interface ConfigFacts {
   readonly file: string | undefined;
-  /**
-   * Problem with the current file, the time since which it exists, and whether the previous configuration is in force
-   * instead.
-   */
+  /** Problem with the current file, the time since which it exists, and whether the previous configuration is in force instead. */
   readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
   readonly reloads: number;
   /** Settings that take effect only after a restart of Trunkline. */

@@ -1,5 +1,4 @@
-// The objects of an overlay of deploy/kustomize, as `kubectl kustomize` prints them: with those parts of a kustomization that
-// ours use.
+// The objects of an overlay of deploy/kustomize, as `kubectl kustomize` prints them: with those parts of a kustomization that ours use.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';

@@ -10,8 +10,7 @@ const TIMEOUT_MS = 3_600_000;
 
 /*
  * Two clients of either era, and a server of each era, as processes or behind URLs. The tests check numbered invariants.
- * `eras/invariants.ts` has their meanings; `eras/person.ts` and `eras/server-process.ts` check those that depend on the order
- * of messages.
+ * `eras/invariants.ts` has their meanings; `eras/person.ts` and `eras/server-process.ts` check those that depend on the order of messages.
  */
 describe('clients and servers of both eras', () => {
   it(

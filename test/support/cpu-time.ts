@@ -9,10 +9,9 @@ export function cpuMsOf(work: () => void): number {
 }
 
 /**
- * How the cost of `work` grows when its input becomes 16 times as large: about 1 when the cost is proportional to the
- * size of the input, about 16 when it is proportional to the square. The smallest cost of the small size counts, and
- * the large one is measured again, up to five times, while it looks like more than linear: garbage collection and compilation
- * only add to a cost.
+ * How the cost of `work` grows when its input becomes 16 times as large: about 1 when the cost is proportional to the size of the input,
+ * about 16 when it is proportional to the square. The smallest cost of the small size counts, and the large one is measured again, up to
+ * five times, while it looks like more than linear: garbage collection and compilation only add to a cost.
  */
 export function growthOf(work: (size: number) => void, size: number): number {
   const small = Math.min(...Array.from({ length: SMALL_COSTS }, () => costOf(() => work(size))));

@@ -48,10 +48,7 @@ export interface StartOptions {
 /** How long a first list waits for servers. The default is too short for a busy machine, on which it would lack some. */
 export const STARTUP_WAIT = '30s';
 
-/**
- * The built CLI and a client that sees every byte of it: what is sent and received is text, so that nothing is
- * repaired on the way.
- */
+/** The built CLI and a client that sees every byte of it: what is sent and received is text, so that nothing is repaired on the way. */
 export class GatewayProcess {
   /** Every line of stdout, in order. */
   readonly received: Received[] = [];

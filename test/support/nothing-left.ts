@@ -3,11 +3,10 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { guardiansOf, PATIENCE_MS, processesOf, until } from './processes.js';
 
 /**
- * Finds what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on
- * `process`, and whatever the test counts besides.
+ * Finds what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on `process`, and whatever
+ * the test counts besides.
  *
- * Create it before the test starts anything. Call `check` when everything was ended; it waits for what still ends by
- * itself.
+ * Create it before the test starts anything. Call `check` when everything was ended; it waits for what still ends by itself.
  */
 export class NothingLeft {
   /** Part of the command lines of all processes of the test. */

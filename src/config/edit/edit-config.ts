@@ -112,10 +112,7 @@ function requireServer(key: string, value: unknown, file: string): void {
   throw new ConfigError('config-invalid', file, [problem]);
 }
 
-/**
- * Sets or removes `disabled: true`. A line with a comment of the user stays, with `false`, because the comment may give the
- * reason.
- */
+/** Sets or removes `disabled: true`. A line with a comment of the user stays, with `false`, because the comment may give the reason. */
 function disabled(
   format: Format,
   text: string,

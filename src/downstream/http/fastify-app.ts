@@ -221,9 +221,8 @@ function isBodyComing({ complete, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Closes the connection after the body was read. Node would close it right after the answer. If the client was still
- * writing, that would reset the connection and lose the answer. The rest of the body is discarded, and the request
- * timeout ends endless bodies.
+ * Closes the connection after the body was read. Node would close it right after the answer. If the client was still writing, that would
+ * reset the connection and lose the answer. The rest of the body is discarded, and the request timeout ends endless bodies.
  */
 function closeAfterBody(request: IncomingMessage, response: ServerResponse): void {
   response.shouldKeepAlive = true;

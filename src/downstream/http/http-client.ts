@@ -58,10 +58,9 @@ export interface HttpSessionPort extends HttpGateway {
   /** Returns the name of the process that has the task or the suspended call of a message. The name is not verified. */
   instanceIn(message: Envelope | Rejection): string | undefined;
   /**
-   * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
-   * `/mcp/v/<name>`. Returns `undefined` if there is no such server or view. `onGone` is called when the server or view is
-   * removed from the configuration. `isResumed` is set if another process may have sent requests to the client in this
-   * session.
+   * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for `/mcp/v/<name>`.
+   * Returns `undefined` if there is no such server or view. `onGone` is called when the server or view is removed from the configuration.
+   * `isResumed` is set if another process may have sent requests to the client in this session.
    */
   openSession(
     endpoint: string | undefined,

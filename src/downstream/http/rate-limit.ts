@@ -44,13 +44,11 @@ interface Share {
 }
 
 /**
- * A token bucket that several senders share: a burst, then a number of requests per second. Times are milliseconds on a
- * monotonic clock.
+ * A token bucket that several senders share: a burst, then a number of requests per second. Times are milliseconds on a monotonic clock.
  *
- * A single sender may use the whole bucket. Each of several senders is sure of an equal share of the rate, and may also
- * use the tokens that the others leave. Only requests within a share may use the reserve, so a flood empties the bucket
- * for its own sender and not for the others. The rate is divided by one share more than there are senders, and this
- * share refills the reserve for the next sender.
+ * A single sender may use the whole bucket. Each of several senders is sure of an equal share of the rate, and may also use the tokens that
+ * the others leave. Only requests within a share may use the reserve, so a flood empties the bucket for its own sender and not for the
+ * others. The rate is divided by one share more than there are senders, and this share refills the reserve for the next sender.
  */
 export class FairBucket {
   readonly #reserve: number;

@@ -252,9 +252,8 @@ export class EventConnection implements Timed {
 /**
  * The open streams of one client, with a limit for the bytes that the client has not read.
  *
- * The limit is checked before each write, so only bytes count that wait behind an earlier message. A single message may
- * be as large as the frame limit allows. A stream that has its last message is not tracked, because it does not grow
- * any more.
+ * The limit is checked before each write, so only bytes count that wait behind an earlier message. A single message may be as large as the
+ * frame limit allows. A stream that has its last message is not tracked, because it does not grow any more.
  */
 export class OpenConnections {
   readonly #connections = new Set<EventConnection>();
@@ -295,11 +294,10 @@ const CR = 0x0d;
 const SPACE = 0x20;
 
 /**
- * Replaces line breaks in JSON by spaces, for transports on which a line break ends the message. Returns the same array
- * if there are no line breaks.
+ * Replaces line breaks in JSON by spaces, for transports on which a line break ends the message. Returns the same array if there are no
+ * line breaks.
  *
- * The bytes must be valid JSON or a part of it. In JSON, raw line breaks occur only between tokens, where a space means
- * the same.
+ * The bytes must be valid JSON or a part of it. In JSON, raw line breaks occur only between tokens, where a space means the same.
  */
 export function onOneLine(json: Uint8Array): Uint8Array {
   if (!json.includes(LF) && !json.includes(CR)) return json;

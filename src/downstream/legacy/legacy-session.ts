@@ -376,9 +376,8 @@ function ownResult(
 }
 
 /**
- * A server's initialize result for a client that sees only that server. If clients of several revisions share the
- * server, the gateway may have requested a newer revision than this client speaks. Then the result names the client's
- * revision.
+ * A server's initialize result for a client that sees only that server. If clients of several revisions share the server, the gateway may
+ * have requested a newer revision than this client speaks. Then the result names the client's revision.
  */
 export function serverResult(
   protocolVersion: LegacyRevision,

@@ -46,12 +46,10 @@ export interface OpenRequest {
 }
 
 /**
- * A call whose server asks the client for input. The server's revision sends requests to its client. The client's
- * revision gets such requests as a result, and the client sends its call again with the answers. See the page
- * basic/patterns/mrtr of revision 2026-07-28.
+ * A call whose server asks the client for input. The server's revision sends requests to its client. The client's revision gets such
+ * requests as a result, and the client sends its call again with the answers. See the page basic/patterns/mrtr of revision 2026-07-28.
  *
- * The call stays open at the server. Its messages go to the open requests of the client. Without an open request, the
- * answer waits.
+ * The call stays open at the server. Its messages go to the open requests of the client. Without an open request, the answer waits.
  */
 export class InputRounds implements ReplyChannel {
   readonly isShared = false;

@@ -115,8 +115,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     const lack = refusedInput(input.request, client.profile.capabilities);
     const refusal = this.isInteractive ? (isFull ? TOO_MANY : lack) : NOT_ASKING;
     if (refusal !== undefined) {
-      // Records the lack only if no other call can be the cause. Roots do not count, because many servers request them
-      // at their start.
+      // Records the lack only if no other call can be the cause. Roots do not count, because many servers request them at their start.
       if (refusal === lack && input.request.method !== METHODS.listRoots && client.isOnly(this)) {
         this.#lacking = withCapabilities(this.#lacking ?? {}, requiredCapabilities(input.request));
       }

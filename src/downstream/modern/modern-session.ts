@@ -70,8 +70,7 @@ class ModernSession implements EraSession {
   readonly #listens = new RequestsById<Listen>();
   readonly #clients: StatedClients;
   readonly #owner: ExchangeOwner<ModernExchange> = {
-    // Drops unsolicited messages, because a client without a session receives only messages that its requests asked
-    // for.
+    // Drops unsolicited messages, because a client without a session receives only messages that its requests asked for.
     sendUnsolicited: () => {},
     settled: (exchange) => this.#settled(exchange),
   };

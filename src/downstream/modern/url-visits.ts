@@ -33,12 +33,11 @@ export interface UrlVisitsOptions {
 }
 
 /**
- * The visits of URLs that a legacy server wants before it serves a request. The server refuses the request and suspends
- * nothing. The client gets the URLs as required input, and comes back with the consent of its user.
+ * The visits of URLs that a legacy server wants before it serves a request. The server refuses the request and suspends nothing. The client
+ * gets the URLs as required input, and comes back with the consent of its user.
  *
- * The visit may end later than the consent comes, and servers need not report the end. The request is therefore sent
- * again at once and then after growing pauses. If the visit takes longer, the client is asked to come back again, but
- * the page is not shown again.
+ * The visit may end later than the consent comes, and servers need not report the end. The request is therefore sent again at once and then
+ * after growing pauses. If the visit takes longer, the client is asked to come back again, but the page is not shown again.
  */
 export class UrlVisits {
   readonly #options: UrlVisitsOptions;

@@ -236,8 +236,7 @@ export class Homes {
   ): Promise<string | undefined> {
     const { store, members, self, clock } = this.#options;
     const name = nameOf(key);
-    // Gives away this gateway's own claim while it drains, because another gateway may have made the claim before it knew of the
-    // draining.
+    // Gives away this gateway's own claim while it drains, because another gateway may have made the claim before it knew of the draining.
     const instead = unreachable ?? (this.#isDraining && proposed !== self ? self : undefined);
     let home: string;
     try {

@@ -54,8 +54,7 @@ const CONNECT_MS = 1_000;
 const PING_MS = 1_500;
 const HOME_MS = 250;
 /**
- * Time after which an idle connection is closed, in milliseconds: shorter than at the other end, which must not close it under a
- * request.
+ * Time after which an idle connection is closed, in milliseconds: shorter than at the other end, which must not close it under a request.
  */
 export const IDLE_MS = 60_000;
 /** Longest answer of a gateway about itself and the others. */

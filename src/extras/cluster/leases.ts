@@ -63,8 +63,7 @@ export class Leases {
   }
 
   /**
-   * Returns the holder of the lease, this gateway if it was free. Rejects with `StoreUnavailable`, also while the store may lack
-   * leases.
+   * Returns the holder of the lease, this gateway if it was free. Rejects with `StoreUnavailable`, also while the store may lack leases.
    */
   async take(name: string): Promise<string> {
     const { store, self, clock } = this.#options;

@@ -52,12 +52,11 @@ export interface StoreVaultOptions {
 }
 
 /**
- * Stores the logins of a cluster, so that one login serves all its gateways. They need not have the configuration in the same
- * place, so the key and the URL of a server identify its login. The lock of a login is a lease, because its holder may be on
- * another machine that fails.
+ * Stores the logins of a cluster, so that one login serves all its gateways. They need not have the configuration in the same place, so the
+ * key and the URL of a server identify its login. The lock of a login is a lease, because its holder may be on another machine that fails.
  *
- * The store may lose its last writes, or be away when a login was renewed. Then this process puts the newest login that it
- * knows back, because an earlier refresh token must not be used again.
+ * The store may lose its last writes, or be away when a login was renewed. Then this process puts the newest login that it knows back,
+ * because an earlier refresh token must not be used again.
  *
  * Rejects with a `RequestError` if the store does not answer.
  */

@@ -48,10 +48,9 @@ const NOTHING = new Uint8Array(0);
 const LINE_BREAK = toBytes('\\n');
 
 /**
- * Returns the edits that shorten the texts of a tool result, if they are too long together: the first and the last bytes stay,
- * a note replaces the others, and a resource link is added at the end. Blocks whose text is left out as a whole are removed.
- * Structured content that is too long becomes a note. Images, audio and binary resources that are too large together become
- * links.
+ * Returns the edits that shorten the texts of a tool result, if they are too long together: the first and the last bytes stay, a note
+ * replaces the others, and a resource link is added at the end. Blocks whose text is left out as a whole are removed. Structured content
+ * that is too long becomes a note. Images, audio and binary resources that are too large together become links.
  */
 export function cutResult(bytes: Uint8Array, result: Span, options: CutOptions): readonly Edit[] {
   const { maxBytes, maxBinaryBytes } = options;
@@ -213,8 +212,7 @@ function membersOf(bytes: Uint8Array, object: Span): (name: string) => Span | un
 }
 
 /**
- * Edits that keep the first and the last bytes of all texts, which are too long together. `noteOn` describes the bytes that are
- * left out.
+ * Edits that keep the first and the last bytes of all texts, which are too long together. `noteOn` describes the bytes that are left out.
  */
 function cutTexts(
   blocks: Blocks,

@@ -143,10 +143,7 @@ export class Recorder {
   }
 }
 
-/**
- * Returns name and version of a client. Searches more characters for secrets than it shows, so that a secret at the cut is
- * recognized.
- */
+/** Returns name and version of a client. Searches more characters for secrets than it shows, so that a secret at the cut is recognized. */
 function nameOf(
   { name, version }: { name?: unknown; version?: unknown } = {},
   clean: (text: string) => string,

@@ -69,8 +69,7 @@ export class RotatedFile implements LineOutput {
   }
 
   /**
-   * Opens the file again if another process has rotated it, or if it was removed; otherwise reads its length, which others have
-   * changed.
+   * Opens the file again if another process has rotated it, or if it was removed; otherwise reads its length, which others have changed.
    */
   async #follow(): Promise<void> {
     this.#lookedAt = Date.now();

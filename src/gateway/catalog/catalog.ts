@@ -103,10 +103,7 @@ export class MergedLists {
     return { isSettled: this.isSettled, freshMs: Math.max(0, freshUntil - clock.now()), isPublic };
   }
 
-  /**
-   * Records that a server changed its lists. Before all servers have started, merges only lists that clients know or
-   * follow.
-   */
+  /** Records that a server changed its lists. Before all servers have started, merges only lists that clients know or follow. */
   changed(): void {
     this.#isStale = true;
     if (this.#wereShown || this.isSettled || this.#options.isFollowed?.() === true) this.#refresh();
@@ -352,9 +349,8 @@ export class Catalog {
   /**
    * Returns the owner of a name that a client uses, or `undefined` if there is none.
    *
-   * Two kinds of names resolve although they are not exposed: a name with the prefix of a server, because servers may
-   * have tools that they do not list, and an original name that only one server has, because MCP Apps call the tools of
-   * their server by original names.
+   * Two kinds of names resolve although they are not exposed: a name with the prefix of a server, because servers may have tools that they
+   * do not list, and an original name that only one server has, because MCP Apps call the tools of their server by original names.
    */
   resolve(name: string): Route | undefined {
     const route = this.#routes.get(name);
@@ -394,11 +390,10 @@ export interface UriOwner {
 /**
  * The owner of each `ui://` URI, and the aliases under which clients see the same URI of other servers.
  *
- * A host renders the HTML of such a URI as the user interface of a tool, so the host must never get the HTML of another
- * server. A server claims the URIs that it lists, and the URIs to which its tools refer. A listed URI takes precedence
- * over a reference; otherwise the order of the configuration decides. A URI or alias that clients may have seen keeps
- * its owner as long as the owner claims it. Adding or removing a server therefore changes no URI of another server. A
- * URI in the form of an alias can only be an alias.
+ * A host renders the HTML of such a URI as the user interface of a tool, so the host must never get the HTML of another server. A server
+ * claims the URIs that it lists, and the URIs to which its tools refer. A listed URI takes precedence over a reference; otherwise the order
+ * of the configuration decides. A URI or alias that clients may have seen keeps its owner as long as the owner claims it. Adding or
+ * removing a server therefore changes no URI of another server. A URI in the form of an alias can only be an alias.
  */
 export class UiAliases {
   readonly #keys: ReadonlySet<string>;

@@ -129,8 +129,7 @@ export interface ToolRules {
   /** Whether the configuration trusts the annotations of this server's tools (`readOnlyHint`, `idempotentHint`). */
   readonly isTrusted?: boolean;
   /**
-   * Whether the server is behind a URL. From revision 2026-07-28 on, its tools are withheld if their annotations for
-   * headers are not valid.
+   * Whether the server is behind a URL. From revision 2026-07-28 on, its tools are withheld if their annotations for headers are not valid.
    */
   readonly isRemote?: boolean;
 }
@@ -367,10 +366,7 @@ function withoutLookalikes({ bytes, value }: ReadEntry): Uint8Array {
   return rewriteObject(bytes, wholeOf(bytes), { change: (name) => (lookalikes.includes(name) ? REMOVED : undefined) });
 }
 
-/**
- * Reason for refusing a call. `unlisted`: the server does not list the tool. `unread`: the list of the present process
- * was not read.
- */
+/** Reason for refusing a call. `unlisted`: the server does not list the tool. `unread`: the list of the present process was not read. */
 export type Refused = Unapproved | 'unlisted' | 'unread';
 
 /** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */

@@ -107,9 +107,8 @@ export class OfferedLists {
   /**
    * Returns the reason why a tool, a prompt or a listed resource must not be used now; `undefined` if it may be used.
    *
-   * If the tools need approval, no tool of a connection may be called before the tools of that connection were read,
-   * because definitions of another process or run say nothing about this process. Without a connection, the known lists
-   * decide.
+   * If the tools need approval, no tool of a connection may be called before the tools of that connection were read, because definitions of
+   * another process or run say nothing about this process. Without a connection, the known lists decide.
    */
   approvalRefusal(kind: 'tools' | 'prompts' | 'resources', original: string): string | undefined {
     const list = this.#lists[kind];

@@ -60,11 +60,10 @@ export interface PagedMethod {
 const EXCESSIVE_ANSWERS: ReadonlySet<RequestFailure> = new Set(['response_too_large', 'response_dropped']);
 
 /**
- * Reads all pages of a server's list, in the server's order. See the page server/utilities/pagination of the MCP
- * specification.
+ * Reads all pages of a server's list, in the server's order. See the page server/utilities/pagination of the MCP specification.
  *
- * A limit or a repeated cursor ends the list: the entries so far are used, and `truncated` says why the list is cut
- * short. A page that fails makes the whole list fail, because a partial list would look as if tools had been removed.
+ * A limit or a repeated cursor ends the list: the entries so far are used, and `truncated` says why the list is cut short. A page that
+ * fails makes the whole list fail, because a partial list would look as if tools had been removed.
  */
 export async function listAllPages(
   source: { request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> },

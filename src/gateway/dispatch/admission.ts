@@ -39,10 +39,9 @@ const MAX_NOTIFICATION_BYTES = 1024 * 1024;
 /**
  * Decides when a call may be sent to its server.
  *
- * A call takes a slot of the concurrency limit. At a server that sends requests to its callers, it then waits until no
- * call of another client is in flight. Then it waits for a connection. Each wait ends when the call is admitted, when its
- * time is over, when the client cancels the call, or when the server becomes unavailable. Notifications and readers of
- * lists wait for a connection only.
+ * A call takes a slot of the concurrency limit. At a server that sends requests to its callers, it then waits until no call of another
+ * client is in flight. Then it waits for a connection. Each wait ends when the call is admitted, when its time is over, when the client
+ * cancels the call, or when the server becomes unavailable. Notifications and readers of lists wait for a connection only.
  */
 export class Admission {
   readonly #host: AdmissionHost;

@@ -45,13 +45,12 @@ export class InFlightCalls {
   }
 
   /**
-   * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
-   * conversation.
+   * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one conversation.
    *
-   * A task request is a candidate only if no other call is in flight, because messages about a task name the task. A call
-   * that is not interactive is a candidate only if no interactive call is in flight. A suspended call, whose client was
-   * asked for input, is a candidate only if no other candidate is active. If candidates, including the suspended ones, belong
-   * to different principals, the result is `undefined`, because no user may get a request for another user.
+   * A task request is a candidate only if no other call is in flight, because messages about a task name the task. A call that is not
+   * interactive is a candidate only if no interactive call is in flight. A suspended call, whose client was asked for input, is a candidate
+   * only if no other candidate is active. If candidates, including the suspended ones, belong to different principals, the result is
+   * `undefined`, because no user may get a request for another user.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);

@@ -147,9 +147,8 @@ export class BackendPool {
   }
 
   /**
-   * Switches to another set of servers. The caller must end the `retired` backends, whose processes still run. A
-   * `deferred` server may have only one process, so the caller must call `startDeferred` for it when the process of the
-   * retired backend is gone.
+   * Switches to another set of servers. The caller must end the `retired` backends, whose processes still run. A `deferred` server may have
+   * only one process, so the caller must call `startDeferred` for it when the process of the retired backend is gone.
    */
   change({ servers, replaced, retired: ids, idleStopMs }: PoolChange) {
     const before = this.#servers;

@@ -21,10 +21,7 @@ export class FirstStart {
     return this.#isKnown || this.isLate;
   }
 
-  /**
-   * Position among the starting servers, smallest first. Servers without any record start first, because lists wait for
-   * them.
-   */
+  /** Position among the starting servers, smallest first. Servers without any record start first, because lists wait for them. */
   get startOrder(): number {
     if (this.#isKnown) return 2;
     return this.isLate ? 1 : 0;
@@ -34,10 +31,7 @@ export class FirstStart {
     return this.catalogue !== undefined && !this.isOfOthers;
   }
 
-  /**
-   * Records that the start is slow although the machine is not. Records it now, because Trunkline may be killed at any
-   * time.
-   */
+  /** Records that the start is slow although the machine is not. Records it now, because Trunkline may be killed at any time. */
   turnedOutSlow(): void {
     this.#record();
   }

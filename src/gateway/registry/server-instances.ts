@@ -5,22 +5,18 @@ import { NO_LISTS } from '../catalog/offered-lists.js';
 import type { Backend, DescribedServer, RunningBackend } from './backend.js';
 
 /**
- * Clients that share a process of a server: those with the same profile and user, those of the same user, those with the same
- * profile, user and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
- * `isolated`.
+ * Clients that share a process of a server: those with the same profile and user, those of the same user, those with the same profile, user
+ * and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else `isolated`.
  *
- * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
- * different capabilities therefore get different processes, unless `sharing` is `all` or `user`.
+ * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with different capabilities
+ * therefore get different processes, unless `sharing` is `all` or `user`.
  */
 export type Sharing = 'profile' | 'user' | 'folder' | 'isolated' | 'all' | 'auto';
 
 export interface PooledServer {
   readonly key: string;
   readonly sharing: Sharing;
-  /**
-   * Whether the server is known to speak a revision without sessions, even before a process of this run has shown it. Used with
-   * `auto`.
-   */
+  /** Whether the server is known to speak a revision without sessions, even before a process of this run has shown it. Used with `auto`. */
   readonly isSessionless?: () => boolean;
   /** Whether the configuration is faulty, or lacks a variable, for clients without an origin. The server cannot run for them. */
   readonly isMisconfigured?: boolean;

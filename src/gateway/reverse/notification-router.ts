@@ -31,9 +31,8 @@ export class NotificationRouter {
   }
 
   /**
-   * Sends a client's notification to the client's servers, or to the server of the task that the notification names.
-   * With `mayWait`, the notification waits with the client's calls for a server that is starting. Otherwise, such a
-   * server does not get the notification.
+   * Sends a client's notification to the client's servers, or to the server of the task that the notification names. With `mayWait`, the
+   * notification waits with the client's calls for a server that is starting. Otherwise, such a server does not get the notification.
    */
   fromClient(
     client: DownstreamClient,

@@ -23,15 +23,14 @@ interface Addressee {
 }
 
 /**
- * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the right client, and
- * withdraws them when the server cancels them or exits.
+ * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the right client, and withdraws them when the
+ * server cancels them or exits.
  *
- * A request about a task goes to the owner of the task. Over HTTP, any other request goes to the client whose request it
- * came with. Otherwise it goes to the client whose call is in flight on the server. Without calls, a request for roots goes
- * to the only client of the server, and elicitation and sampling fail, because no client has asked the server for anything.
- * If several clients are possible, the request fails, because a guess could show one conversation's request in another. A
- * `ping` goes to the only client of the server if that client sees the server unchanged and can be reached now; otherwise,
- * the gateway answers it.
+ * A request about a task goes to the owner of the task. Over HTTP, any other request goes to the client whose request it came with.
+ * Otherwise it goes to the client whose call is in flight on the server. Without calls, a request for roots goes to the only client of the
+ * server, and elicitation and sampling fail, because no client has asked the server for anything. If several clients are possible, the
+ * request fails, because a guess could show one conversation's request in another. A `ping` goes to the only client of the server if that
+ * client sees the server unchanged and can be reached now; otherwise, the gateway answers it.
  */
 export class ServerRequests {
   readonly #tasks: Tasks;

@@ -15,10 +15,9 @@ interface ResourceOwner extends UriOwner {
 /**
  * Returns the server that a URI belongs to, or `undefined` if it is unknown.
  *
- * The first of these decides: the owner of the user interface; the server that lists the URI; the server whose skill
- * has this file; the server that mentioned the URI; a failed server that listed the URI before; the longest literal
- * beginning of a template that matches; the only server that lists something of the same scheme and authority; the only
- * server with resources.
+ * The first of these decides: the owner of the user interface; the server that lists the URI; the server whose skill has this file; the
+ * server that mentioned the URI; a failed server that listed the URI before; the longest literal beginning of a template that matches; the
+ * only server that lists something of the same scheme and authority; the only server with resources.
  */
 export function ownerOfUri(
   uri: string,

@@ -79,8 +79,7 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
-        // Policy and view were applied to listed tools when the lists were merged, so only unlisted tools are checked
-        // here.
+        // Policy and view were applied to listed tools when the lists were merged, so only unlisted tools are checked here.
         if (!target.isListed && !this.#mayCallUnlisted(target.original, target.backend)) {
           return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
         }
@@ -161,8 +160,7 @@ export class Router {
     const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
     const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
     const { original = uri, isGuess = backend === undefined } = owner ?? {};
-    // A user interface is never requested from several servers, because another server's HTML would be shown for the
-    // tool.
+    // A user interface is never requested from several servers, because another server's HTML would be shown for the tool.
     const others = isGuess && !isUiUri(uri) ? candidates().filter((each) => each !== backend) : [];
     const [first, ...rest] = backend === undefined ? others : [backend, ...others];
     const notFound = new NotListed(resourceNotFoundCode(revision), `Resource not found: ${uri}`, { uri });
@@ -351,9 +349,7 @@ function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
 }
 
-/**
- * Edits the answer to `resources/read` of an alias: replaces the original URI by the alias that the client requested.
- */
+/** Edits the answer to `resources/read` of an alias: replaces the original URI by the alias that the client requested. */
 function editReadResult(original: string, alias: string): EditAnswer {
   return ({ bytes, result }) => {
     if (result === undefined) return [];

@@ -39,13 +39,11 @@ import type { Tasks } from './tasks.js';
 const AS_TASK = toBytes(',"task":{}');
 
 /**
- * Returns the translation for a tool call that may become a task although its client did not ask for one
- * (`Backend.mayMakeTask`).
+ * Returns the translation for a tool call that may become a task although its client did not ask for one (`Backend.mayMakeTask`).
  *
- * Some tools of revision 2025-11-25 run only as a task, so the gateway turns the call of a client without such tasks
- * into one. A server of 2026-07-28 may answer any call with a task of the extension. A client that declares the
- * extension gets the task. For any other client, the gateway waits for the task and answers the call with the task's
- * result. A cancelled call cancels the task.
+ * Some tools of revision 2025-11-25 run only as a task, so the gateway turns the call of a client without such tasks into one. A server of
+ * 2026-07-28 may answer any call with a task of the extension. A client that declares the extension gets the task. For any other client,
+ * the gateway waits for the task and answers the call with the task's result. A cancelled call cancels the task.
  */
 export function calledTask(exchange: Exchange, backend: Backend, tool: string, tasks: Tasks): Translation | undefined {
   const { client, request } = exchange;
@@ -107,10 +105,7 @@ async function resultOf(
   return { ...outcome, sent: true };
 }
 
-/**
- * Returns the translation of a request about one task. A client of the extension may ask about a task of revision
- * 2025-11-25.
- */
+/** Returns the translation of a request about one task. A client of the extension may ask about a task of revision 2025-11-25. */
 export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): Translation {
   const translation = tasks.translationOf(exchange, backend);
   const { client, request } = exchange;
@@ -132,9 +127,7 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
   };
 }
 
-/**
- * Answers `tasks/update` for a task of revision 2025-11-25, which lacks this method. Returns whether it answers, now or later.
- */
+/** Answers `tasks/update` for a task of revision 2025-11-25, which lacks this method. Returns whether it answers, now or later. */
 export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boolean {
   const { client, request } = exchange;
   const { connection } = backend.dispatcher;

@@ -132,10 +132,7 @@ export class TaskInputs implements TaskChannel {
   readonly #clock: Clock;
   readonly #pending = new PendingInputs();
   #capabilities: Readonly<Record<string, unknown>> = {};
-  /**
-   * Whether a `tasks/result` request of the gateway waits for an answer. Meanwhile, the server sends the input requests of the
-   * task.
-   */
+  /** Whether a `tasks/result` request of the gateway waits for an answer. Meanwhile, the server sends the input requests of the task. */
   #isAwaited = false;
   /** Requests for the state of the task that wait for its input requests. */
   readonly #waiting = new Set<() => void>();

@@ -322,10 +322,7 @@ export class ClientTasks {
     return found && { client: found.client, edits: replaceId(tokens.taskId, found.original) };
   }
 
-  /**
-   * Returns the edits of a client's response. `keepProgress` relays later progress, until the returned function is
-   * called.
-   */
+  /** Returns the edits of a client's response. `keepProgress` relays later progress, until the returned function is called. */
   answered(
     request: RequestEnvelope,
     { bytes, tokens, result }: ResponseEnvelope,

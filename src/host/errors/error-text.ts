@@ -32,8 +32,6 @@ export const ERROR_SIGNS = {
   },
 } as const;
 
-/**
- * Codes of errors in a line: of operating systems and npm (`ENOENT`, `E404`), of Node (`ERR_…`), and of certificates.
- */
+/** Codes of errors in a line: of operating systems and npm (`ENOENT`, `E404`), of Node (`ERR_…`), and of certificates. */
 export const ERROR_CODE =
   /\bE(?:[A-Z]{4,20}|\d{3})\b|\bERR_[A-Z_]{3,60}\b|\bMODULE_NOT_FOUND\b|\b(?:SELF_SIGNED|UNABLE_TO|CERT_|DEPTH_ZERO)[A-Z_]{3,60}\b/;

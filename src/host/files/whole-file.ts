@@ -227,9 +227,8 @@ export function secretRules(file: string, maxBytes: number, folder?: string): Re
 }
 
 /**
- * Reads a regular file. Never throws. Refuses folders, devices and sockets, and symbolic links unless the rules allow them.
- * Refuses pipes, because opening a pipe without a writer would wait without end, and reading a pipe would take data that is
- * meant for another process.
+ * Reads a regular file. Never throws. Refuses folders, devices and sockets, and symbolic links unless the rules allow them. Refuses pipes,
+ * because opening a pipe without a writer would wait without end, and reading a pipe would take data that is meant for another process.
  */
 export async function readRegularFile(file: string, rules: ReadRules): Promise<ReadFile> {
   try {

@@ -110,8 +110,7 @@ function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): stri
 }
 
 /**
- * Returns the reason for which these addresses of `url` are not asked. Private addresses are asked for servers in private networks
- * only.
+ * Returns the reason for which these addresses of `url` are not asked. Private addresses are asked for servers in private networks only.
  */
 async function refusalOfAddresses(addresses: string[], url: URL, options: FetchOptions): Promise<string | undefined> {
   const { server } = options;

@@ -7,10 +7,9 @@ import { toText } from './log-line.js';
 import type { Redact } from './redact.js';
 
 /*
- * Host: this machine. Files (`files`), the log, events and the removal of secrets (`observe`), texts and codes of errors
- * (`errors`), requests over HTTP as a client (`http`), and who runs here (`process`). Rooms that come later in
- * `docs/architecture.md` may use it, and it uses none of them. Begin with `files/whole-file.ts`, through which files are read and
- * written, and with `Logger` here.
+ * Host: this machine. Files (`files`), the log, events and the removal of secrets (`observe`), texts and codes of errors (`errors`),
+ * requests over HTTP as a client (`http`), and who runs here (`process`). Rooms that come later in `docs/architecture.md` may use it, and
+ * it uses none of them. Begin with `files/whole-file.ts`, through which files are read and written, and with `Logger` here.
  */
 
 /** The part of pino's interface that Trunkline uses. */
@@ -32,11 +31,10 @@ export interface LoggerOptions {
 }
 
 /**
- * Logs JSON lines to stderr, to a file or to `to`, and text to a terminal on stderr. Never logs to stdout, which belongs to the
- * protocol.
+ * Logs JSON lines to stderr, to a file or to `to`, and text to a terminal on stderr. Never logs to stdout, which belongs to the protocol.
  *
- * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the
- * disk is full. Throws when the file cannot be opened.
+ * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the disk is full.
+ * Throws when the file cannot be opened.
  */
 export function createLogger({ verbosity, file, to, redact, recent }: LoggerOptions): Logger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';

@@ -30,9 +30,8 @@ const MAX_STEP_MS = 15_000;
 const BEAT_MS = 5_000;
 
 /**
- * A clock that stands still while the machine sleeps. The monotonic clocks of Windows and macOS go on meanwhile, so that after
- * eight hours all timers would fire at once: calls would count as unanswered, and sessions as unused, although nobody could
- * answer or use them.
+ * A clock that stands still while the machine sleeps. The monotonic clocks of Windows and macOS go on meanwhile, so that after eight hours
+ * all timers would fire at once: calls would count as unanswered, and sessions as unused, although nobody could answer or use them.
  */
 export class AwakeClock implements Clock {
   readonly #machine: Clock;

@@ -48,12 +48,11 @@ const LOCK_NAME = /^lock\.(\d{1,15})$/;
 const MAX_LOCK_BYTES = 4_096;
 
 /**
- * A lock that one process at a time holds, for example to install packages into a shared store, renew a login or change files. It
- * also holds between machines and containers that share the folder.
+ * A lock that one process at a time holds, for example to install packages into a shared store, renew a login or change files. It also
+ * holds between machines and containers that share the folder.
  *
- * The file with the highest number is the lock. A process takes the lock by creating the file with the next number, which is
- * allowed if the last lock was released or its owner is dead. The highest file is never removed, so that two processes cannot both
- * replace a dead owner.
+ * The file with the highest number is the lock. A process takes the lock by creating the file with the next number, which is allowed if the
+ * last lock was released or its owner is dead. The highest file is never removed, so that two processes cannot both replace a dead owner.
  *
  * A damaged lock file counts as released. It has no living owner, because a lock file is complete before it gets its name.
  */

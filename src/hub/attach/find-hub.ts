@@ -123,9 +123,8 @@ export interface HubConnection {
 }
 
 /**
- * Longest wait for the first line of a hub that has answered clients before. Such a hub answers at once unless it hangs. A
- * client waits less than a second, because it can serve itself. A command waits longer, because `trunkline stop` kills a hub
- * that does not answer.
+ * Longest wait for the first line of a hub that has answered clients before. Such a hub answers at once unless it hangs. A client waits
+ * less than a second, because it can serve itself. A command waits longer, because `trunkline stop` kills a hub that does not answer.
  */
 const ANSWER_WITHIN_MS = { client: 800, control: 2_000 };
 /**

@@ -99,9 +99,8 @@ export class HubFraming {
   };
 
   /**
-   * Returns the treatment of a `subscriptions/listen` request. Its acknowledgment settles the line, so that the client can move
-   * to another hub while the subscription is open. The next hub gets the line again, and the client gets no second
-   * acknowledgment.
+   * Returns the treatment of a `subscriptions/listen` request. Its acknowledgment settles the line, so that the client can move to another
+   * hub while the subscription is open. The next hub gets the line again, and the client gets no second acknowledgment.
    */
   #listening(pipe: PipeReply, line: number, once: Line, slot: string): Line {
     let isOpen = false;

@@ -25,12 +25,10 @@ const LONGEST_PAUSE_MS = 100;
 const endings = new WeakMap<SpawnedChild, GroupEnding>();
 
 /**
- * Ends the process group of a child: closes stdin, sends SIGTERM, then SIGKILL, at the times of the ladder, and destroys
- * the pipes.
+ * Ends the process group of a child: closes stdin, sends SIGTERM, then SIGKILL, at the times of the ladder, and destroys the pipes.
  *
- * A second call joins the first one, and brings the signals forward if its times are shorter. Resolves at most one second
- * after SIGKILL is due, and 250 ms later if there is output to read. Never rejects. If the group is still alive, another call
- * tries again.
+ * A second call joins the first one, and brings the signals forward if its times are shorter. Resolves at most one second after SIGKILL is
+ * due, and 250 ms later if there is output to read. Never rejects. If the group is still alive, another call tries again.
  */
 export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock): Promise<GroupEnd> {
   let ending = endings.get(child);

@@ -24,9 +24,8 @@ const LONGEST_PAUSE_MS = 100;
 const endings = new Map<string, FamilyEnding>();
 
 /**
- * Ends the processes with a mark, also in groups and sessions of their own. Call this when the group of the server has ended, so
- * that a server can end its processes itself. Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no
- * process is found.
+ * Ends the processes with a mark, also in groups and sessions of their own. Call this when the group of the server has ended, so that a
+ * server can end its processes itself. Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no process is found.
  *
  * A second call for the same mark joins the first one, and can bring SIGKILL forward. Never rejects.
  */

@@ -189,12 +189,11 @@ export function guardianProgram(platform: string): GuardianProgram {
 /**
  * The guardian on POSIX systems: a shell script, since a shell needs little memory and exists everywhere.
  *
- * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has ended),
- * `+p` and `-p` with a pid, a slash and a start time (a process, which may bear no mark), first as arguments and then one per line
- * on stdin. At the end of stdin, the gateway has ended: every registered group and process, and every process that bears a
- * registered mark, gets SIGTERM, and SIGKILL two seconds later if any of them is still alive. Incomplete lines are ignored, and so
- * are 0 and 1, which would signal the script's own group and every process. It uses `kill -s`, because `kill -TERM -- -1234` does
- * nothing in dash.
+ * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has ended), `+p`
+ * and `-p` with a pid, a slash and a start time (a process, which may bear no mark), first as arguments and then one per line on stdin. At
+ * the end of stdin, the gateway has ended: every registered group and process, and every process that bears a registered mark, gets
+ * SIGTERM, and SIGKILL two seconds later if any of them is still alive. Incomplete lines are ignored, and so are 0 and 1, which would
+ * signal the script's own group and every process. It uses `kill -s`, because `kill -TERM -- -1234` does nothing in dash.
  *
  * `platform` is as in `process.platform`.
  */

@@ -42,9 +42,7 @@ export interface SpawnedChild {
   readonly exit: Promise<ChildExit>;
 }
 
-/**
- * The exit code of cmd.exe for a command that does not exist. Exit codes of other systems have eight bits, so none is this one.
- */
+/** The exit code of cmd.exe for a command that does not exist. Exit codes of other systems have eight bits, so none is this one. */
 const NOT_FOUND_BY_CMD = 9009;
 
 /** Starts a process, such as that of a server or of npm. Never throws. */

@@ -338,8 +338,7 @@ export class StartSlots {
   }
 
   /**
-   * Runs this start now if it has not begun, because a caller waits for it. Begins no others until it is over, for half a second at
-   * most.
+   * Runs this start now if it has not begun, because a caller waits for it. Begins no others until it is over, for half a second at most.
    */
   hurry(key: string): void {
     const run = this.#waiting.get(key);

@@ -123,11 +123,10 @@ const USEFUL_SESSION_MS = 10_000;
 const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
 
 /**
- * The whole policy of supervision as a pure function: the next state of a child after `event`, and the effects to carry
- * out.
+ * The whole policy of supervision as a pure function: the next state of a child after `event`, and the effects to carry out.
  *
- * Two rules always hold. Nothing is launched while a group of the child may exist. Each exit of a process is a failure, even with
- * code 0, unless the gateway requested the exit.
+ * Two rules always hold. Nothing is launched while a group of the child may exist. Each exit of a process is a failure, even with code 0,
+ * unless the gateway requested the exit.
  */
 export function transition(state: ChildState, event: ChildEvent, context: TransitionContext): Transition {
   if ('generation' in event && event.generation !== state.generation) return unchanged(state);

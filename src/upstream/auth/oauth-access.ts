@@ -256,9 +256,8 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   /**
-   * Renews the tokens, unless another process has already replaced the token `stale`. Resolves with `undefined` if the login has
-   * a usable token then. Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time
-   * share one renewal.
+   * Renews the tokens, unless another process has already replaced the token `stale`. Resolves with `undefined` if the login has a usable
+   * token then. Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time share one renewal.
    */
   #renew(stale: string | undefined, why: 'ahead' | 'refused', asked?: AuthChallenge): Promise<Blocked | undefined> {
     this.#renewing ??= this.#renewOnce(stale, why, asked).finally(() => {

@@ -41,11 +41,10 @@ export interface Discovered {
 export type Client = LoginRecord['client'];
 
 /**
- * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the
- * server. A server without such a document (2025-03-26) is its own issuer. An authorization server without metadata has the
- * endpoints `/authorize`, `/token` and `/register`, as official clients assume. Settings take precedence over the documents.
- * Sends nothing to an authorization server that must not get the secrets of the configuration. Throws a `LoginError` or a
- * `RequestError`.
+ * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the server. A
+ * server without such a document (2025-03-26) is its own issuer. An authorization server without metadata has the endpoints `/authorize`,
+ * `/token` and `/register`, as official clients assume. Settings take precedence over the documents. Sends nothing to an authorization
+ * server that must not get the secrets of the configuration. Throws a `LoginError` or a `RequestError`.
  */
 export async function discover(
   url: URL,
@@ -265,9 +264,8 @@ export function registeredScopes(
 }
 
 /**
- * Returns the client of a login. In this order: the client of the configuration, its metadata document if the authorization
- * server accepts one, the client that was registered before with the same redirect URI, a newly registered client. Throws a
- * `LoginError`.
+ * Returns the client of a login. In this order: the client of the configuration, its metadata document if the authorization server accepts
+ * one, the client that was registered before with the same redirect URI, a newly registered client. Throws a `LoginError`.
  */
 export async function clientFor(
   found: Discovered,

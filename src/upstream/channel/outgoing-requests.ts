@@ -59,9 +59,8 @@ export class OutgoingRequests {
   }
 
   /**
-   * Settles the request that a response answers. `at` is the arrival of the response, in milliseconds on the clock. `asked`
-   * is the request on whose stream the response came, if the transport shows it. Returns whether this is the first answer to
-   * a request, in time or late.
+   * Settles the request that a response answers. `at` is the arrival of the response, in milliseconds on the clock. `asked` is the request
+   * on whose stream the response came, if the transport shows it. Returns whether this is the first answer to a request, in time or late.
    */
   answered(response: ResponseEnvelope, at: number, asked?: number): boolean {
     const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response, asked);

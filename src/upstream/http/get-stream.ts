@@ -25,9 +25,8 @@ export class GetStream {
   }
 
   /**
-   * Reads the stream, and opens it again when it ends, or when a request for it fails or is refused. Calls `onAnswer` after each
-   * request, also if it failed. Resolves when the server offers no stream or forgot the session, when the session is over, or after
-   * `end`.
+   * Reads the stream, and opens it again when it ends, or when a request for it fails or is refused. Calls `onAnswer` after each request,
+   * also if it failed. Resolves when the server offers no stream or forgot the session, when the session is over, or after `end`.
    */
   async read(onAnswer: () => void): Promise<void> {
     const { signal } = this.#abort;

@@ -35,9 +35,8 @@ interface ModernConnectionOptions extends ModernOptions, OpenOptions {
 /**
  * Connection to a modern server, which has no handshake and no session. Every request describes the client.
  *
- * The gateway uses it like a legacy connection. Requests that modern revisions do not have are answered here: a client's
- * `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe`. The gateway's own `ping` becomes
- * `server/discover`.
+ * The gateway uses it like a legacy connection. Requests that modern revisions do not have are answered here: a client's `ping`,
+ * `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe`. The gateway's own `ping` becomes `server/discover`.
  */
 export class ModernConnection extends EraConnection implements UpstreamConnection {
   readonly nameInResults: Uint8Array | undefined;

@@ -45,12 +45,11 @@ const MAX_PAUSE_MS = 60_000;
 const LASTING_MS = 60_000;
 
 /**
- * Keeps one stream open on which a modern server reports changes of its lists, and of the resources and tasks to which
- * clients have subscribed.
+ * Keeps one stream open on which a modern server reports changes of its lists, and of the resources and tasks to which clients have
+ * subscribed.
  *
- * The subjects of an open stream cannot change. So a new subscription opens a second stream with all subjects. The first
- * stream ends only when the server has acknowledged the second, so that no change is missed. A change between the two may be
- * reported twice.
+ * The subjects of an open stream cannot change. So a new subscription opens a second stream with all subjects. The first stream ends only
+ * when the server has acknowledged the second, so that no change is missed. A change between the two may be reported twice.
  */
 export class UpstreamListen {
   readonly #options: UpstreamListenOptions;

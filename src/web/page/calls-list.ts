@@ -86,10 +86,7 @@ export interface CallGroup {
   readonly calls: readonly [CallRow, ...CallRow[]];
 }
 
-/**
- * Groups repeats, newest first, with the gaps between them. A group has one outcome, because a failure among successes has to be
- * seen.
- */
+/** Groups repeats, newest first, with the gaps between them. A group has one outcome, because a failure among successes has to be seen. */
 export function groupCalls(calls: readonly CallRow[], gaps: readonly Gap[] = []): readonly (CallGroup | Gap)[] {
   const entries: ({ id: number; calls: [CallRow, ...CallRow[]] } | Gap)[] = [];
   const waiting = [...gaps];

@@ -99,8 +99,7 @@ export type HubState =
   /** The hub waits for its first client, so no server was started. */
   | { readonly kind: 'waiting'; readonly hub: HubDescription }
   /**
-   * No hub runs. `because` is a sentence about its end, `remedy` one about the start of the next, `fault` one about a wrong
-   * configuration.
+   * No hub runs. `because` is a sentence about its end, `remedy` one about the start of the next, `fault` one about a wrong configuration.
    */
   | {
       readonly kind: 'none';

@@ -108,13 +108,12 @@ type OnReleased = (memory: Uint8Array, isKept: boolean) => void;
 const leases = new WeakMap<ArrayBufferLike, Lease>();
 
 /**
- * The right to use the memory that a large line stands in. The memory is used for another line once all leases on it
- * are released.
+ * The right to use the memory that a large line stands in. The memory is used for another line once all leases on it are released.
  *
- * The line reader makes a line's first lease. The code that builds a message from the line's bytes attaches the lease
- * to the message (`SplicedMessage.lease`), and the code that writes or drops the message releases it. A lease that
- * is never released does no harm, because the garbage collector frees the memory together with its last message. Small
- * lines have no lease, because they share memory that is never reused.
+ * The line reader makes a line's first lease. The code that builds a message from the line's bytes attaches the lease to the message
+ * (`SplicedMessage.lease`), and the code that writes or drops the message releases it. A lease that is never released does no harm, because
+ * the garbage collector frees the memory together with its last message. Small lines have no lease, because they share memory that is never
+ * reused.
  */
 export class Lease {
   readonly #loan: Loan;
@@ -143,10 +142,7 @@ export class Lease {
     return this.#loan.memory;
   }
 
-  /**
-   * Shares the memory with another message: returns a second lease, to be released as well. This one must not be
-   * released yet.
-   */
+  /** Shares the memory with another message: returns a second lease, to be released as well. This one must not be released yet. */
   retain(): Lease {
     this.#loan.holders += 1;
     return new Lease(this.#loan);

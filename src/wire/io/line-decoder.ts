@@ -153,8 +153,7 @@ export class LineDecoder implements ByteReader {
   }
 
   /**
-   * Ends reading, because the stream ended or its owner is done with it. Drops an unfinished line, because half a message is no
-   * message.
+   * Ends reading, because the stream ended or its owner is done with it. Drops an unfinished line, because half a message is no message.
    */
   end(): void {
     this.#hasEnded = true;
@@ -363,10 +362,7 @@ class ReadBuffer {
     return this.#end - this.#start;
   }
 
-  /**
-   * Whether the bytes belong to one line in a buffer of its own. Bytes after the line's end may follow in the same
-   * read.
-   */
+  /** Whether the bytes belong to one line in a buffer of its own. Bytes after the line's end may follow in the same read. */
   get isLarge(): boolean {
     return this.#lease !== undefined;
   }
@@ -392,10 +388,7 @@ class ReadBuffer {
     this.#start += byteLength;
   }
 
-  /**
-   * Removes a large line with its buffer and the lease on it. Moves the bytes after the line to a slab and returns
-   * them.
-   */
+  /** Removes a large line with its buffer and the lease on it. Moves the bytes after the line to a slab and returns them. */
   takeLarge(byteLength: number): Uint8Array {
     this.take(byteLength);
     this.#usualBytes = byteLength + MIN_READ_BYTES;

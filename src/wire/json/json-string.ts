@@ -84,16 +84,12 @@ function isHexDigit(byte: number | undefined): boolean {
  */
 export type SimdScan = (bytes: Uint8Array, at: number, length: number) => number;
 
-/**
- * Limit of the bytes that one call searches, however large `length` is. The memory in `simd-search.wat` has space for
- * them.
- */
+/** Limit of the bytes that one call searches, however large `length` is. The memory in `simd-search.wat` has space for them. */
 export const WINDOW_BYTES = 64 * 1024;
 
 /**
- * A scan of 64 bytes at a time in WebAssembly, which copies the bytes to its memory and searches them there. Returns
- * `undefined` if the platform has no WebAssembly, the processor lacks the instructions, or the address space is too
- * small.
+ * A scan of 64 bytes at a time in WebAssembly, which copies the bytes to its memory and searches them there. Returns `undefined` if the
+ * platform has no WebAssembly, the processor lacks the instructions, or the address space is too small.
  */
 export function createSimdScan(): SimdScan | undefined {
   const instance = instantiate();
@@ -108,10 +104,7 @@ export function createSimdScan(): SimdScan | undefined {
   };
 }
 
-/**
- * A control character behind the copied bytes. It ends every search and every escape, so older bytes behind it have no
- * effect.
- */
+/** A control character behind the copied bytes. It ends every search and every escape, so older bytes behind it have no effect. */
 const STOP = 0;
 
 interface Exports {

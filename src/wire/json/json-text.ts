@@ -6,10 +6,7 @@ export interface Span {
   readonly end: number;
 }
 
-/**
- * Result of the functions below if the text nests deeper than the limit, which is reached before the call stack
- * overflows.
- */
+/** Result of the functions below if the text nests deeper than the limit, which is reached before the call stack overflows. */
 export const TOO_DEEP = -2;
 
 export const COMMA = 0x2c;

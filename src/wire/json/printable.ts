@@ -1,6 +1,4 @@
-/**
- * Makes a text safe to print on one line: escapes characters that move the cursor, hide text or change its direction.
- */
+/** Makes a text safe to print on one line: escapes characters that move the cursor, hide text or change its direction. */
 export function printable(text: string): string {
   return text.replace(unsafeCharacters(), (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }
@@ -43,9 +41,8 @@ const UNSAFE = String.raw`[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u316
 let unsafe: RegExp | undefined;
 
 /**
- * Matches characters that could move the cursor, hide text or change its direction: C0 and C1 controls (line breaks
- * included), bidirectional marks, zero-width characters, fillers, tag characters, variation selectors and lone
- * surrogates.
+ * Matches characters that could move the cursor, hide text or change its direction: C0 and C1 controls (line breaks included),
+ * bidirectional marks, zero-width characters, fillers, tag characters, variation selectors and lone surrogates.
  */
 export function unsafeCharacters(): RegExp {
   // Made on first use, because compiling Unicode classes takes time that the start should not wait for.
@@ -83,9 +80,8 @@ export function utf8Length(text: string): number {
 }
 
 /**
- * The beginning of a text, at most `maxBytes` of UTF-8, and `mark` at its end if something is left out. Never cuts a
- * character as a reader sees it, such as a letter with its accents or an emoji that is made of several; cuts between two
- * words if there is a space nearby.
+ * The beginning of a text, at most `maxBytes` of UTF-8, and `mark` at its end if something is left out. Never cuts a character as a reader
+ * sees it, such as a letter with its accents or an emoji that is made of several; cuts between two words if there is a space nearby.
  */
 export function clipText(text: string, maxBytes: number, mark: string): string {
   const markLength = utf8Length(mark);
@@ -160,12 +156,11 @@ function bytesOfUnit(text: string, at: number): number {
 }
 
 /**
- * Whether a text contains characters that its reader cannot see or is misled by, such as controls, zero-width and tag
- * characters, or direction overrides.
+ * Whether a text contains characters that its reader cannot see or is misled by, such as controls, zero-width and tag characters, or
+ * direction overrides.
  *
- * Characters that scripts and emoji need are allowed: joiners and a variation selector within an emoji, flags made of
- * tag characters, joiners between letters of scripts that join, and direction marks beside letters of right-to-left
- * scripts.
+ * Characters that scripts and emoji need are allowed: joiners and a variation selector within an emoji, flags made of tag characters,
+ * joiners between letters of scripts that join, and direction marks beside letters of right-to-left scripts.
  */
 export function hidesCharacters(text: string): boolean {
   if (PLAIN.test(text)) return false;

@@ -1,6 +1,5 @@
 /**
- * The candidate most similar to `word`, or else the only one that begins with it. `undefined` if no candidate is similar
- * enough to suggest.
+ * The candidate most similar to `word`, or else the only one that begins with it. `undefined` if no candidate is similar enough to suggest.
  */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();

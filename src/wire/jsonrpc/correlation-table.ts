@@ -78,9 +78,8 @@ function bucketOf(id: number | string): number {
 }
 
 /**
- * Reads an id, or a progress token, that the gateway has given. Accepts it in another JSON form (`1.0`, `"1"`), because the
- * gateway gives whole numbers only, each once, so that it can mean no other request. Returns `undefined` for a token that names
- * no number.
+ * Reads an id, or a progress token, that the gateway has given. Accepts it in another JSON form (`1.0`, `"1"`), because the gateway gives
+ * whole numbers only, each once, so that it can mean no other request. Returns `undefined` for a token that names no number.
  */
 export function readId(bytes: Uint8Array, token: Span): number | undefined {
   let id = 0;

@@ -22,18 +22,16 @@ import {
 } from '../json/json-text.js';
 
 /**
- * Finds the envelope of a JSON-RPC message in its bytes, in any order of the members, without building the
- * payload.
+ * Finds the envelope of a JSON-RPC message in its bytes, in any order of the members, without building the payload.
  *
- * The rules: the line must be valid for `JSON.parse`. A key with escapes counts as its decoded form. A line is rejected if a
- * watched member, or a member on the path to one, is duplicated, because sender and receiver could take different ones; other
- * duplicates are allowed. A line is also rejected if a key beside a watched member differs from that member's key in case only,
- * because many receivers ignore case. `jsonrpc` must be "2.0", a request's id a string or a number, and an answer must have
- * either a result or an error.
+ * The rules: the line must be valid for `JSON.parse`. A key with escapes counts as its decoded form. A line is rejected if a watched
+ * member, or a member on the path to one, is duplicated, because sender and receiver could take different ones; other duplicates are
+ * allowed. A line is also rejected if a key beside a watched member differs from that member's key in case only, because many receivers
+ * ignore case. `jsonrpc` must be "2.0", a request's id a string or a number, and an answer must have either a result or an error.
  *
- * Four common faults are repaired as JSON readers of the field repair them. A repaired message has bytes of its own, except for
- * the first fault: a byte order mark before the line is skipped; bytes that are not UTF-8 become U+FFFD; a notification loses an
- * id that is `null`; an error without an id has the id `null`.
+ * Four common faults are repaired as JSON readers of the field repair them. A repaired message has bytes of its own, except for the first
+ * fault: a byte order mark before the line is skipped; bytes that are not UTF-8 become U+FFFD; a notification loses an id that is `null`;
+ * an error without an id has the id `null`.
  */
 export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #root: WatchNode;
@@ -201,10 +199,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     this.#lookalike = undefined;
   }
 
-  /**
-   * Returns the position after the object that starts at `at`, or a negative fault. Notes the spans of the members that
-   * `node` watches.
-   */
+  /** Returns the position after the object that starts at `at`, or a negative fault. Notes the spans of the members that `node` watches. */
   #scanObject(bytes: Uint8Array, at: number, node: WatchNode, depth: number): number {
     let position = skipWhitespace(bytes, at + 1);
     if (bytes[position] === CLOSE_BRACE) return position + 1;

@@ -14,10 +14,9 @@ export interface IncompleteEnvelope {
 /**
  * Finds out whether a dropped message was a request or a response, and its id.
  *
- * In practice a message has one large member, its payload, and the others are before or after it. The members before are read
- * from the beginning of the message, those after are read backward from its end. Neither way enters the payload, because both end
- * at the first value that is not a short scalar. Backward, a closing quote that follows no escape can only end a string of this
- * level.
+ * In practice a message has one large member, its payload, and the others are before or after it. The members before are read from the
+ * beginning of the message, those after are read backward from its end. Neither way enters the payload, because both end at the first value
+ * that is not a short scalar. Backward, a closing quote that follows no escape can only end a string of this level.
  */
 export function readMessageEnds({ head, tail }: MessageEnds): IncompleteEnvelope {
   const members = [...membersAtStart(head), ...membersAtEnd(tail)];

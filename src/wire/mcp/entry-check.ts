@@ -416,9 +416,8 @@ function inPlaceOf(root: unknown, schema: Record<string, unknown>): unknown[] {
 }
 
 /**
- * Whether a JSON text has only visible ASCII characters, and no escapes but those of quotes, backslashes, line breaks
- * and tabs. Such a text hides nothing, and each key is written as it reads. Most entries of lists are like that, which
- * makes their checks fast.
+ * Whether a JSON text has only visible ASCII characters, and no escapes but those of quotes, backslashes, line breaks and tabs. Such a text
+ * hides nothing, and each key is written as it reads. Most entries of lists are like that, which makes their checks fast.
  */
 export function isOrdinary(json: string): boolean {
   return VISIBLE.test(json) && !RARE_ESCAPE.test(json);

@@ -97,10 +97,7 @@ export type NotificationEnvelope = jsonrpc.NotificationEnvelope<Watched>;
 export type ResponseEnvelope = jsonrpc.ResponseEnvelope<Watched>;
 export type { Rejection } from '../jsonrpc/envelope-scanner.js';
 
-/**
- * Scans the envelope of one line: all of the bytes, or those from `start` to `end`. See `EnvelopeScanner` for the
- * rules.
- */
+/** Scans the envelope of one line: all of the bytes, or those from `start` to `end`. See `EnvelopeScanner` for the rules. */
 export type ScanEnvelope = (bytes: Uint8Array, start?: number, end?: number) => Envelope | jsonrpc.Rejection;
 
 /** Makes the scan of MCP messages. `isUtf8` is the check of the platform, which is much faster than one in JavaScript. */

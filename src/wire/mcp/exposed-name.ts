@@ -13,9 +13,8 @@ export type Sha256 = (text: string) => string;
 /**
  * Returns the exposed name, under which clients see `original` of the server `key`.
  *
- * The exposed name depends only on prefix, key and original name, so that no server renames another server's tools. A
- * name that is too long, or contains characters that model APIs reject, is shortened and ends in `_` and eight digits
- * of a hash.
+ * The exposed name depends only on prefix, key and original name, so that no server renames another server's tools. A name that is too
+ * long, or contains characters that model APIs reject, is shortened and ends in `_` and eight digits of a hash.
  */
 export function exposedName(key: string, prefix: string, original: string, sha256: Sha256): string {
   const full = prefix === '' ? original : `${prefix}${SEPARATOR}${original}`;

@@ -2,8 +2,7 @@ import { readText, valuesAt } from '../json/json-text.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 
 /*
- * Requests whose process ended before it answered. It is unknown whether such a request took effect. Attach processes load
- * this file.
+ * Requests whose process ended before it answered. It is unknown whether such a request took effect. Attach processes load this file.
  */
 
 /** A request that is not served again. */

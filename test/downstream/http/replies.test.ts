@@ -260,8 +260,7 @@ describe('a stream', () => {
 
 describe('a client that goes away', () => {
   it('has not cancelled: the request goes on, and its messages are dropped', async () => {
-    // With a limit of one connection, the next request is served only after the transport noticed the end of the first
-    // one.
+    // With a limit of one connection, the next request is served only after the transport noticed the end of the first one.
     const http = await serving({ limits: { maxConnections: 1 } });
     const retry = <T>(attempt: () => Promise<T>) => vi.waitFor(attempt, { timeout: 60_000, interval: 5 });
     const session = await http.initialize();

@@ -6,10 +6,7 @@ import { dispatching } from './dispatching.js';
 
 const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
 
-/**
- * Two clients of a server that sent a request while both had calls in flight, so that it gets one client's calls at a
- * time.
- */
+/** Two clients of a server that sent a request while both had calls in flight, so that it gets one client's calls at a time. */
 async function oneAtATime() {
   const world = await startGateway({ servers: { a: { tools: ['x'] } } });
   const clients = [world.connect(), world.connect()] as const;

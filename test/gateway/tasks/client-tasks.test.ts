@@ -14,10 +14,7 @@ import {
   withClient,
 } from './tasking.js';
 
-/**
- * Lets the server send a request to the only client with a call in flight, which answers. Returns the answer at the
- * server.
- */
+/** Lets the server send a request to the only client with a call in flight, which answers. Returns the answer at the server. */
 function asked(child: ScriptedPeer, client: ScriptedClient, input: Message, answer: Message): Message {
   child.say({ jsonrpc: '2.0', id: 'q', ...input });
   const id = serverRequests(client).at(-1)?.id;

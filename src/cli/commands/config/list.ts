@@ -22,8 +22,7 @@ export interface ServerRow {
   readonly server: string;
   /**
    * The state in the running gateway, or else `disabled`, `misconfigured`, `unread` if the gateway has not read the entry yet,
-   * `per session` if each session starts its own process and none runs now, `per user` if only users have its variables, or
-   * `not running`.
+   * `per session` if each session starts its own process and none runs now, `per user` if only users have its variables, or `not running`.
    */
   readonly state: string;
   readonly disabled: boolean;

@@ -12,8 +12,7 @@ export class FileRefusal extends Error {
 export const BYTE_ORDER_MARK = '\ufeff';
 
 /**
- * Parses the text of a file; `undefined` for an empty file. Accepts comments and trailing commas in JSON, because several
- * clients do.
+ * Parses the text of a file; `undefined` for an empty file. Accepts comments and trailing commas in JSON, because several clients do.
  *
  * Throws a `FileRefusal` whose message names the line of the mistake, if it is known, and quotes nothing of the text.
  */

@@ -7,8 +7,7 @@
 import type { ClientLocation, ClientSystem, FoundServer } from './found-server.js';
 
 /**
- * The facts about one client. Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may
- * contain `*`.
+ * The facts about one client. Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may contain `*`.
  */
 export interface KnownClient {
   /** The stable name on command lines. */

@@ -207,10 +207,7 @@ interface Queued<T> {
 }
 
 interface Entry<T> extends Queued<T> {
-  /**
-   * The start tag: the end tag of the item before it from the same source, or the virtual time it was added at if
-   * later.
-   */
+  /** The start tag: the end tag of the item before it from the same source, or the virtual time it was added at if later. */
   readonly start: number;
   next: Entry<T> | undefined;
 }
@@ -224,12 +221,11 @@ interface Lane<T> {
 type Segment<T> = Map<string | undefined, Lane<T>>;
 
 /**
- * A queue in which several sources take turns by bytes: the source that has had the fewest bytes goes first, so that a
- * small item does not wait for many large ones, and no item waits forever. This is start-time fair queueing, with a
- * lane for each source.
+ * A queue in which several sources take turns by bytes: the source that has had the fewest bytes goes first, so that a small item does not
+ * wait for many large ones, and no item waits forever. This is start-time fair queueing, with a lane for each source.
  *
- * Items of one source stay in order. An item without a source keeps its place among all items: everything added before
- * it goes first, and everything added after it waits.
+ * Items of one source stay in order. An item without a source keeps its place among all items: everything added before it goes first, and
+ * everything added after it waits.
  */
 export class FairQueue<T> {
   /** Segments with sources alternate with segments without. */

@@ -121,9 +121,8 @@ export function watchReader(stream: Writable): Writable {
 const NOTHING = new Uint8Array(0);
 
 /**
- * On Windows, makes the stream write in the background. Returns the stream. By default, Node writes synchronously there to its
- * own stdout and stderr if they are pipes, so a client that does not read would stop the whole process. `platform` is as in
- * `process.platform`.
+ * On Windows, makes the stream write in the background. Returns the stream. By default, Node writes synchronously there to its own stdout
+ * and stderr if they are pipes, so a client that does not read would stop the whole process. `platform` is as in `process.platform`.
  */
 export function withoutBlocking<S extends Writable>(stream: S, platform: string = process.platform): S {
   const { _handle: handle } = stream as { _handle?: { setBlocking?: (isBlocking: boolean) => unknown } | null };
