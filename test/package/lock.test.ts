@@ -10,9 +10,12 @@ describe('the lock file', () => {
   });
 
   it('names no addresses, so that every registry can be used', () => {
-    // What is `resolved` is the folder of a workspace.
+    // Only a workspace may have `resolved`, which names its folder.
     const resolved = Object.entries<{ resolved?: string }>(packages).filter(([, entry]) => 'resolved' in entry);
-    expect(resolved).toEqual([['node_modules/trunkline-lab', { resolved: 'lab', link: true }]]);
+    expect(resolved).toEqual([
+      ['node_modules/trunkline-lab', { resolved: 'lab', link: true }],
+      ['node_modules/trunkline-tests', { resolved: 'test', link: true }],
+    ]);
   });
 });
 
