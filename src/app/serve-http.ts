@@ -128,7 +128,7 @@ function loginOf({ jwt, front }: Auth): string {
   return `; users log in at ${jwt.issuer}${front === undefined ? '' : ', through this gateway'}`;
 }
 
-/** Loads the check of the tokens of users, the endpoints that are open to them, their variables, and what pages need of them. */
+/** Loads the check of the tokens of users, the endpoints that are open to them, their variables, and the facts for pages. */
 async function loadUsers(auth: Auth, { http, composition, logger }: HttpService) {
   const { platform, features } = composition;
   const { clock } = platform;

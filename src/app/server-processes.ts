@@ -45,7 +45,7 @@ export interface ServerProcessesOptions extends ServerSurroundings, OpensAccess 
   readonly runFolder: string;
   /** Called when a login at a server has begun or ended, with the principal if the login is of a user. */
   readonly onLoginChange: SharedLoginsOptions['onChange'];
-  /** Called with the id of an instance whose process has a token that was replaced, or that has ended. */
+  /** Called with the id of an instance when the token of its process has been replaced or is no longer valid. */
   readonly onTokenOver: (id: string) => void;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
@@ -59,7 +59,7 @@ export interface ServerProcessesOptions extends ServerSurroundings, OpensAccess 
 interface OpensAccess {
   /** Opens the vault with the logins at remote servers. Called before the first connection to one. */
   readonly openVault: () => Promise<Vault>;
-  /** Opens an access that a feature gives for a server. Absent, or `undefined`, if the entry or a login gives it. */
+  /** Opens the access to a server that a feature provides. Returns `undefined` if the entry or a login gives the access. */
   readonly openAccess?: ((spec: RemoteSpec) => OpenedAccess | undefined) | undefined;
 }
 

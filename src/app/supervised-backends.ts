@@ -166,7 +166,7 @@ export class SupervisedBackends {
       sharing: activeConfig.sharingOf(server).sharing,
       isSessionless: () => this.#isKnownModern(server),
       isMisconfigured: server.spec === undefined,
-      // A process in the name of nobody would have no login.
+      // A process that acts for users needs a client, because without a user it would have no login.
       waitsForClient: !isInView(config, server.key, onlyView) || (hasUsers && server.actsForUsers === true),
       variantOf: (origin: Origin | undefined) => variantOf(server, origin),
     }));
@@ -247,7 +247,7 @@ export class SupervisedBackends {
     };
   }
 
-  /** Resolves when the instances with a client offer their cached catalogues. An instance without a client never does. */
+  /** Resolves when the claimed instances offer their cached catalogues. An instance that no client has claimed never offers one. */
   async cachedListsShown(isClaimed: (backend: Backend) => boolean): Promise<void> {
     const claimed = [...this.#instances.values()].filter(({ backend }) => isClaimed(backend));
     await Promise.all(claimed.map(({ shown }) => shown));
@@ -295,7 +295,7 @@ export class SupervisedBackends {
     return this.#instances.get(id)?.server.spec !== undefined;
   }
 
-  /** The ids of the instances that run with the login at a server: of this user, or of the machine. */
+  /** The ids of the instances that use the login of this user at a server, or the login of the machine if `user` is absent. */
   idsWithLogin(server: string, user: string | undefined): readonly string[] {
     return [...this.#instances].flatMap(([id, instance]) => {
       const at = loginServerOf(instance.server.spec);
@@ -344,7 +344,7 @@ export class SupervisedBackends {
     const shown = isOwn ? cached : entry?.findForAll();
     if (shown === undefined) return false;
     const fault = await backend.loadCached(shown, { isOfOthers: !isOwn });
-    if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'not used of the last run');
+    if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'the cached catalogue is not used');
     return isOwn && fault === undefined;
   }
 
@@ -412,8 +412,8 @@ export class SupervisedBackends {
   }
 
   /**
-   * Begins the login at a server for a call. Absent if clients are not offered the login: over HTTP, a caller may be another person
-   * than the one whose login it would be, unless each user has one.
+   * Returns a function that begins the login at a server for a call. Returns `undefined` over HTTP unless each user has a login, because
+   * the caller may be another person than the owner of the login.
    */
   #loginOf(spec: ServerSpec | undefined, origin: Origin | undefined): (() => Promise<OfferedLogin>) | undefined {
     const at = loginServerOf(spec);
@@ -424,12 +424,12 @@ export class SupervisedBackends {
     if (person === undefined) return undefined;
     return async () => {
       const page = offerLogin(at.login.server, person);
-      if (page === undefined) throw new Error('Nobody can log in at this gateway');
+      if (page === undefined) throw new Error('This gateway has no pages for logins');
       return { ...page, finished: this.#running.untilLogin(at) };
     };
   }
 
-  /** Says to the user of this instance how to log in there or out. `undefined` if the login is not the user's own. */
+  /** Tells the user of this instance how to log in at its server, or how to log out. `undefined` if the login is not the user's own. */
   userLoginOf({ id }: Backend): string | undefined {
     const { publicUrl } = this.#options.activeConfig.config.gateway.http;
     const at = loginServerOf(this.#instances.get(id)?.server.spec);

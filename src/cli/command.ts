@@ -11,7 +11,7 @@ export interface Invocation<Options = unknown> extends InvokedWords {
   readonly options: Partial<Options>;
 }
 
-/** The part of a command line that commands have without options of their own. */
+/** The part of a command line that every command has, also one without options of its own. */
 export interface InvokedWords {
   readonly settings: GlobalOptions;
   /** The words after the name of the command. */

@@ -15,7 +15,7 @@ interface StartupQueueOptions {
   readonly backends: readonly Backend[];
 }
 
-/** Queues the first requests while first starts may change the answers. It queues once, beginning with the first request. */
+/** Queues requests from the first one on, while first starts may change the answers. Queues none after that. */
 export class StartupQueue {
   readonly #view: QueuedView;
   readonly #options: StartupQueueOptions;

@@ -245,7 +245,7 @@ function isRenamed(draft: string, hub: string): Promise<boolean> {
   });
 }
 
-/** Number of hubs that fail within `FAILED_WITHIN_MS`. From this number on, no hub is started until the time is over. */
+/** Limit of the hubs that fail within `FAILED_WITHIN_MS`. At the limit, no hub is started until the time is over. */
 const MAX_FAILED = 3;
 const FAILED_WITHIN_MS = 60_000;
 

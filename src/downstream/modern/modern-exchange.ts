@@ -93,7 +93,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
       return;
     }
     if (this.#lacking !== undefined && isErrorResponse(response)) {
-      const because = `The server asked for what the client does not declare (${namesOf(this.#lacking)}), and failed`;
+      const because = `The server asked for capabilities that the client does not declare (${namesOf(this.#lacking)}), and failed`;
       super.answer(lackingCapability(response, edits, { required: this.#lacking, because }));
       return;
     }

@@ -315,7 +315,7 @@ interface Brought {
   readonly visit?: VisitState | undefined;
 }
 
-/** Returns the seals. Throws before the gateway has servers, but without a server no message needs a seal. */
+/** Returns the seals. Throws before the gateway has servers, when no message needs a seal yet. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {
   if (seals === undefined) throw new Error('The gateway has no servers yet');
   return seals;

@@ -29,8 +29,8 @@ const MAX_USERS = 10_000;
 const MAX_FAULTS = 1_000;
 
 /**
- * The variables of users: one file for each, named as the variable. Symbolic links are allowed, because Kubernetes puts
- * secrets in place by them. A line break at the end is not part of the value. A missing file is no fault.
+ * The variables of users: one file for each, named as the variable. Symbolic links are allowed, because Kubernetes mounts
+ * secrets with them. A line break at the end is not part of the value. A missing file is no fault.
  */
 export class UserVariables {
   readonly #options: UserVariablesOptions;
@@ -41,7 +41,7 @@ export class UserVariables {
 
   constructor(options: UserVariablesOptions) {
     this.#options = options;
-    // A variable of this process may have the name of a user's variable, and is none.
+    // Leaves out variables of this process that have the name of a user's variable.
     const own = Object.entries(options.environment).filter(([name]) => userVariable(name) === undefined);
     this.#environment = Object.fromEntries(
       own.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),

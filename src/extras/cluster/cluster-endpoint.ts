@@ -1,7 +1,7 @@
 /*
  * A cluster: several gateways that serve the same clients behind a load balancer. `app` turns it on. Begin here, where requests
  * come in. `homes.ts` says which gateway serves a user or a session, `hop.ts` and `peer-listener.ts` carry requests between
- * gateways, `members.ts` knows which gateways live, `sole-servers.ts` runs a server once, `redis-store.ts` has what all share.
+ * gateways, `members.ts` knows which gateways live, `sole-servers.ts` runs a server once, `redis-store.ts` has their common data.
  */
 
 import type { IncomingMessage, RequestListener } from 'node:http';
@@ -69,9 +69,9 @@ export class ClusterEndpoint implements HttpEndpoint {
     request.caller = caller;
     request.endpoint = received.endpoint;
     this.cluster.noteSubject(request.raw);
-    // The other gateway then looks where the server runs.
+    // Makes the other gateway find out where the server runs.
     if (received.server === 'elsewhere') return UNKNOWN_SESSION;
-    // A gateway with another configuration has checked its callers in another way.
+    // Refuses the clients of a gateway whose configuration authenticates them in another way.
     const isOther = received.server === undefined && (caller.user !== undefined) !== this.#hasUsers;
     return isOther ? OTHER_USERS : undefined;
   }

@@ -80,7 +80,7 @@ export class RequestSigner {
     return { ...headers, [SIGNATURE_HEADER]: `${text}.${mac}` };
   }
 
-  /** Whether a gateway with the key gives this answer to the request with these headers. */
+  /** Whether the answer to the request with these headers comes from a gateway that has the key. */
   isProven(
     request: Readonly<Record<string, string>>,
     { headers }: { readonly headers: IncomingHttpHeaders },
@@ -184,7 +184,7 @@ export function sealSubject(keys: Keys, principal: string, token: string): strin
   return sealBytes(keys, Buffer.from(token), Buffer.from(principal)).toString('base64url');
 }
 
-/** Returns the token of a user that another gateway has encrypted; `undefined` if none has, or for another user. */
+/** Returns the token that another gateway has encrypted for this user; `undefined` if it is not valid for this user. */
 export function openSubject(keys: Keys, principal: string, sealed: string): string | undefined {
   return openBytes(keys, Buffer.from(sealed, 'base64url'), Buffer.from(principal))?.toString();
 }

@@ -68,7 +68,7 @@ export class StoreVault implements Vault {
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Logins whose newest version must still be stored. */
   readonly #restoring = new Set<string>();
-  /** Logins that were encrypted again with the first key; once, because gateways with other first keys would do it in turns for ever. */
+  /** Logins that this process has encrypted with its first key. Each only once, because a gateway with another first key undoes it. */
   readonly #resealed = new Set<string>();
   /** When the store stopped answering; `undefined` while it answers. */
   #awaySince: number | undefined = Number.NEGATIVE_INFINITY;

@@ -23,7 +23,7 @@ export function consentPage(facts: ConsentFacts): RouteAnswer {
   const nobody = 'Nobody has confirmed who made this program. It chose its name itself';
   const source = document === undefined ? nobody : `Its name is published at ${document}`;
   const anyProgram = document !== undefined && isHere ? '. Any program on this computer can use this name' : '';
-  // The name is the text of a stranger, so it has a row and quotes of its own, and its letters turn no others around.
+  // The name is the text of a stranger, so it has a row and quotes of its own, and cannot reverse the direction of the text around it.
   const quoted = `<q><bdi>${escaped(name)}</bdi></q>`;
   const rows: [string, string][] = [
     ['Source', escaped(`${source}${anyProgram}.`)],
@@ -52,7 +52,7 @@ function scopesIn(scopes: readonly string[]): string {
   return scopes.length === 0 ? '' : ` (scopes: ${scopes.join(', ')})`;
 }
 
-/** Seconds after which a person is sent back who reads why a login has failed. */
+/** Seconds for which the page about a failed login stays before it leads back to the client. */
 const READING_S = 10;
 
 /** The page about a login that has failed, with the way back to the client, which learns the reason, too. */

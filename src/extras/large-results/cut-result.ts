@@ -199,7 +199,7 @@ function contentOf(bytes: Uint8Array, block: Span): BlockContent {
   return { kind: 'resource', literal: inner('blob'), mimeType: type, uri };
 }
 
-/** Returns a function that finds a member by its name. Finds none of several, because readers differ in which they take. */
+/** Returns a function that finds a member by its name. Finds no duplicated member, because readers differ in which one they take. */
 function membersOf(bytes: Uint8Array, object: Span): (name: string) => Span | undefined {
   const members: { readonly name: string; readonly value: Span }[] = [];
   visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key, value) => {

@@ -106,7 +106,7 @@ export class BackendPool {
     return [...(this.#servers.get(key)?.instances ?? [])].map(({ running }) => running.backend);
   }
 
-  /** The oldest backend of each server that can run, or else the oldest. Some lack a variable that others have. */
+  /** For each server, its oldest backend that can run; if none can, for example because variables are missing, its oldest backend. */
   get oldest(): readonly Backend[] {
     return [...this.keys].flatMap((key) => oldestOf(this.of(key)));
   }

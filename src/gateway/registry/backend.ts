@@ -139,7 +139,7 @@ export class Backend implements ListedServer {
     return { capabilities, instructions: undefined, serverInfo: { title: undefined, description: undefined } };
   }
 
-  /** The same of the last process, of this backend or of the one that was passed to `expect`. */
+  /** The approved handshake of the last process; before the first one, that of the backend that was passed to `expect`. */
   get lastHandshake(): HandshakeAnswer | undefined {
     return this.#lastHandshake && this.approved(this.#lastHandshake);
   }

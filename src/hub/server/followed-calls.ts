@@ -11,14 +11,14 @@ import type { CallDetail, CallRow, CallsEvent } from '../control.js';
 
 /** Time between two events with calls. */
 const FRAME_MS = 100;
-/** Most calls of which a row is sent: in one event, and for each millisecond. The others are counted. */
+/** Limits of the calls that get a row, in one event and per millisecond. Further calls are only counted. */
 const MAX_ROWS = 200;
 const ROWS_PER_MS = 0.5;
 /** Latest calls whose messages are kept, and calls in flight whose messages are copied. */
 const MAX_KEPT = 200;
 /** Longest message that is kept, in bytes. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
-/** Characters of a name or a reason: as far as it is searched for secrets, and as far as it is shown. */
+/** Limits of the characters of a name or a reason that are searched for secrets, and that are shown. */
 const MAX_READ_CHARACTERS = 4_096;
 const MAX_SHOWN_CHARACTERS = 300;
 
@@ -47,7 +47,7 @@ export class FollowedCalls implements CallObserver {
   /** The receivers of calls, each with the counts of the calls that it has not got. */
   readonly #followers = new Map<Emit, Counts>();
   #stop = () => {};
-  /** Begins with the time, because a link to a call of the hub before must not open one of this hub. */
+  /** Begins with the time, because a link to a call of an earlier hub must not open a call of this hub. */
   #lastId = Date.now() * 1_000;
   /** Rows that may be sent now. */
   #room = MAX_ROWS;

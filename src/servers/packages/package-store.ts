@@ -203,7 +203,7 @@ export function installedPackages(paths: PackagePaths): InstalledPackages {
   };
 }
 
-/** Copies the files of the earlier version again, because the server would change old ones. Throws a `ServerFault`. */
+/** Copies the files of the earlier version again, because they may have changed since the last copy. Throws a `ServerFault`. */
 function refresh(folder: string): void {
   try {
     refreshCopies(folder);

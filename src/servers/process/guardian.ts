@@ -348,9 +348,9 @@ describe() {
 
 /**
  * The guardian on Windows: a second Node process, which follows the trees of processes below the leaders. It lists the processes while
- * they live, first soon after each start and then less often, because the system ends the leader with the gateway: a program behind
- * `cmd.exe` has no parent then. A leader comes as `+pid@time`, with the time in milliseconds since 1970. Windows has no signal that asks a
- * console program to end, so all are ended at once. If the processes cannot be listed, `taskkill` ends what still has its leader.
+ * they live, first soon after each start and then less often, because the system ends the leader with the gateway, and then a program
+ * behind `cmd.exe` has no parent. A leader comes as `+pid@time`, with the time in milliseconds since 1970. Windows has no signal that
+ * asks a console program to end, so all are ended at once. If the processes cannot be listed, `taskkill` ends what still has its leader.
  */
 const windowsGuardian = () => `
 const { spawn } = require('node:child_process');
@@ -365,7 +365,7 @@ let timer;
 const list = () => new Promise((resolve) => {
   let text = '';
   const child = spawn(listing.command, listing.args, { stdio: ['ignore', 'pipe', 'ignore'], windowsHide: true });
-  // No option of spawn, because that would keep this process alive for as long where there is no such program.
+  // Uses a timer, because the option of spawn keeps this process alive even if the program does not exist.
   setTimeout(() => child.kill(), listing.timeout).unref();
   child.on('error', () => resolve(undefined));
   child.stdout?.setEncoding('utf8').on('data', (part) => (text += part));

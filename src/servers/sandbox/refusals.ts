@@ -58,7 +58,7 @@ export class Refusals {
     return [...(this.#byOwner.get(ownerOf(sandbox))?.values() ?? [])];
   }
 
-  /** A sentence about what was refused to the server since a time; `undefined` if nothing was. */
+  /** Returns a sentence about the refusals since a time; `undefined` if there were none. */
   since(sandbox: SandboxSpec, at: number): string | undefined {
     const recent = this.of(sandbox).filter((refusal) => refusal.at >= at);
     return recent.length === 0 ? undefined : recent.map(describeSandboxRefusal).join(' ');

@@ -103,7 +103,7 @@ export function unreadable<T>(instead: T): (error: unknown) => T {
 
 /** Stores the logins of a configuration, encrypted. To change a login, hold its lock. */
 export interface Vault {
-  /** Returns a text that is equal for equal logins. */
+  /** Returns a key for a login. Two ids of one login have the same key. */
   nameOf(id: LoginId): string;
   /** Resolves with the place of the key, or with `undefined` before the first login. */
   storedIn(): Promise<'keychain' | 'file' | 'store' | undefined>;

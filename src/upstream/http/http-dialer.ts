@@ -29,7 +29,7 @@ export interface HttpDialerOptions extends HttpReading {
 
 /** The parts that all connections share. */
 export interface HttpReading extends SharedReading {
-  /** The servers whose output answers nothing. One of them is read at a time. */
+  /** Queue of the servers that send output without answering a request. One of them is read at a time. */
   readonly floods: FloodQueue;
   /** Opens a connection in the era that the server speaks. */
   readonly dialect: Dialect;

@@ -29,7 +29,7 @@ import {
  * allowed. A line is also rejected if a key beside a watched member differs from that member's key in case only, because many receivers
  * ignore case. `jsonrpc` must be "2.0", a request's id a string or a number, and an answer must have either a result or an error.
  *
- * Four common faults are repaired as JSON readers of the field repair them. A repaired message has bytes of its own, except for the first
+ * Four common faults are repaired as widely used JSON readers repair them. A repaired message has bytes of its own, except for the first
  * fault: a byte order mark before the line is skipped; bytes that are not UTF-8 become U+FFFD; a notification loses an id that is `null`;
  * an error without an id has the id `null`.
  */

@@ -152,7 +152,7 @@ async function killSilent(folder: string, number: number): Promise<StoppedHub> {
   return { ...UNKNOWN, pid: pid ?? null, result: 'failed', text: silentText(pid) };
 }
 
-/** `trunkline hub restart`: starts another hub, to which each client moves when nothing is in flight. Only stops a hub without clients. */
+/** `trunkline hub restart`: starts another hub, to which each client moves when nothing is in flight. A hub without clients only stops. */
 export async function restartHub({ settings, isJson }: Invocation): Promise<number> {
   const replace = async ({ gateway, control }: OpenGateway): Promise<number> => {
     const { clients, pid, configFile } = await describeHub(control);

@@ -121,7 +121,7 @@ async function updateOne(
     const text = [`${label} is up to date: ${before.version}${limit}`, ...below].join('\n');
     return { ...versions, result: 'current', changes: [], text };
   }
-  // Copies files before the new version runs, because it would begin with files of its own.
+  // Copies the files of the old version first, because the new version would create its own when it runs.
   const carried = before === undefined ? [] : describeCarried(folderOf(before), folderOf(newest.locked));
   const report: string[] = [];
   const changes: Outcome['changes'][number][] = [];

@@ -92,7 +92,7 @@ async function readPast(settings: GlobalOptions): Promise<readonly CallRow[]> {
   }
 }
 
-/** Makes refusals of errors whose message is for the user. */
+/** Turns errors whose message is for the user into refusals. */
 function withRefusals(answers: PageSource['answers']): PageSource['answers'] {
   const guarded = Object.entries(answers).map(([request, answer]) => [
     request,

@@ -2,8 +2,8 @@ import { applyEdits, findNodeAtLocation, format, modify, type Node } from 'jsonc
 import { parseJsonTree } from './parse-text.js';
 
 /*
- * Edits of JSON with comments. `modify` of jsonc-parser inserts. Then only the inserted text is formatted, because `modify`
- * would format whole lines. Removing is done here, because `modify` would also remove comments of other entries.
+ * Edits of JSON with comments. Inserts with `modify` of jsonc-parser, and formats the inserted text afterwards, because `modify`
+ * would format whole lines. Removes without `modify`, because it would also remove comments of other entries.
  */
 
 /** Adds a member behind the others, or replaces the value of the existing member. */

@@ -64,7 +64,7 @@ export function ownEntry(shape: Shape, { command, args }: OwnCommand): ClientEnt
 const MANAGED =
   /[\\/](?:fnm_multishells|node-versions|\.?nvm|\.?volta|\.?asdf|mise|\.nodenv|\.?n[\\/]versions|nodist|scoop[\\/]apps)[\\/]/i;
 
-/** A path to the same Node.js that stays when another version is installed, if there is one. */
+/** Returns a path to this Node.js that stays valid when another version is installed, if there is such a path. */
 function stableNode(execPath: string): { command: string; isStable: boolean } {
   const real = realPath(execPath) ?? execPath;
   const link = linksTo(real).find((path) => existsSync(path) && realPath(path) === real);

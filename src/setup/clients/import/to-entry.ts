@@ -36,8 +36,8 @@ interface EntrySettings {
 }
 
 /**
- * An entry of the configuration without secrets: the environment file takes them. `unset` names the variables to which it
- * refers and that are set nowhere now.
+ * Returns an entry of the configuration, and moves its secrets to the environment file. `unset` names the variables to which the entry
+ * refers although they are set nowhere.
  */
 export function toEntry(
   run: Run,
