@@ -6,7 +6,6 @@ export const VERSION = (
   JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version;
 
-/** The folder of this package. */
 export const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url));
 
 /** The gateway's description of itself, for clients and servers. */

@@ -151,7 +151,6 @@ export class GatewayProcess implements FeatureHost {
     });
   }
 
-  /** The active configuration. */
   get config(): Config {
     return this.#active.config;
   }

@@ -50,7 +50,6 @@ export async function firstMessageOrTimeout(firstMessage: Promise<void>): Promis
   clearTimeout(timer);
 }
 
-/** A promise for an event of a client, and the function that resolves it. */
 export function deferred<T = void>(): [promise: Promise<T>, resolve: (value: T) => void] {
   let resolve: (value: T) => void = () => {};
   const promise = new Promise<T>((settle) => {

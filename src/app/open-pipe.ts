@@ -4,7 +4,6 @@ import { splice } from '../wire/json/splice.js';
 import type { GatewayProcess } from './gateway-process.js';
 import { createEraChooser, LOCAL_USER } from './platform.js';
 
-/** Carries the messages of a client in this process. */
 export interface ClientConnection {
   /** Takes one message, without a newline. */
   send(message: Uint8Array): void;

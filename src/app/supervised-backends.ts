@@ -64,7 +64,6 @@ interface Instance extends LaunchTarget {
   forgetSecrets: () => void;
 }
 
-/** The change of one instance by another configuration. */
 interface InstanceChange extends ServerChanged {
   readonly id: string;
 }
@@ -117,7 +116,6 @@ export class SupervisedBackends {
     });
   }
 
-  /** The changes of all instances by another configuration. */
   changesTo(config: Config): readonly InstanceChange[] {
     const current = [...this.#instances].filter(([, { isRetired }]) => !isRetired);
     return current.map(([id, instance]) => ({
@@ -290,7 +288,6 @@ export class SupervisedBackends {
     return era === 'modern';
   }
 
-  /** Whether the server can run for the clients of this instance. */
   canRun(id: string): boolean {
     return this.#instances.get(id)?.server.spec !== undefined;
   }

@@ -14,7 +14,6 @@ export interface Invocation<Options = unknown> extends InvokedWords {
 /** The part of a command line that every command has, also one without options of its own. */
 export interface InvokedWords {
   readonly settings: GlobalOptions;
-  /** The words after the name of the command. */
   readonly words: readonly string[];
   /** Whether `--json` was given. */
   readonly isJson: boolean;
@@ -36,7 +35,6 @@ export class CliCommand extends Command {
     return this.parent === null ? this : (this.parent as CliCommand).root;
   }
 
-  /** Adds lines to the examples of the help. */
   example(...lines: readonly string[]): this {
     if (this.examples.length === 0)
       this.addHelpText('after', () => `\n${heading('Examples:')}\n${indented(this.examples)}`);

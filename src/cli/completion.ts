@@ -84,7 +84,6 @@ interface Position {
   readonly given: readonly string[];
 }
 
-/** The candidates for the next argument, by its name. */
 async function argumentsFor({ command, given }: Position, names: Names): Promise<readonly Candidate[]> {
   const all = command.registeredArguments;
   const last = all.at(-1);

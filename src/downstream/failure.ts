@@ -93,7 +93,6 @@ interface Reason {
   readonly isLost?: boolean;
 }
 
-/** Words about a server that does not run. */
 interface DownWords {
   /** Cause for which the server does not run: one printable sentence from its output, from npm, or about its handshake. */
   readonly cause?: string | undefined;

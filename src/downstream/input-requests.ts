@@ -51,7 +51,6 @@ function elicitationMode({ bytes, tokens: { mode } }: RequestTokens): string {
   return stringAt(bytes, mode) ?? 'form';
 }
 
-/** The capability at this path, as the client declared it. */
 function declaredAt(path: readonly string[], capabilities: Capabilities): object | undefined {
   let value: unknown = capabilities;
   for (const name of path) value = isRecord(value) ? value[name] : undefined;
@@ -229,7 +228,6 @@ export function lackingCapability(
   throw new Error('The error that was made is none');
 }
 
-/** Returns the data of the server's error with the capabilities added. */
 function dataOf(capabilities: Uint8Array, bytes: Uint8Array, error: Span): Uint8Array {
   const [data] = valuesAt(bytes, error, ['data']);
   if (data === undefined) return join([OPEN, capabilities, CLOSE]);
@@ -256,7 +254,6 @@ function messageOf(bytes: Uint8Array, error: Span): string | undefined {
   return quoted(stringAt(bytes, valuesAt(bytes, error, ['message'])[0]));
 }
 
-/** Returns the first text among the contents of a tool result. */
 function textOf(bytes: Uint8Array, result: Span | undefined): string | undefined {
   const [content] = result === undefined ? [] : valuesAt(bytes, result, ['content']);
   const texts = elementsOf(bytes, content, MAX_TEXTS).map((element) =>

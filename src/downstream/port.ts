@@ -148,7 +148,6 @@ export interface DownstreamClient {
   readonly followsLists?: boolean;
   /** Whether a `ping` of the only server that the client sees reaches the client now. */
   readonly takesPings: boolean;
-  /** Announces that a merged list has changed. */
   listChanged(kind: ListKind): void;
   /** Relays a `list_changed` notification of the only server that the client sees. */
   listAnnounced(kind: ListKind, notification: NotificationEnvelope): void;
@@ -269,7 +268,6 @@ export interface CallTrail {
   ended(end: CallEnd): void;
 }
 
-/** Facts about an HTTP request. */
 export interface HttpFacts {
   readonly address: string;
   readonly port: number;
@@ -277,7 +275,6 @@ export interface HttpFacts {
   header(name: string): string | undefined;
 }
 
-/** Facts about the connection of an attempt. */
 export interface SendingConnection {
   /** Number of the server's launch. */
   readonly generation: number;
@@ -297,7 +294,6 @@ export interface CallEnd {
   readonly message: SplicedMessage | undefined;
 }
 
-/** Returns the exchange with some members replaced by those of `own`. */
 export function withMembers(exchange: Exchange, own: Partial<Exchange>): Exchange {
   return new Proxy(exchange, {
     get: (_, name) => {

@@ -36,7 +36,6 @@ export interface ExchangeOwner<E extends WireExchange = WireExchange> {
   settled(exchange: E): void;
 }
 
-/** Form of answers in one protocol era. */
 export interface AnswerForm {
   /** Edits of a server's response before the client gets it. For `server`, see `Exchange.answer`. */
   edits(response: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[];

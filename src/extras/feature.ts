@@ -43,7 +43,6 @@ export interface Feature {
   readonly gate?: RequestGate | undefined;
   /** Cuts large results. */
   readonly results?: GatewaySettings['results'];
-  /** The facts that the status shows about the feature. */
   readonly facts?: Partial<StatusFacts>;
   /** Texts for the operator's programs, by name. Only `metrics` is shown, by `trunkline metrics` and `GET /metrics`. */
   readonly texts?: Readonly<Record<string, () => Promise<string>>>;
@@ -101,7 +100,6 @@ export interface Persons {
   signIn(path: string, cookies: string | undefined): Promise<RouteAnswer>;
 }
 
-/** A page on which a person logs in at a server. */
 export interface LoginPage {
   readonly url: string;
   readonly code: string;
@@ -142,7 +140,6 @@ export interface FeatureHost {
   readonly seals: Seals;
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
-  /** All features as one. */
   readonly features: Features;
   /** The vault of the logins at servers. */
   openVault(): Promise<Vault>;
@@ -155,7 +152,6 @@ export interface FeatureHost {
   };
 }
 
-/** The facts about the cluster of this gateway. */
 export interface ClusterFacts {
   /** Numbers of the gateways by state, including this one. */
   readonly members: Readonly<Record<string, number>>;

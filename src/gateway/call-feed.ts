@@ -113,7 +113,6 @@ export function serverOf(instance: string): string {
   return instance.replace(/~\d+$/, '');
 }
 
-/** Facts that the calls of one session share. */
 interface ObservedSession {
   readonly client: CallingClient;
   readonly feed: CallFeed;
@@ -145,7 +144,6 @@ export class ObservedCall implements CallTrail {
   readonly #session: ObservedSession;
   #observations = NO_OBSERVATIONS;
   #end: CallEnd | undefined;
-  /** Whether an attempt has not ended. */
   #isAttempted = false;
 
   // Every call makes such an object, so it has few members, and refers to the facts that the calls of a session share.
@@ -165,7 +163,6 @@ export class ObservedCall implements CallTrail {
     return this.exchange.request.method;
   }
 
-  /** Id of the request, as JSON. */
   get requestId(): string {
     return this.exchange.requestId;
   }

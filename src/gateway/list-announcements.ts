@@ -13,7 +13,6 @@ interface AnnouncedView {
   isSearching(client: DownstreamClient): boolean;
 }
 
-/** Announces to the clients of a view which merged lists have changed. */
 export class ListAnnouncements {
   readonly #view: AnnouncedView;
   #announced: Catalogs;

@@ -2,7 +2,6 @@ import type { Exchange } from '../downstream/port.js';
 import type { Cancel, Clock } from '../wire/timing/clock.js';
 import type { Backend } from './registry/backend.js';
 
-/** The view whose requests are queued. */
 interface QueuedView {
   readonly lists: { readonly isSettled: boolean };
   serve(exchange: Exchange): void;

@@ -17,7 +17,6 @@ export interface EndpointForm {
    * the hub; or with `undefined` if that process will listen itself.
    */
   prepareHub(folder: string): Promise<Server | undefined>;
-  /** Makes the endpoint of a gateway that listens itself. */
   prepareGateway(folder: string): void;
 }
 
@@ -69,7 +68,6 @@ function claimFile(folder: string): string {
   return join(folder, 'claim');
 }
 
-/** Whether the process of this folder listens to a pipe. */
 export function hasPipe(folder: string): boolean {
   return existsSync(addressFile(folder));
 }

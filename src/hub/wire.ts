@@ -62,7 +62,6 @@ export type Welcome =
   | { readonly ok: true; readonly version: string; readonly pid: number }
   | { readonly ok: false; readonly because: HubRefusal };
 
-/** Reason for which a hub refuses a client. */
 export type HubRefusal =
   /** The configuration turns the hub off. */
   | 'off'

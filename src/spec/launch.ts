@@ -95,5 +95,5 @@ export interface Installing {
 }
 
 export type InstallOutcome =
-  /** `spec` is complete and can be launched. */
-  { readonly kind: 'installed'; readonly spec: ServerSpec } | { readonly kind: 'failed'; readonly reason: string };
+  | { readonly kind: 'installed'; readonly spec: ServerSpec }
+  | { readonly kind: 'failed'; readonly reason: string };

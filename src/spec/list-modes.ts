@@ -40,7 +40,6 @@ export const LIMITED_CLIENTS: readonly LimitedClient[] = [
 /** Largest list of all tools for a limited client, in tokens: a tenth of the context of a usual model. */
 export const MAX_LIST_TOKENS = 20_000;
 
-/** Form of the tool list for one client. */
 export interface ListDecision {
   readonly mode: 'direct' | 'search';
   /** Reason, as a clause for the status. */

@@ -77,7 +77,6 @@ export interface RemoteSpec extends CommonSpec {
 }
 
 export interface HeadersCommand {
-  /** Line for a shell. */
   readonly line: string;
   /** Variables besides those of Trunkline. */
   readonly env: Readonly<Record<string, string>>;
@@ -190,7 +189,6 @@ export interface PackageRequest extends PackageName {
   readonly shown: string;
   /** Program to run of a package that has several. */
   readonly bin: string | undefined;
-  /** Whether the packages may run install scripts. */
   readonly installScripts: boolean;
   /** Whether dependencies may come from elsewhere than from the registry. */
   readonly foreignDependencies: boolean;

@@ -18,7 +18,6 @@ export interface ChildState extends ChildRecord {
   readonly phase: ChildPhase;
 }
 
-/** The launches and failures of one child. */
 interface ChildRecord {
   /** The number of the latest launch, never reused. An event with an older number is ignored. */
   readonly generation: number;
@@ -75,7 +74,6 @@ export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
 /** Condition for the next launch of a failed child: its delay, the end of its old group, or both. */
 export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 
-/** The state of a server, as users see it. */
 export type ServerState = ChildPhase['kind'];
 
 /** The public facts about a child. Times are milliseconds on the monotonic clock. */

@@ -279,7 +279,6 @@ const MAX_WITHHELD = 5_000;
 /** Decides which tools of one server are approved, for all its processes. */
 export class ServerApprovals implements ToolApprovals {
   readonly #options: ServerApprovalsOptions;
-  /** `undefined` until the first approval. */
   #approved: Approved | undefined;
   #isFirstUse = false;
   /** The kinds whose first list was approved in this run. */

@@ -35,7 +35,6 @@ export interface CatalogueServer {
   readonly version?: string | undefined;
 }
 
-/** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
   /** `missed` if no catalogue is cached because the start of the last run failed or took long. */
   find(): ListSource | 'missed' | undefined;
@@ -163,7 +162,6 @@ export function openCatalogues({ clock, onFault, ...rest }: OpenCataloguesOption
   return new CatalogueCache({ ...rest, folder });
 }
 
-/** Store of the catalogues and the eras of servers. */
 export interface CatalogueStore {
   readonly of: CatalogueCache['of'];
   readonly eraOf: CatalogueCache['eraOf'];
@@ -205,7 +203,6 @@ function userMark(principal: string, secret: string): string {
   return `-${hmacOf(`trunkline user\0${principal}`, secret).slice(0, FINGERPRINT_LENGTH)}`;
 }
 
-/** Removes the catalogues of a user from their folder. Returns their number. */
 export function removeCatalogues(folder: string, principal: string, secret: string): number {
   const mark = userMark(principal, secret);
   const own = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(mark)) : [];
@@ -313,7 +310,6 @@ function catalogueFilesOf(
   }
 }
 
-/** The tools in a line of the file, if the line is an answer to `tools/list`. */
 function toolsIn(line: unknown): readonly unknown[] {
   const result = isRecord(line) ? line.result : undefined;
   return isRecord(result) && Array.isArray(result.tools) ? result.tools : [];

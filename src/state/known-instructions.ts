@@ -118,7 +118,6 @@ export function readInstructions(folder: string, key: InstructionsKey): CachedIn
   return isOurs && typeof text === 'string' && typeof stamp === 'number' ? { text, offered, stamp } : undefined;
 }
 
-/** Caches instructions for the next run. */
 export function writeInstructions(folder: CacheFolder, key: InstructionsKey, cached: CachedInstructions): void {
   const facts = factsOf(key);
   folder.write(nameOf(facts), Buffer.from(JSON.stringify({ ...facts, ...cached })));

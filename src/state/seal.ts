@@ -84,7 +84,6 @@ export async function readSealKeys(file: string, secretFolder?: string): Promise
 }
 
 interface SealsOptions extends SealOptions {
-  /** The keys that several gateways share. */
   readonly sharedKeys?: SharedKeys | undefined;
 }
 

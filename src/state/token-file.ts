@@ -19,7 +19,6 @@ const TOKEN_BYTES = 32;
 /** Characters that are allowed after `Bearer` in an `Authorization` header, at least as many as in a new token. */
 const TOKEN = /^[A-Za-z0-9._~+/-]{43,}={0,2}$/;
 
-/** Size limit of a token file. */
 const MAX_FILE_BYTES = 4_096;
 
 /**

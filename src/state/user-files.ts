@@ -15,7 +15,6 @@ export const secretFile = inDataFolder('secrets');
 /** File of the key that signs task ids and protects the caches. */
 export const sealFile = inDataFolder('seal');
 
-/** Folder of the logins at remote servers. */
 export const loginFolder = inDataFolder('auth');
 
 /** Folder where each gateway of this user lists its processes. */
@@ -56,7 +55,6 @@ export const sandboxFolder = inDataFolder('sandboxes');
 /** Folder for the data files of servers that would otherwise write beside their programs. */
 export const serverFilesFolder = inDataFolder('servers');
 
-/** Folder of compiled code. */
 export const codeCacheFolder = inDataFolder('code');
 
 /** Returns a function, because the environment may change. */

@@ -17,7 +17,6 @@ export interface SharedServer {
   readonly instances: readonly InstanceFacts[];
 }
 
-/** The facts that supervision has about a server. */
 export interface SupervisedFacts {
   /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ChildSnapshot | undefined;

@@ -36,7 +36,6 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     ...reportService(facts),
-    /** The MCP revision of the client that asks for the status. */
     clientRevision: facts.revision ?? null,
     view: facts.named?.name ?? null,
     viewFault: facts.named?.fault ?? null,

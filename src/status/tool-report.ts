@@ -11,7 +11,6 @@ import { explainShadowed } from './status.js';
 export interface ViewTools {
   /** Empty for the view of all servers. */
   readonly name: string;
-  /** Names of the connected clients that have the view. */
   readonly clients: readonly string[];
   /** Estimated tokens of the whole list. */
   readonly tokens: number;
@@ -24,7 +23,6 @@ export interface ViewTools {
 export interface ToolRow {
   /** Key of the server; `trunkline` for the tools of Trunkline itself. */
   readonly server: string;
-  /** Exposed name. */
   readonly name: string;
   readonly original: string;
   /** Title in the definition; empty without one. */

@@ -66,7 +66,6 @@ export class UsageHistory {
     this.#processesChanged();
   }
 
-  /** Counts a call, as the observer of all calls. */
   ended({ server }: { readonly server: string | undefined }): void {
     if (server !== undefined) this.#minute(server, this.#options.now()).calls += 1;
   }

@@ -85,7 +85,6 @@ const FAULT_OF_FAILURE: Partial<Readonly<Record<RequestFailure, 'network' | 'tro
   login_required: 'blocked',
 };
 
-/** The part of a connection that all eras share. */
 export abstract class EraConnection implements UpstreamConnection {
   readonly generation: number;
   readonly requestedRevision: string;

@@ -57,7 +57,6 @@ interface ServerLog {
   add(line: string): void;
   /** Adds output that is not a message. Decodes it only if the log has room. */
   addJunk(bytes: Uint8Array, reason: string): void;
-  /** Receives the bytes of the server's stderr. */
   readonly stderr: ByteReader;
   /** Ends the log at the end of stderr. Logs an unfinished line as a line. */
   end(): void;
@@ -219,7 +218,6 @@ export interface RequestTimeouts {
   readonly maxMs: number;
 }
 
-/** The sender of a request, as the connection sees it. */
 export interface RequestHandler {
   /** Called exactly once. */
   settle(outcome: Outcome): void;

@@ -35,7 +35,6 @@ export interface CheckedFile {
   readonly disabled: readonly string[];
   /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
-  /** The words of the commands that print secrets, by the names of the secrets. */
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
   readonly gateway: WrittenGateway & { readonly startLimit?: number; readonly cluster?: WrittenCluster };
   readonly warnings: readonly ConfigProblem[];
@@ -85,7 +84,6 @@ type WrittenGateway = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http' | 'startLim
 /** Settings of traces. `resolveConfig` resolves references in the endpoint and the headers. `fault` is the reason if it cannot. */
 export type TracingConfig = NonNullable<NonNullable<FileData['gateway']>['tracing']> | { readonly fault: string };
 
-/** The settings of a cluster, as the file has them. */
 export type WrittenCluster = NonNullable<NonNullable<FileData['gateway']>['cluster']>;
 
 /** The files of a cluster; absolute. */
@@ -107,7 +105,6 @@ export interface ClusterConfig extends ClusterFiles {
   readonly name: string;
   /** The address at which the other gateways reach this one, as `HOST:PORT`. */
   readonly advertise: string;
-  /** The address at which this gateway listens for the others. */
   readonly listen: Address;
 }
 
@@ -512,7 +509,6 @@ function isAboutKey(issue: Issue): boolean {
   return issue.code === 'custom' && issue.params?.aboutKey === true;
 }
 
-/** The keys that the schema knows for the map at `path`. */
 function keysAt(schema: z.ZodMiniType, path: Path): string[] {
   let current: unknown = schema;
   for (const step of path) {

@@ -1104,7 +1104,6 @@ function wordsOf(command: string): string[] | undefined {
   return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, (_, double, single) => double ?? single ?? ''));
 }
 
-/** A whole number. */
 function count({ standard, min, max, about }: Count) {
   const expected = expects(`a whole number from ${min} to ${max}`, { quote: true });
   return z

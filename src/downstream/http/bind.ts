@@ -65,7 +65,6 @@ function problemOf({
 
 /** Accepted names, in lower case. */
 export interface AllowedNames {
-  /** Values of `Host`. */
   readonly hosts: ReadonlySet<string>;
   /** Values of `Origin`: this gateway itself, and `pages`. */
   readonly origins: ReadonlySet<string>;

@@ -20,7 +20,6 @@ export interface FastifyAppOptions {
   readonly users?: HttpUsers | undefined;
   /** Paths of features. */
   readonly routes: readonly HttpRoute[];
-  /** Reads the body of a request to such a path. */
   readonly readBody: (request: IncomingMessage, maxBytes: number) => Promise<ReadBody>;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;

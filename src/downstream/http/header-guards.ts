@@ -145,7 +145,6 @@ export function refuseContentType(contentType: Header): HttpRefusal | undefined 
   return { status: 415, message: 'The body must be application/json in UTF-8' };
 }
 
-/** Refuses an `Accept` that does not allow all needed types. */
 export function refuseAccept(accept: Header, needed: readonly string[]): HttpRefusal | undefined {
   // Without the header, a client takes everything (RFC 9110, section 12.5.1).
   if (accept === undefined) return undefined;
@@ -156,7 +155,6 @@ export function refuseAccept(accept: Header, needed: readonly string[]): HttpRef
   return { status: 406, message: `Accept must allow ${needed.join(' and ')}` };
 }
 
-/** Refuses a body that is too large according to its `Content-Length`. */
 export function refuseLength(contentLength: Header, maxBytes: number): HttpRefusal | undefined {
   return contentLength !== undefined && Number(contentLength) > maxBytes ? tooLarge(maxBytes) : undefined;
 }

@@ -47,7 +47,6 @@ interface HttpGateway {
   endKept(principal: string): void;
 }
 
-/** Opens the sessions behind the HTTP endpoints. */
 export interface HttpSessionPort extends HttpGateway {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
@@ -70,7 +69,6 @@ export interface HttpSessionPort extends HttpGateway {
   ): HttpClientSession | undefined;
 }
 
-/** A client's session as the HTTP streams see it. */
 export interface HttpClientSession {
   /**
    * Takes the message or the batch of one body. If the body is not JSON-RPC or the batch is refused, returns the error

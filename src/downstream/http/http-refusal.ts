@@ -93,7 +93,6 @@ export const INSTANCE_LOST: Loss = {
   facts: { reason: 'instance_lost', code: 'TL-CALL-INSTANCE-LOST' satisfies Code, sent: true, outcome: 'unknown' },
 };
 
-/** The refusal of an endpoint that the configuration does not have. */
 export function unknownEndpoint(endpoint: string | undefined): HttpRefusal {
   return viewAt(endpoint) === undefined ? UNKNOWN_SERVER : UNKNOWN_VIEW;
 }

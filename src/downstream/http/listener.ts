@@ -69,7 +69,6 @@ export class Listener {
     this.#connections.authenticated(socket);
   }
 
-  /** Number of open connections that carry HTTP. */
   get connections(): number {
     return this.#http.size;
   }

@@ -46,7 +46,6 @@ export class McpRequest {
     return this.header('mcp-session-id');
   }
 
-  /** Whether the header names a revision without sessions. */
   get isModern(): boolean {
     return namesModernRevision(this.header('mcp-protocol-version'));
   }

@@ -18,7 +18,6 @@ interface ClientListensOptions {
   readonly clock: Clock;
   readonly onInternalError?: OnInternalError | undefined;
   readonly client: DownstreamClient;
-  /** The client's present session with the gateway. */
   readonly session: () => GatewaySession;
 }
 

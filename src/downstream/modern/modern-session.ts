@@ -143,7 +143,6 @@ class ModernSession implements EraSession {
     );
   }
 
-  /** Serves a request. Returns the error if the request is refused. */
   #accept(request: RequestEnvelope, reply: ReplyChannel): RpcError | undefined {
     const { method } = request;
     const refusal = refusedFacts(request) ?? (needsTasks(method) ? refusedTasks(request) : undefined);
@@ -309,7 +308,6 @@ interface RetriedRequest extends OpenRequest {
   cancel(notification?: NotificationEnvelope): void;
 }
 
-/** State that a request brings back. */
 interface Brought {
   readonly serverState?: string | undefined;
   readonly visit?: VisitState | undefined;

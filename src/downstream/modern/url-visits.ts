@@ -28,7 +28,6 @@ export interface UrlVisitsOptions {
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** State that the client brings back; absent in the first request. */
   readonly state: VisitState | undefined;
-  /** Sends the request to its server again. */
   readonly sendAgain: () => void;
 }
 
@@ -106,7 +105,6 @@ interface Visit {
   readonly request: EnvelopeRequest;
 }
 
-/** Whether the response is the error that demands visits. */
 export function wantsVisits({ bytes, tokens: { errorCode } }: ResponseEnvelope): boolean {
   return errorCode !== undefined && readText(bytes, errorCode) === VISIT_REQUIRED;
 }

@@ -17,7 +17,6 @@ export class KeysMissing extends Error {
   override readonly name = 'KeysMissing';
 }
 
-/** The keys with which an issuer signs its tokens. */
 export class IssuerKeys {
   readonly #keys: IssuerDocument<ReturnType<typeof createLocalJWKSet>>;
 

@@ -175,7 +175,6 @@ export class ClusterMember {
     return { members, homes: this.#homes.size, isStoreUp: this.#options.store.isUp, hops, received };
   }
 
-  /** Number of the connections of other gateways. */
   get connections(): number {
     return this.#listener.connections;
   }

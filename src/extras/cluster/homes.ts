@@ -115,7 +115,6 @@ export class Homes {
     return members.isReachable(birth) ? this.#remember(key, birth) : this.#ofOrphan(key, birth);
   }
 
-  /** Whether the home is known, and can be reached. */
   isKnown(key: string): boolean {
     return this.#own.has(key) || this.#options.members.isReachable(this.#known.get(key) ?? '');
   }

@@ -69,7 +69,6 @@ const PASSED_ON = new Set([
 /** Headers of an answer that are not passed to the client, because its connection has its own, or because they are for gateways. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', SIGNATURE_HEADER]);
 
-/** A request that is passed on. */
 interface Open {
   readonly outgoing: ClientRequest;
   readonly response: ServerResponse;
@@ -104,7 +103,6 @@ export class Hops {
     return hopped;
   }
 
-  /** Ends the requests to a gateway that does not answer. */
   break(name: string): void {
     for (const { outgoing } of this.#open.get(name) ?? []) outgoing.destroy(new Error('the gateway does not answer'));
   }

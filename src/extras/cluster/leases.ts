@@ -48,7 +48,6 @@ const COMPLETE = Buffer.from('complete');
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #held = new Map<string, Lease>();
-  /** Leases for which the store is being asked. */
   readonly #asked = new Set<string>();
   /** Number of commands in flight that give leases back. */
   #releasing = 0;

@@ -10,7 +10,6 @@ export interface MemberFacts extends MemberSelf {
   readonly beat: number;
 }
 
-/** The state and the load of a gateway. */
 export interface MemberLoad {
   readonly state: 'ready' | 'draining';
   /** Number of the users and sessions that have their homes there. */

@@ -58,7 +58,6 @@ async function readCertificates(file: string): Promise<string> {
   throw unusableFile(file, setting, 'it has no certificate in PEM', hint);
 }
 
-/** Credentials of the store, read from their files. */
 interface Credentials {
   readonly password: string | undefined;
   readonly ca: string | undefined;

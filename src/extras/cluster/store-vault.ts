@@ -224,7 +224,6 @@ export class StoreVault implements Vault {
     return { bytes, version: 0, record: undefined, isUnreadable: true };
   }
 
-  /** Returns the newest version of a login, and remembers it. */
   #newestOf(name: string, stored: Version): Version {
     // Another gateway may have encrypted it with a key that this process does not have yet.
     if (stored.isUnreadable === true) return stored;

@@ -120,7 +120,6 @@ export class Logins {
     return withCookies(consentPage({ ...facts, request, action: LOGIN_PATHS.consent }), [this.#cookieOf(browser)]);
   }
 
-  /** Answers the form of the consent page. */
   async consent({ headers, body }: RouteRequest): Promise<RouteAnswer> {
     const { publicUrl, sealed, now } = this.#options;
     if (headers.origin !== undefined && headers.origin !== publicUrl)

@@ -102,7 +102,6 @@ function decodedLength(inside: Uint8Array): number {
 /** Length of the two characters at the end of Base64, if they are escapes. */
 const ESCAPED_PADDING = 12;
 
-/** Edits for texts and structured content. */
 function cutText(
   bytes: Uint8Array,
   blocks: Blocks,

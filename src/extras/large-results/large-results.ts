@@ -31,11 +31,9 @@ const RESULTS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 interface KeptResult extends KeptContent {
-  /** The client that got the result. */
   readonly client: DownstreamClient;
   /** Limit of one answer of `trunkline__read_result`, in bytes. */
   readonly maxBytes: number;
-  /** Cancels the timer that forgets the result. */
   cancel: Cancel;
 }
 
@@ -223,7 +221,6 @@ function ownerOf({ client, conversation }: Exchange): Owner {
   return conversation === client ? client : client.principal;
 }
 
-/** Whether the tool has an output schema, or is not listed. */
 function mayHaveOutputSchema({ lists }: Backend, tool: string): boolean {
   const entry = lists.tools.entries.find(({ original }) => original === tool)?.entry;
   return entry === undefined || valuesAt(entry, { start: 0, end: entry.length }, ['outputSchema']).length > 0;

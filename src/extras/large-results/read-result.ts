@@ -103,7 +103,6 @@ interface Piece {
   readonly end: number;
 }
 
-/** The pieces that have the text from `offset` on. */
 async function* piecesFrom({ inside, turn }: LongText, offset: number): AsyncGenerator<Piece> {
   let at = 0;
   let count = 0;

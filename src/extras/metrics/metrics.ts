@@ -239,7 +239,6 @@ function addTo({ value }: SampleOf<Histogram>, ms: number): void {
   value.add(ms / 1_000);
 }
 
-/** The samples of metrics by their names. */
 export type Samples = Readonly<Record<string, readonly Sample[]>>;
 
 /** Writes metrics in the text format of Prometheus, version 0.0.4. `help` has their names and sentences about them, by type. */

@@ -53,7 +53,6 @@ export interface EndedCall {
   readonly result: Excerpt | undefined;
 }
 
-/** The beginning of a text. */
 export interface Excerpt {
   readonly text: string;
   readonly isCut: boolean;
@@ -123,7 +122,6 @@ export class CallFile implements LineOutput {
   }
 }
 
-/** The parts of a gateway that its call log needs. */
 export interface LoggedGateway {
   readonly composition: {
     readonly calls: CallFeed;

@@ -29,7 +29,6 @@ export interface ReplayResult {
   readonly findings: readonly ChangedAnswer[];
 }
 
-/** An answer that differs from the recorded one. */
 export interface ChangedAnswer {
   /** Number of the line of the recorded answer in its file. */
   readonly line: number;

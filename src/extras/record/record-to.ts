@@ -82,12 +82,10 @@ interface ShownMessages {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Limit of the bytes that wait for the disk. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** Limits of a client's name and version, in characters: as far as they are read, and as far as they are shown. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 const MAX_NAME_CHARACTERS = 200;
-/** Estimated bytes of an entry besides the message. */
 const ENTRY_BYTES = 200;
 
 /** Writes all messages to a sink, until it is closed. */

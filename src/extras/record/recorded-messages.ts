@@ -25,7 +25,6 @@ export function paramsOf(message: Exclude<Envelope, { kind: 'response' }>): unkn
   return message.params && parseJson(readText(message.bytes, message.params));
 }
 
-/** Returns the result or the error of a response, as a value. */
 export function answerOf({ bytes, result, error }: Extract<Envelope, { kind: 'response' }>): unknown {
   const read = (span: Span | undefined) => span && parseJson(readText(bytes, span));
   return error === undefined ? { result: read(result) } : { error: read(error) };

@@ -124,7 +124,6 @@ class TracedCall implements CallObservation {
   #value: Range | undefined;
   readonly #epoch: number;
   readonly #front: CallSpan;
-  /** The attempt that has not ended. */
   #attempt: CallSpan | undefined;
   #attempts = 0;
 

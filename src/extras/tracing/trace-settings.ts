@@ -10,7 +10,6 @@ export interface TraceSettings extends SpanSettings {
   readonly from: string;
 }
 
-/** The settings that decide on the spans of a call. */
 export interface SpanSettings {
   readonly sampler: Sampler;
   /** Whether a request without a `traceparent` gets one. */

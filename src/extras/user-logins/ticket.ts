@@ -21,7 +21,6 @@ export function offerTicket(
   return { url: `${publicUrl}${pathOf(server, sealed.seal('ticket', ticket, LOGIN_MS))}`, code: codeOf(ticket) };
 }
 
-/** The path of the page for a server, and for a sealed ticket. */
 export function pathOf(server: string, ticket?: string): string {
   const path = `/login/${encodeURIComponent(server)}`;
   return ticket === undefined ? path : `${path}?${new URLSearchParams({ ticket })}`;

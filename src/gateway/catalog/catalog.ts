@@ -13,7 +13,6 @@ import type { ListNaming, ServerLists } from './offered-lists.js';
 import { PagedList, type Paging } from './pagination.js';
 import { toolsInView, type ViewFilter } from './tool-policy.js';
 
-/** Properties of a server for the merged lists. */
 export interface ListedServer {
   readonly key: string;
   readonly prefix: string;
@@ -26,7 +25,6 @@ export interface ListedServer {
   /** The latest known entries, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists;
   readonly lists: {
-    /** A client was shown this list. */
     shown(kind: ListKind): void;
   };
 }
@@ -308,7 +306,6 @@ export class Catalog {
     return this.#translated.has(this.entries.indexOf(entry)) ? asLegacyTool(entry, wholeOf(entry)) : entry;
   }
 
-  /** The listed entries of one server. */
   entriesOf(key: string): readonly Uint8Array[] {
     return (this.listed.get(key) ?? []).flatMap((exposed) => this.#routes.get(exposed)?.entry ?? []);
   }

@@ -15,7 +15,6 @@ import {
 } from './exposed-list.js';
 import { isSame, listAllPages, type RawEntry, type ReceivedList } from './pagination.js';
 
-/** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
 
 /** The kind of names that a client sees: exposed names or, for a client of one server alone, original names. */

@@ -21,7 +21,6 @@ import { LISTS, type ListFacts, type ListKind } from '../../wire/mcp/methods.js'
 import type { Outcome, RequestFailure } from '../../wire/mcp/outcome.js';
 import type { Hmac } from '../../wire/mcp/task-id.js';
 
-/** One entry of a list, as bytes of the server. */
 export interface RawEntry {
   readonly bytes: Uint8Array;
   /** Whether the entry exceeds the size limit. Then the bytes hold only its name and URI. */

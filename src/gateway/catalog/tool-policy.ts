@@ -46,7 +46,6 @@ export interface NamedView extends ViewFilter {
   showsServer(key: string): boolean;
 }
 
-/** Filter of the tools that some clients see. */
 export interface ViewFilter {
   /** Absent if they see all tools of their servers. */
   readonly showsTool?: (tool: ViewedTool) => boolean;

@@ -22,7 +22,6 @@ export interface PoolChange extends PoolSettings {
   readonly retired: ReadonlySet<string>;
 }
 
-/** The servers of a configuration. */
 export interface PoolSettings {
   readonly servers: readonly PooledServer[];
   /** Time that a process without clients waits for the next client, in milliseconds. */

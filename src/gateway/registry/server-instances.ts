@@ -147,7 +147,6 @@ export interface InstanceOptions {
   readonly scope: Scope | undefined;
 }
 
-/** One instance of a server: a backend, and the clients that it is for. */
 export class Instance {
   readonly origin: ClientOrigin | undefined;
   variant: string;

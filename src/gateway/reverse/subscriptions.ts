@@ -84,7 +84,6 @@ export class Subscriptions {
     }
   }
 
-  /** Moves a client's subscriptions to another backend of the same server. */
   move(client: DownstreamClient, from: Backend, to: Backend): void {
     this.#visit(from, (left) => {
       const { uri, clients } = left;
@@ -111,7 +110,6 @@ export class Subscriptions {
     }
   }
 
-  /** Removes the subscriptions of a client that has left. */
   drop(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
       this.#visit(backend, (left) => {

@@ -6,7 +6,6 @@ import { isUiUri } from '../../wire/mcp/ui-uris.js';
 import type { Catalogs, UriOwner } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 
-/** The server that owns a resource, and the original URI. */
 interface ResourceOwner extends UriOwner {
   /** Whether no server lists the URI and this one is only the most likely. */
   readonly isGuess?: boolean;
@@ -142,7 +141,6 @@ export class KnownUris {
     return best?.key;
   }
 
-  /** Records the owners of all listed skills. */
   noteSkills(owners: ReadonlyMap<string, string>): void {
     this.#skills = new Map([...owners].map(([uri, key]) => [skillRoot(uri), key]));
   }

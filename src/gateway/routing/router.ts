@@ -107,7 +107,6 @@ export class Router {
     }
   }
 
-  /** Whether policy and view let clients call a tool that is not listed. */
   #mayCallUnlisted(original: string, backend: Backend): boolean {
     if (!backend.rules.policy(original) || isLookalike(original, backend.lists.tools)) return false;
     const { key, prefix } = backend;

@@ -15,7 +15,6 @@ import type { Backend } from '../registry/backend.js';
 import { TaskInputs, toTaskState } from './extension-task.js';
 import type { ServerTasks } from './task-owners.js';
 
-/** A client that wants to be notified of one task. */
 interface Watch {
   readonly client: DownstreamClient;
   /** The id under which the client knows the task. */
@@ -24,12 +23,10 @@ interface Watch {
   readonly settled: (agreed: boolean) => void;
 }
 
-/** A task of one server that clients watch. */
 interface WatchedTask {
   readonly watches: Set<Watch>;
   isAgreed: boolean;
   end: () => void;
-  /** Number of states that the server has sent. */
   states: number;
 }
 

@@ -24,7 +24,6 @@ function fail(means: string, remedy: string): CodeEntry {
   return { level: 'fail', means, remedy };
 }
 
-/** Faults of the machine that Trunkline runs on. */
 const MACHINE_CODES = {
   'TL-NODE-OK': ok('This Node runs Trunkline.'),
   'TL-NODE-OLD': fail(
@@ -436,7 +435,6 @@ const CLIENT_CODES = {
   'TL-FIX-FAILED': fail('`--fix` could not mend something.', 'Do it by hand, as the finding before it says.'),
 } satisfies CodeTable;
 
-/** Faults of a server that is started. */
 const SERVER_CODES = {
   'TL-SERVER-OK': ok('The server starts and lists its tools.'),
   'TL-SERVER-MISCONFIGURED': fail(

@@ -2,7 +2,6 @@ import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { EventBus } from '../observe/events/events.js';
 import type { Code } from './codes.js';
 
-/** Receives an internal error that an error boundary caught. */
 export type OnInternalError = (error: unknown) => void;
 
 /** Passes an internal error to `onInternalError`. Throws it if there is none. */

@@ -106,7 +106,6 @@ export function removeEmpty(folders: readonly string[]): void {
   }
 }
 
-/** Removes the file if it exists. */
 export async function removeFile(file: string): Promise<void> {
   await whenFree(() => promises.rm(file, { force: true }));
 }

@@ -69,7 +69,6 @@ export class ChildLog {
     this.#follow();
   });
 
-  /** Receives the bytes of stderr. */
   get stderr(): ByteReader {
     return this.#stderr;
   }

@@ -35,7 +35,6 @@ export interface LogRecord {
   readonly level: unknown;
   /** The message, the reason and the error, as far as there are any, in one text. */
   readonly message: string;
-  /** The server that a record of Trunkline is about. */
   readonly server: string | undefined;
 }
 

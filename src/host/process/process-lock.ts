@@ -20,7 +20,6 @@ export interface ProcessLockOptions {
   readonly onTorn: (file: string, reason: string) => void;
 }
 
-/** The lock of this process in a folder. */
 export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTorn']): ProcessLock {
   const host = hostIdentity();
   const find = async () => {

@@ -38,7 +38,6 @@ export interface CommandLine {
   readonly words: readonly string[];
 }
 
-/** The ways to read the processes of a system. */
 interface ProcessSystem {
   identify(pid: number): Promise<ProcessIdentity | undefined>;
   list(): Promise<readonly ListedProcess[]>;

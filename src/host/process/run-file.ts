@@ -29,7 +29,6 @@ export interface RunProcess {
 }
 
 export interface RunFileOptions {
-  /** Folder of the run files of all gateways of this user. */
   readonly folder: string;
   /** Identifies this gateway. When it resolves with undefined, no file is written. */
   readonly owner: () => Promise<RunOwner | undefined>;

@@ -16,7 +16,6 @@ const MAX_ROWS = 200;
 const ROWS_PER_MS = 0.5;
 /** Latest calls whose messages are kept, and calls in flight whose messages are copied. */
 const MAX_KEPT = 200;
-/** Longest message that is kept, in bytes. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
 /** Limits of the characters of a name or a reason that are searched for secrets, and that are shown. */
 const MAX_READ_CHARACTERS = 4_096;

@@ -185,7 +185,6 @@ function listenSlot({ bytes, id }: RequestEnvelope): string {
   return `listen ${createHash('sha256').update(bytes.subarray(id.start, id.end)).digest('base64url')}`;
 }
 
-/** Treatment of the messages that one line of the client causes. */
 interface Line {
   /** Absent if the messages before the answer go to the channel of the client. */
   readonly send?: (message: SplicedMessage, source?: string) => void;

@@ -11,7 +11,6 @@ import { HubFraming } from './framing.js';
 import type { HubPeer } from './hub-listener.js';
 
 export interface HubClientsOptions extends StdioService {
-  /** Clients beyond this number are refused. */
   readonly maxClients: () => number;
   /** Calls `giveUp` when the time for the answers to a client that has sent its last request is over. */
   readonly limitDrain: (client: StdioTransport, giveUp: () => void) => Cancel;
@@ -35,7 +34,6 @@ interface OpenSession {
 /** Time for a client to read the last messages of its session. */
 const LAST_WORDS_MS = 1_000;
 
-/** The clients that are attached to this hub, each with a session of its own. */
 export class HubClients {
   readonly #options: HubClientsOptions;
   readonly #clients = new Map<HubClient, OpenSession>();

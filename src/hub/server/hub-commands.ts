@@ -237,7 +237,6 @@ function statusOfServer(composition: ServedGateway, server: string): StatusAnswe
   return { text: renderOneServer(report), structure: report };
 }
 
-/** An event of the command `record`, and its result. */
 export interface RecordCounts {
   readonly written: number;
   readonly dropped: number;

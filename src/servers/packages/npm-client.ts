@@ -49,7 +49,6 @@ export interface PublishedVersions {
 
 export interface NewestVersion {
   readonly version: string;
-  /** `engines` in the package.json of this version. */
   readonly engines: unknown;
 }
 
@@ -276,7 +275,6 @@ export interface NpmRun {
   readonly onBegun: (pgid: number) => void;
   /** Called when no process of the group is left. */
   readonly onGone: (pgid: number) => void;
-  /** Changes the request to start npm. */
   readonly confine?: (request: SpawnRequest) => Promise<SpawnRequest>;
 }
 

@@ -284,7 +284,6 @@ interface Lease {
  */
 class InstallSlots {
   readonly #options: InstallSlotsOptions;
-  /** Names of the packages that are being installed. */
   readonly #running = new Set<string>();
   readonly #events = new EventEmitter().setMaxListeners(0);
   #lease: Lease | undefined;

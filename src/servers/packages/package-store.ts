@@ -160,7 +160,6 @@ function contentOf(tree: LockedPackage['tree']): unknown {
     .sort(([one], [other]) => (String(one) < String(other) ? -1 : 1));
 }
 
-/** The configuration file, and the folders of its packages. */
 export interface PackagePaths extends PackageFolders {
   readonly configFile: string;
 }
@@ -250,7 +249,6 @@ function findLocked(request: PackageRequest, paths: PackagePaths): LockedPackage
   return locked !== undefined && openStore(paths).has({ ...request, locked }) ? locked : undefined;
 }
 
-/** The package.json of the package that a file belongs to. */
 function manifestOf(file: string, name: string): Readonly<Record<string, unknown>> | undefined {
   for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
     const manifest = readJsonFile(join(folder, 'package.json'));

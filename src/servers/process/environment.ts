@@ -172,7 +172,6 @@ function isOfNetwork(name: string): boolean {
 /** The Node that runs packages and npm. */
 export interface ServerNode {
   readonly path: string;
-  /** Variables that make the program run as Node. */
   readonly variables: Readonly<Record<string, string>>;
 }
 

@@ -5,7 +5,6 @@ import type { ResourceLimits } from '../../spec/server-rules.js';
 import { describeBytes } from '../../wire/json/printable.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 
-/** Usage of all processes of one server together. */
 export interface GroupUsage {
   /** Resident memory. If the PSS was read, memory that several of the processes share counts once. */
   readonly memoryBytes: number;

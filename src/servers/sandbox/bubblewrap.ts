@@ -20,7 +20,6 @@ export const HIDDEN_FILES: readonly string[] = [
 /** The program within the sandbox. */
 interface Confined extends ConfinedProgram {
   readonly cwd: string;
-  /** Descriptor from which bubblewrap reads the filter for system calls. */
   readonly filterDescriptor: number;
   /** Descriptor from which bubblewrap reads its other arguments, because `/proc/1/cmdline` shows those of its command line. */
   readonly argumentsDescriptor: number;

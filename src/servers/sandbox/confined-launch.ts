@@ -12,9 +12,7 @@ import { syscallFilter } from './syscall-filter.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The places that the policies of confined servers depend on. */
 export interface ConfinementPlaces {
-  /** The folder with the home folders of all confined servers. */
   readonly folder: string;
   readonly home: string;
   /** The configuration file that has the server. */
@@ -23,7 +21,6 @@ export interface ConfinementPlaces {
   readonly closed: readonly string[];
 }
 
-/** A spec of a server that is to be confined. */
 type Confinable = ChildSpec & { readonly sandbox: SandboxSpec };
 
 /** Returns the policy of a server. `environment` are the variables of the gateway. */

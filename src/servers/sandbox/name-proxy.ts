@@ -95,7 +95,6 @@ export class NameProxy {
   }
 }
 
-/** Whether these entries allow a name with a port. */
 export function isAllowed(name: string, port: number, entries: NameProxyOptions['allowed']): boolean {
   if (!isValidHost(name)) return false;
   const host = canonicalizeHost(name) ?? name;

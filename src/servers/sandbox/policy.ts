@@ -121,12 +121,10 @@ export function policyOf(program: Program, settings: SandboxSpec, places: Places
   };
 }
 
-/** Whether a path is this folder or in it. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-/** Variables that name files or folders with certificates. */
 export const CERTIFICATE_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE'];
 
 /** Files whose folder is a project, with everything that its program loads. */

@@ -78,7 +78,6 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Machine
   });
 }
 
-/** The system, and the home folder of the user. */
 interface UserSystem extends OperatingSystem {
   readonly home: string;
 }

@@ -103,7 +103,6 @@ function exposed(file: string, code: 'TL-CONFIG-EXPOSED' | 'TL-TOKEN-EXPOSED'): 
 const PLACEHOLDER =
   /^(?:<[^<>]*>|\[[a-z _-]*\]|\.{3,}|[x*]{3,}|(?:sk|ghp|pk|xox[bp])[-_](?:\.{3}|[x*]{3,}|your.*)|(?:your|my|insert|enter|put|paste|add|replace)[-_ ].*|.*[-_ ](?:goes[-_ ])?here|change[-_ ]?me|to[-_]?do|tbd|placeholder|example|dummy|(?:api[-_]?key|token|secret|password))$/i;
 
-/** Whether a value is a placeholder of an example. */
 export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER.test(value.trim());
 }

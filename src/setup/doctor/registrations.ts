@@ -199,7 +199,6 @@ export interface Registration {
   readonly server: FoundServer;
   /** The file of Trunkline's program that the entry names; `undefined` for a name such as `npx`, and for an address. */
   readonly program: string | undefined;
-  /** The version of that program; `undefined` if it is unknown. */
   readonly version: string | undefined;
 }
 

@@ -132,7 +132,6 @@ function checkRefused({ pid, url, refused }: FoundGateway, now: number): Finding
     });
 }
 
-/** A process of this user that serves: a gateway, or an attach process. */
 export interface ServingProcess {
   /** The name for people, such as `the hub (pid 7)`. */
   readonly name: string;

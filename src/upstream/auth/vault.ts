@@ -26,7 +26,6 @@ export interface LoginRecord {
   readonly resource?: string;
   /** The client of the login. A secret in the configuration is not stored here. */
   readonly client: StoredClient;
-  /** Scopes that the latest login asked for. */
   readonly requestedScopes: readonly string[];
   /** Scopes that calls lacked since the login. The next login asks for them, too. */
   readonly missingScopes?: readonly string[];
@@ -45,7 +44,6 @@ interface StoredClient {
   readonly isRegistered: boolean;
 }
 
-/** Returns the client for storage, without a secret from the configuration. */
 export function withoutSecret(client: StoredClient): StoredClient {
   const { client_secret: _, ...rest } = client;
   return client.isRegistered ? client : rest;
@@ -72,7 +70,6 @@ export interface FollowOptions {
   readonly onChange: () => Promise<void>;
 }
 
-/** Returns the id of the login with which the requests to a server are made. */
 export function loginIdOf({ url, user, login }: LoginSpec): LoginId {
   return { server: login.server, configFile: login.configFile, url, ...(user !== undefined && { user }) };
 }
@@ -122,7 +119,6 @@ export interface Vault {
   close(): Promise<void>;
 }
 
-/** A login while its lock is held. */
 export interface LockedLogin {
   read(): Promise<LoginRecord | undefined>;
   /** Checks that the login can be stored. Rejects with a `LoginError` or a `RequestError` if it cannot be stored now. */

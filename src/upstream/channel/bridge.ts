@@ -42,7 +42,6 @@ export class Bridge implements Channel {
   readonly #output: TrackedSink;
   readonly #outgoing: OutgoingRequests;
   readonly #held: HeldMessages;
-  /** Requests among the held messages. */
   #heldRequests = 0;
   /** Ids of the server's requests without an answer, as JSON tokens. Pings are left out, because no person answers them. */
   readonly #unanswered = new Set<string>();
@@ -71,7 +70,6 @@ export class Bridge implements Channel {
     });
   }
 
-  /** Number of requests that wait for an answer. */
   get inFlight(): number {
     return this.#outgoing.size + this.#heldRequests;
   }

@@ -12,7 +12,6 @@ const MAX_OUTPUT_BYTES = 64 * 1024;
 /** SIGTERM at once, and SIGKILL for processes that do not end then. */
 const LADDER = { termAfterMs: 0, killAfterMs: 500 };
 
-/** Access that ends with its connection. */
 export interface ConfiguredAccess extends RemoteAccess {
   /** Ends the processes of a command that runs, and runs none anymore. Never rejects. */
   end(): Promise<void>;
@@ -107,7 +106,6 @@ class CommandRun {
   readonly #cancelLimit: Cancel;
   readonly #output: Buffer[] = [];
   #size = 0;
-  /** Reason for which Trunkline ends the command. */
   #ended: string | undefined;
   #fault: string | undefined;
 

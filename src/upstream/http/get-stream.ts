@@ -19,7 +19,6 @@ export class GetStream {
     this.#now = now;
   }
 
-  /** Whether the stream that `read` reads is open. */
   get isOpen(): boolean {
     return this.#isOpen;
   }

@@ -43,7 +43,6 @@ export interface HttpReading extends SharedReading {
 
 export interface RemoteTarget extends DialTarget<RemoteSpec>, ToolHeaders {}
 
-/** The parameters of tools that headers must repeat. */
 export interface ToolHeaders {
   /** Returns the parameters of a tool that headers must repeat (`x-mcp-header`). */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];

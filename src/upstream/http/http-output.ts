@@ -497,7 +497,6 @@ function isCall({ method, message }: SessionRequest): boolean {
   return method === 'POST' && message?.kind === 'request' && message.method !== METHODS.initialize;
 }
 
-/** The id of the session that an answer names. */
 function sessionIn({ headers }: HttpAnswer): string | undefined {
   const id = headers['mcp-session-id'];
   return typeof id === 'string' && /^[\x21-\x7e]{1,1024}$/.test(id) ? id : undefined;

@@ -264,7 +264,6 @@ export class ModernRequest implements RequestHandler, SentRequest {
 
 const TIMEOUT: Outcome = { kind: 'failed', reason: 'timeout', sent: true };
 
-/** Returns the members of `params` with the input of one round. */
 function inputMembers(responses: Uint8Array | undefined, state: Uint8Array | undefined): Uint8Array {
   const parts = responses === undefined ? [] : [toBytes('"inputResponses":'), responses];
   if (state !== undefined) parts.push(toBytes(`${responses === undefined ? '' : ','}"requestState":`), state);
@@ -291,7 +290,6 @@ function notFound({ bytes, error, tokens: { errorCode } }: ResponseEnvelope, uri
 
 const NOT_FOUND = toBytes(String(resourceNotFoundCode(LATEST_LEGACY_REVISION)));
 
-/** Input that a result with `resultType: "input_required"` requires. */
 interface RequiredInput {
   readonly asked: readonly NamedInput[];
   /** The JSON string with its quotes. It must be sent back byte for byte. */

@@ -27,7 +27,6 @@ interface UpstreamListenOptions {
 /** Called once: with an error if there will be no reports on the subject, or with `closed` if the channel is closed first. */
 type OnSubscribed = (error?: RpcError | 'closed') => void;
 
-/** One `subscriptions/listen` request. */
 interface Stream {
   /** The id of the request as JSON. The notifications of the stream carry this id. */
   id: string;
@@ -332,7 +331,6 @@ function namesIn(subjects: Subjects, kind: SubjectKind): readonly string[] {
   return [...subjects.values()].filter((subject) => subject.kind === kind).map(({ name }) => name);
 }
 
-/** Returns the members of a filter for these subjects. */
 function filterOf(subjects: Subjects): Readonly<Record<string, readonly string[]>> {
   const members = KINDS.map((kind) => [kind, namesIn(subjects, kind)] as const);
   return Object.fromEntries(members.filter(([, names]) => names.length > 0));

@@ -161,7 +161,6 @@ export class StdioDialer implements Dialer<ChildSpec> {
   }
 }
 
-/** The pipes of a server, as its process has them. */
 interface ServerPipes {
   readonly stdin: Writable;
   readonly stdout: Readable;

@@ -139,7 +139,6 @@ type Line = { readonly key: string } & (
   | { readonly calls: readonly [CallRow, ...CallRow[]]; readonly isRepeat?: true }
 );
 
-/** Makes a cell of the latest call of a line. */
 function latest<T>(cell: (call: CallRow) => T): (line: Line) => T | null {
   return (line) => ('gap' in line ? null : cell(line.calls[0]));
 }

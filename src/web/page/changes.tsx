@@ -42,7 +42,6 @@ effect(() => {
   written.value = undefined;
 });
 
-/** Offers to undo the last change of the configuration. */
 export function Undo() {
   const last = written.value;
   if (last === undefined) return null;

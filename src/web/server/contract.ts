@@ -32,7 +32,6 @@ export interface Requests {
   readonly 'GET /call': Request<{ id: string }, CallDetail | null>;
   /** The latest calls of the configuration in the call log, the oldest first. */
   readonly 'GET /past': Request<object, readonly CallRow[]>;
-  /** The last lines of a server's output. */
   readonly 'GET /output': Request<{ server: string }, readonly OutputLine[]>;
   readonly 'GET /settings': Request<{ server: string }, readonly SettingRow[]>;
   /** Tools that each view shows and hides, and `tools.deny` and `tools.allow` of each server that has one of them. */

@@ -9,7 +9,6 @@ export interface PageSession {
   readonly cookieHash: Buffer;
   readonly since: number;
   usedAt: number;
-  /** Functions that end the streams of the session. */
   readonly onEnd: Set<() => void>;
 }
 
@@ -19,7 +18,6 @@ interface Opened {
   readonly cookie: string;
 }
 
-/** Reason for which another URL is printed. */
 export type NewUrlReason = 'wanted' | 'used twice' | 'guessed';
 
 export const SESSION_LIMITS = {

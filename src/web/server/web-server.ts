@@ -27,7 +27,6 @@ export interface WebOptions {
   readonly clock: Clock;
   /** Called with the first request that needs the source, and again with a later one if it rejects. */
   readonly loadSource: () => Promise<PageSource>;
-  /** Gets another URL to print, and the reason. */
   readonly onNewUrl: (url: string, reason: NewUrlReason) => void;
   /** Called when a session was opened. */
   readonly onOpened?: () => void;
@@ -161,7 +160,6 @@ export class WebServer {
     return new URL(this.#door + new URL(url).hash, url).href;
   }
 
-  /** Resolves when the server is closed. */
   get closed(): Promise<unknown> {
     return once(this.#server, 'close');
   }

@@ -51,7 +51,6 @@ export class BufferPool {
     return Lease.on(this.#takeIdle(size) ?? this.#options.allocate(size), this.#onReleased);
   }
 
-  /** Frees all idle buffers. */
   clear(): void {
     for (const memory of this.#idle.splice(0)) this.#options.free(memory);
     this.#idleBytes = 0;

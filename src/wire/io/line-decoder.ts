@@ -117,7 +117,6 @@ export class LineDecoder implements ByteReader {
     return this.#excessBytes + this.#excessOf(this.#skipped);
   }
 
-  /** Bytes of the unfinished line in memory. */
   get unfinishedBytes(): number {
     return this.#buffer.length;
   }
@@ -304,7 +303,6 @@ class SkippedLine implements OversizedLine {
   tail = NOTHING;
   byteLength = 0;
 
-  /** Adds the next bytes of the line. */
   add(bytes: Uint8Array, start: number, end: number): void {
     this.byteLength += end - start;
     const missing = FRAGMENT_BYTES - this.head.length;
@@ -372,7 +370,6 @@ class ReadBuffer {
     return this.#memory[this.#start] ?? 0;
   }
 
-  /** The bytes that were read and not taken. */
   get bytes(): Uint8Array {
     // A plain array, because a subarray of a Node buffer takes longer to make.
     return new Uint8Array(this.#memory.buffer, this.#memory.byteOffset + this.#start, this.length);

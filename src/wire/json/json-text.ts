@@ -130,7 +130,6 @@ export function foldKey(key: string): string {
     .replace(/\u0131|i\u0307/g, 'i');
 }
 
-/** Returns the bytes at `span` as text. */
 export function readText(bytes: Uint8Array, { start, end }: Span): string {
   return shortText(bytes, start, end) ?? decoder.decode(bytes.subarray(start, end));
 }
@@ -173,18 +172,15 @@ export function stringAt(bytes: Uint8Array, span: Span | undefined): string | un
   return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
 }
 
-/** Whether a number starts at `span`. */
 export function isNumber(bytes: Uint8Array, span: Span): boolean {
   const byte = bytes[span.start] ?? 0;
   return byte === 0x2d || isDigit(byte);
 }
 
-/** Whether an object starts at `span`. */
 export function isObject(bytes: Uint8Array, span: Span): boolean {
   return bytes[span.start] === OPEN_BRACE;
 }
 
-/** Encodes a text as UTF-8. */
 export function toBytes(text: string): Uint8Array {
   return text.length <= SHORT_TEXT ? (asciiBytes(text) ?? encoder.encode(text)) : encoder.encode(text);
 }

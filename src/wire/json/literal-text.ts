@@ -8,7 +8,6 @@ import { toBytes } from './json-text.js';
 
 const LETTER_U = 0x75;
 
-/** Returns the number of bytes that the text has in UTF-8. */
 export function textLength(inside: Uint8Array): number {
   let { length } = inside;
   // Faster than `indexOf`, because most texts have an escape in each line.
@@ -56,7 +55,6 @@ export function textInside(inside: Uint8Array): string {
   return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
 }
 
-/** Returns the inside of a literal with this text. */
 export function insideOf(text: string): Uint8Array {
   return toBytes(JSON.stringify(text).slice(1, -1));
 }

@@ -72,7 +72,6 @@ export function describeBytes(bytes: number): string {
   return `${Math.ceil((bytes / 1024 ** power) * 10) / 10} ${UNITS[power]}`;
 }
 
-/** The number of bytes that a text takes in UTF-8. */
 export function utf8Length(text: string): number {
   let length = 0;
   for (let at = 0; at < text.length; at += 1) length += bytesOfUnit(text, at);

@@ -57,7 +57,6 @@ export function copySpliced({ bytes, span, edits }: SplicedMessage, target: Uint
   return copy(bytes, position, span.end, target, end);
 }
 
-/** Returns the message as one new array of bytes. */
 export function splice(message: SplicedMessage): Uint8Array {
   const out = new Uint8Array(splicedLength(message));
   copySpliced(message, out, 0);

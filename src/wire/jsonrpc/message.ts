@@ -80,7 +80,6 @@ const RESULT_MEMBER = toBytes(',"result":');
 const ERROR_MEMBER = toBytes(',"error":');
 const TAIL = toBytes('}');
 
-/** Concatenates the parts in a new array. */
 export function join(parts: readonly Uint8Array[]): Uint8Array {
   let length = 0;
   for (const part of parts) length += part.length;

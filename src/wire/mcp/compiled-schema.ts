@@ -167,7 +167,6 @@ function isAnything(schema: unknown): boolean {
   return !Object.keys(schema).some((key) => KEYWORDS.has(key));
 }
 
-/** The schemas within a schema that Ajv compiles. */
 function innerOf(schema: Schema): readonly unknown[] {
   const { items, additionalItems, anyOf: choices, if: condition, then = true, else: otherwise = true } = schema;
   const anyOf = Array.isArray(choices) ? choices : [];

@@ -63,7 +63,6 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** A server's answer to `server/discover`. */
 export interface DiscoverResult {
   /** The first of its revisions that the gateway knows; `undefined` if there is none. */
   readonly revision: ModernRevision | undefined;

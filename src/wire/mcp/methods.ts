@@ -76,7 +76,6 @@ export function requestedList(method: string): ListKind | undefined {
 
 const KINDS_BY_METHOD: ReadonlyMap<string, ListKind> = new Map(LIST_KINDS.map((kind) => [LISTS[kind].method, kind]));
 
-/** Returns the lists that a notification reports as changed. */
 export function listsChangedBy(method: string): readonly ListKind[] {
   return LIST_KINDS.filter((kind) => LISTS[kind].changed === method);
 }

@@ -127,7 +127,6 @@ export function ownNotification(method: string, params?: unknown): NotificationE
   return envelope.kind === 'notification' ? envelope : undefined;
 }
 
-/** Makes a response with a result or an error, as JSON. */
 export function ownResponse(
   content: Uint8Array | RpcError,
   member: 'result' | 'error' = content instanceof RpcError ? 'error' : 'result',

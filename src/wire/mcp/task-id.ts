@@ -8,7 +8,6 @@ export interface Hmac {
   readonly older?: readonly Hmac[];
 }
 
-/** Origin of a task, which its id contains. */
 interface TaskOrigin {
   /** The server or client that made the task, by the gateway's name for it. */
   readonly maker: string;
@@ -66,7 +65,6 @@ export function replaceId(span: Span | undefined, id: string | undefined): Edit[
 
 const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
-/** Whether the task has ended, according to its status. */
 export function isTerminal(bytes: Uint8Array, status: Span | undefined): boolean {
   return TERMINAL.has(stringAt(bytes, status) ?? '');
 }

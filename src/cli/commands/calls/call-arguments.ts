@@ -91,7 +91,6 @@ function argumentOf(all: readonly ArgumentPair[], schema: unknown): string {
   return `[${all.map((pair) => textOf(pair, ofItem)).join(',')}]`;
 }
 
-/** Returns the types that a schema and its alternatives name. */
 function typesOf(schema: unknown): readonly unknown[] {
   if (!isRecord(schema)) return [];
   const { type, anyOf, oneOf } = schema;

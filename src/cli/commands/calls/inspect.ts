@@ -61,7 +61,6 @@ export function lineText(line: RecordedLine, server: string | undefined): string
   }
 }
 
-/** Returns the object that `--json` prints for a line, as a recording has it. */
 function recorded(line: RecordedLine): object {
   switch (line.kind) {
     case 'header':

@@ -44,7 +44,6 @@ export async function record({ settings, options, isJson }: Invocation<{ out: st
   });
 }
 
-/** Text that counts the messages of a recording, and the missing ones. */
 export function countsText({ written, dropped, fault }: RecordCounts): string {
   const missing = `; ${dropped} ${dropped === 1 ? 'is' : 'are'} missing, because the disk was too slow or full`;
   const reason = fault === undefined ? '' : ` (${fault})`;

@@ -181,7 +181,6 @@ function isInstalledHere(client: KnownClient): boolean {
   return isInstalled(client, thisSystem());
 }
 
-/** Plans the changes of each client. */
 async function planAll(
   clients: readonly KnownClient[],
   plan: (client: KnownClient) => Promise<Plan[]>,

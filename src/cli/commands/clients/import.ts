@@ -137,7 +137,6 @@ function requireNames(names: readonly string[], { servers }: FoundServers): void
 
 const WORDS: Partial<Record<Verdict, string>> = { renamed: 'new', same: 'known' };
 
-/** Prints the verdict on each found server. */
 export function reportPlan({ plan, added, found: { unreadable }, target: { config, secrets } }: PreparedImport): void {
   const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
     const renamed = verdict === 'renamed' ? ` as ${key}` : '';

@@ -173,7 +173,6 @@ class TrialFiles {
     return { path, access: 'write', because: 'a copy for the trial', source: copy };
   }
 
-  /** Files that the server has read and written. */
   used() {
     const wasRead = (file: string) => (lstatSync(file, { throwIfNoEntry: false })?.atimeMs ?? 0) > 0;
     const tellsAccess = this.#tellsAccess();

@@ -265,7 +265,6 @@ async function servingProcesses({ program }: Machine): Promise<ServingProcess[]>
   ];
 }
 
-/** Finds the gateways of this user that serve HTTP. */
 async function findHttpGateways() {
   return (await findGateways(gatewayFolders(userHubsFolder()))).filter(({ kind }) => kind === 'http');
 }

@@ -35,7 +35,6 @@ import {
   type RunningGateway,
 } from './running.js';
 
-/** A running gateway to which a command is connected. */
 export interface OpenGateway {
   readonly gateway: RunningGateway;
   readonly control: HubControl;
@@ -75,7 +74,6 @@ export async function openGateway(
   return await connectTo(chosen);
 }
 
-/** Connects to a gateway that was found. */
 export async function connectTo(gateway: RunningGateway): Promise<OpenGateway | NoGateway> {
   const { folder, name, answer, pid, kind } = gateway;
   const control = typeof answer === 'string' ? answer : await openControl(folder, VERSION, name);
@@ -174,7 +172,6 @@ export async function describeHubs({ gateway, control }: OpenGateway, withUsage:
   return { hub: hub as HubDescription, draining: draining.flatMap((each) => each ?? []) };
 }
 
-/** Asks a gateway to describe itself. */
 export async function describeHub(control: HubControl, withUsage = false): Promise<HubDescription> {
   return (await control.request('describe', { withUsage })) as HubDescription;
 }

@@ -15,10 +15,8 @@ import { tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';
 import { runCommand } from '../calls/run-once.js';
 
-/** Dependencies of a command that works on packages. */
 export interface PackageWork extends OpenedInstaller {
   readonly config: Config;
-  /** The chosen servers that run a package. */
   readonly servers: readonly PackagedServer[];
   readonly paths: PackagePaths;
   readonly log: OpenLog;

@@ -84,7 +84,6 @@ function byPackage(servers: readonly PackagedServer[]): Iterable<readonly Packag
   return groups.values();
 }
 
-/** Updates the package of a group. */
 async function updateOne(
   servers: readonly PackagedServer[],
   { request, found }: PackagedServer['package'],
@@ -223,7 +222,6 @@ async function probeTools(
 
 const OWN_PREFIX = 'trunkline__';
 
-/** Parsed tool definitions by name. */
 export type ToolDefinitions = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 interface ToolChanges {

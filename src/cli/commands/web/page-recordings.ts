@@ -11,7 +11,6 @@ import type { RecordingState } from '../../../web/server/contract.js';
 import { PageRefusal } from '../../../web/server/page-source.js';
 import { openGateway } from '../hub/hub-access.js';
 
-/** Names of the recordings that a page can start and download. */
 const NAME = /^trunkline-\d{8}-\d{6}\.jsonl$/;
 
 interface Recording {
@@ -92,7 +91,6 @@ export class PageRecordings {
     return last;
   }
 
-  /** Opens a recording of this folder. */
   async open(file: string): Promise<Readable> {
     const path = join(recordingFolder(), file);
     const isThere = NAME.test(file) && (await stat(path).catch(() => undefined))?.isFile() === true;

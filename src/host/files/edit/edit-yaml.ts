@@ -110,7 +110,6 @@ function isEmpty(value: unknown): boolean {
   return value === null || (isScalar(value) && value.value === null);
 }
 
-/** Adds lines at the end of the text. */
 function appended(text: string, added: Added): string {
   return insertedLines(text, text.length, blockLines(added, 0, DEFAULT_INDENT));
 }
@@ -162,7 +161,6 @@ function insertedLines(text: string, at: number, lines: readonly string[]): stri
 
 const DEFAULT_INDENT = 2;
 
-/** The indentation of nested collections in a collection. */
 function indentIn(text: string, { items }: Collection, column: number): number {
   for (const item of items as unknown[]) {
     const value = isPair(item) ? item.value : undefined;
@@ -242,7 +240,6 @@ function removedFromFlow(text: string, collection: Collection, item: unknown): s
   return text.slice(0, start) + text.slice(isCommented ? text.indexOf(',', end) + 1 : nextStart);
 }
 
-/** The lines of a new item of a block. */
 function blockLines({ path, value, options }: Added, column: number, indent: number): string[] {
   return yamlLines(nested(path, value, options), {
     indent,

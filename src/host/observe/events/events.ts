@@ -71,7 +71,6 @@ export type SessionEvent =
   ({ readonly kind: 'client.connected' } & ClientOfSession) | ({ readonly kind: 'client.left' } & ClientOfSession);
 
 interface ClientOfSession {
-  /** Name that the client gave itself. */
   readonly name: string;
   readonly version: string;
   /** The user, or the machine with a token of its own. Both are absent if the gateway does not know the users of its clients. */
@@ -90,7 +89,6 @@ export interface RefusedName {
   readonly name: string;
 }
 
-/** Event for the operator of the HTTP transport. */
 export type HttpEvent =
   | { readonly kind: 'http.listening'; readonly url: string }
   | {

@@ -49,7 +49,6 @@ interface FileContentChange {
 }
 
 interface NoChange {
-  /** The file needs no change, or cannot be changed. */
   readonly kind: 'unchanged' | 'refused';
   readonly client: KnownClient;
   readonly file?: string;
@@ -70,7 +69,6 @@ interface ConnectOptions extends PlanOptions {
   readonly keepsConfig: boolean;
 }
 
-/** Plans to register Trunkline with a client. */
 export async function planConnect(
   client: KnownClient,
   own: OwnCommand,
@@ -211,7 +209,6 @@ export type RunProgram = (file: string, args: readonly string[]) => Promise<bool
 
 export interface CarriedOut {
   readonly backup: string | undefined;
-  /** The client's own program, if it has made the change. */
   readonly program: string | undefined;
   /** The reason why the journal of `undo` lacks the change, if it does. */
   readonly unrecorded: string | undefined;

@@ -5,7 +5,6 @@ import { realPath } from '../../../host/files/whole-file.js';
 import type { Shape } from './client-table.js';
 import type { ClientEntry, FoundCommand, FoundServer } from './found-server.js';
 
-/** The name under which Trunkline is registered. */
 export const OWN_NAME = 'trunkline';
 
 /** The command that clients start, and a warning if its program may disappear. */

@@ -14,7 +14,6 @@ const GATEWAYS: ReadonlyMap<string, string> = new Map([
   ['magg', 'Magg'],
 ]);
 
-/** The name of the gateway that this run starts, if it is one. */
 export function gatewayOf({ program, args }: Run): string | undefined {
   if ('package' in program) return GATEWAYS.get(program.package);
   if ('url' in program) return undefined;

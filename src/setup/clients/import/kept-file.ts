@@ -35,7 +35,6 @@ export interface KeepingPlaces {
   readonly nodePath: string;
   /** The package store of Trunkline. */
   readonly storeFolder: string;
-  /** The folder for files of servers in the data folder of the user. */
   readonly serversFolder: string;
   /** Follows the key in the name of the server's folder, because several configurations can have the same key. */
   readonly suffix: string;

@@ -42,7 +42,6 @@ export class LineWriter implements MessageSink {
   #filled = 0;
   #pieces: Uint8Array[] = [];
   #pieceBytes = 0;
-  /** The leases of the messages among the pieces. */
   #leases: NonNullable<SplicedMessage['lease']>[] = [];
   #unwritten = 0;
   #isFlushDue = false;
