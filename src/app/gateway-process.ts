@@ -225,17 +225,17 @@ export class GatewayProcess implements FeatureHost {
     for (const { id } of this.gateway.pool.of(server)) if (own.includes(id)) this.#instances.restart(id);
   }
 
-  /** Restarts what runs with a login that has begun or ended. Other users keep their connections. */
+  /** Restarts the servers of the owner of a login that has begun or ended. Other users keep their connections. */
   #loginChanged(server: string, user: string | undefined): void {
     const { pool } = this.gateway;
-    // Those that are being replaced stay out of it.
+    // Leaves out the instances that are being replaced.
     const pooled = new Set([...pool.keys].flatMap((key) => pool.of(key).map(({ id }) => id)));
     for (const id of this.#instances.idsWithLogin(server, user)) if (pooled.has(id)) this.#instances.restart(id);
   }
 
   /**
-   * Ends the processes and the connections of a user, after their calls in flight, and what features have of the user. A client of
-   * the user gets others.
+   * Ends the processes and the connections of a user, after their calls in flight, and removes the data that features keep about the user.
+   * A client of the user that stays gets new ones.
    */
   forget(user: string): void {
     this.features.forget(user);

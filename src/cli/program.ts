@@ -91,7 +91,7 @@ function addServing(program: CliCommand): void {
       // The log is the only output of serving for the user.
       if (isQuietWanted())
         throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
-      // `main` has served every valid command line. Only one on which `parseArgs` misses the value of an option gets here.
+      // `main` has served every valid command line, so `parseArgs` misses the value of an option on this one.
       throw new UsageError('the value of an option begins with `-`', 'write `--OPTION=VALUE`');
     });
   for (const [name, { value, about }] of Object.entries<ServeOption>(SERVE_OPTIONS))
@@ -602,7 +602,7 @@ function addSetup(program: CliCommand): void {
     .description(
       `Checks everything between your clients and your servers: Node, npm, folders and limits of this machine, the configuration with its variables, commands and packages, the entries of clients, and the processes of Trunkline. Then starts every server once, or asks the running gateway, and runs what each client has registered as that client runs it. Each finding has a stable code, its evidence, and what to do. Changes nothing, unless --fix is given. Shows no secrets.
 
---fix changes the modes of secret files, removes files that killed runs have left, ends their processes, installs damaged packages again, and takes servers that Trunkline runs, too, out of the files of clients; \`trunkline undo\` puts them back. Everything else is named as a command. Exit code 1 means that there is at least one finding of the level fail.`,
+--fix changes the modes of secret files, removes files that killed runs have left, ends their processes, installs damaged packages again, and removes from the files of clients the servers that Trunkline runs as well; \`trunkline undo\` puts them back. Everything else is named as a command. Exit code 1 means that there is at least one finding of the level fail.`,
     )
     .option('--json', 'print the findings as JSON')
     .option('--fix', 'mend what is safe to mend')

@@ -50,7 +50,7 @@ export function termRows(rows: readonly (readonly [term: string, text: string])[
   return `<dl>${rows.map(([term, text]) => `<dt>${term}</dt><dd>${text}</dd>`).join('')}</dl>`;
 }
 
-/** The page about a login that ends here, because nobody may be sent anywhere. The sentence is for the person. */
+/** The page about a login that cannot go on, and that has no address to return to. The sentence is for the person. */
 export function faultPage(status: number, sentence: string): RouteAnswer {
   return webPage(status, 'This login cannot go on', `<p>${escaped(sentence)}</p>`);
 }

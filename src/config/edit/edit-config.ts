@@ -123,7 +123,7 @@ function disabled(
   const present = format === 'yaml' ? commentBehind(text, path) : undefined;
   const isOfInit = present?.startsWith(INIT_COMMENT) === true;
   if (isRecord(entry) && (entry.disabled ?? false) === isDisabled) {
-    // A user who disables the server wants no other try.
+    // Removes the comment of `trunkline init` when a user disables the server, so that it is not tried again.
     const isWanted = isDisabled && because === undefined && isOfInit;
     return isWanted ? withValue(format, withoutValue(format, text, path), path, true) : text;
   }

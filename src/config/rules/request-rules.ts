@@ -23,7 +23,7 @@ export interface RuledRequest {
 export interface Decision {
   readonly verdict: CallRule['verdict'];
   readonly rule: CallRule;
-  /** A clause about the arguments, if the call is denied because nobody can tell what its server would read in them. */
+  /** A clause about the arguments, if the call is denied because servers may read them in different ways. */
   readonly fault?: string;
 }
 
@@ -81,7 +81,7 @@ export class RequestRules {
   }
 }
 
-/** Methods with a URI that get nothing of the resource. */
+/** Methods with a URI whose answers have no content of the resource. */
 const SUBSCRIPTIONS: ReadonlySet<string> = new Set([METHODS.subscribe, METHODS.unsubscribe]);
 
 /** The list of a rule that the request concerns. Extensions of MCP read resources with methods of their own. */

@@ -23,7 +23,7 @@ const LOOK_EVERY_MS = 100;
  * Ends the service without losing calls. A draining gateway first goes on to accept connections, because a proxy that sends a
  * request to a closed port may not send it elsewhere. Then it accepts none, and finishes the calls in flight.
  *
- * The drain ends when no call is in flight and, besides, no request has come for 2 s or no connection is open. It ends after `ms`
+ * The drain ends when no call is in flight and either no request has come for 2 s or no connection is open. It ends after `ms`
  * at the latest.
  */
 export class Drain {

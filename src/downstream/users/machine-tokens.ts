@@ -53,8 +53,8 @@ export class MachineTokens {
 }
 
 /**
- * Reads the text of a token file; `undefined` if there is none. Symbolic links are allowed, because Kubernetes puts secrets in
- * place by them. Throws a `UsageError` for a file that cannot be used.
+ * Reads the text of a token file; `undefined` if there is none. Symbolic links are allowed, because Kubernetes mounts secrets
+ * with them. Throws a `UsageError` for a file that cannot be used.
  */
 export function readTokenFile(file: string): string | undefined {
   const found = readRegularFileSync(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true, isGuarded: true });
@@ -120,7 +120,7 @@ function faultOf(name: string, other: string | undefined): string | undefined {
   return other === undefined ? undefined : `has the token of another line, of ${other}`;
 }
 
-/** Identifies a machine. It begins with the character that no issuer contains, so no user has the same principal. */
+/** Identifies a machine. Begins with a character that no issuer contains, so no user has the same principal. */
 function principalOf(name: string): string {
   return createHash('sha256').update(`\0machine\0${name}`).digest('hex');
 }

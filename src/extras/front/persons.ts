@@ -18,7 +18,7 @@ interface FrontPersonsOptions {
 
 /** A sign-in that goes on in a browser. */
 interface BegunSignIn {
-  /** The path of this gateway that wants to know the person. */
+  /** The path of the page that needs to know the person. */
   readonly path: string;
   readonly verifier: string;
 }
@@ -27,8 +27,8 @@ interface BegunSignIn {
 const MAX_SIGN_INS = 4;
 
 /**
- * Knows the persons in browsers, for pages that are only for one user. A person signs in at the provider as for a client, with the
- * same redirect URI, and the token counts as one of a client does. It is forgotten then, and a cookie names the person.
+ * Identifies persons in browsers, for pages that are only for one user. A person signs in at the provider as for a client, with the
+ * same redirect URI, and the token is checked as that of a client. The token is then dropped, and a cookie names the person.
  */
 export class FrontPersons implements Persons {
   readonly #options: FrontPersonsOptions;

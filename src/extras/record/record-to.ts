@@ -83,7 +83,7 @@ interface ShownMessages {
 }
 
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** Limits of a client's name and version, in characters: as far as they are read, and as far as they are shown. */
+/** Limits of the characters of a client's name and version that are searched for secrets, and that are shown. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 const MAX_NAME_CHARACTERS = 200;
 const ENTRY_BYTES = 200;

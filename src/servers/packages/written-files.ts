@@ -16,7 +16,7 @@ import { isRecord } from '../../wire/json/json-value.js';
  * npm writes `node_modules/.package-lock.json` at the end of an installation, so files with a later time are those of the server.
  */
 
-/** Files that were carried over, and files that were left, because the new place has another one, or lies behind a link. */
+/** Files that were carried over, and files that were not, because the target is another file of the server, or lies behind a link. */
 export interface CarriedFiles {
   /** Paths in the folders. */
   readonly carried: readonly string[];
@@ -38,9 +38,9 @@ export function writtenIn(folder: string): string[] {
 
 /**
  * Copies the files that a server has written in one installation folder of its package to another one, with their times. Never
- * replaces a file that a server has written there, unless it is an unchanged copy, or the one of which the source is a copy. Never
- * replaces a program file of the package, because it belongs to its version. With `newerWins`, a newer file replaces one that a
- * server has written, of which a copy stays beside it.
+ * replaces a file that a server has written there, unless that file is an unchanged copy, or the original of the source. Never
+ * replaces a program file of the package, because it belongs to its version. With `newerWins`, a newer file also replaces one that a
+ * server has written, and a copy of the older file stays beside it.
  */
 export function carryOver(from: string, to: string, { newerWins = false } = {}): CarriedFiles {
   const ownSince = statOf(join(to, MODULES, '.package-lock.json'))?.mtimeMs ?? 0;

@@ -7,7 +7,7 @@ import { type ChildSpec, programOf } from '../../spec/server-spec.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, type OperatingSystem, pathSeparator, variableOf } from './machine.js';
 
-/** Folders in which programs that the desktop has started find commands, and those of the login shell, if they are known. */
+/** The PATH of programs that the desktop starts, and the PATH of the login shell, if it is known. */
 interface SearchPaths {
   readonly desktop: string;
   readonly shell: string | undefined;
@@ -111,7 +111,7 @@ export async function desktopPath(machine: UserSystem, launchctl = '/bin/launchc
   }
 }
 
-/** The PATH of the user's login shell; `undefined` if it does not say it in time. Windows has no such shell. */
+/** The PATH of the user's login shell; `undefined` if the shell does not print it in time. Windows has no such shell. */
 export async function shellPath(machine: UserSystem): Promise<string | undefined> {
   const { SHELL } = machine.env;
   if (machine.platform === 'win32' || !SHELL) return undefined;

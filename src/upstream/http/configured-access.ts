@@ -13,7 +13,7 @@ const MAX_OUTPUT_BYTES = 64 * 1024;
 const LADDER = { termAfterMs: 0, killAfterMs: 500 };
 
 export interface ConfiguredAccess extends RemoteAccess {
-  /** Ends the processes of a command that runs, and runs none anymore. Never rejects. */
+  /** Ends the running command with its processes, and starts no other. Never rejects. */
   end(): Promise<void>;
 }
 

@@ -7,7 +7,7 @@ export const announcement = signal('');
 
 const SHOWN_MS = 6_000;
 const LOOK_EVERY_MS = 1_000;
-/** Time without a need after which it is new again, because a server that keeps failing leaves the list for seconds. */
+/** Time after which a need counts as new when it returns. A server that keeps failing leaves the list for seconds. */
 const GONE_MS = 60_000;
 let end: ReturnType<typeof setTimeout> | undefined;
 

@@ -17,7 +17,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   return nearest ?? (longer.length === 1 ? longer[0] : undefined);
 }
 
-/** A shorter beginning says little. */
+/** Shortest word that counts as the beginning of a candidate, because many candidates begin with a shorter one. */
 const MIN_BEGINNING = 4;
 
 /** The hint for an unknown word: the known one that was most likely meant, or else `otherwise`. */

@@ -48,7 +48,7 @@ export async function sandbox(invocation: Invocation<{ try: true }>): Promise<nu
   }
   tell(
     isConfined
-      ? `${key} runs confined. Everything that is not below is closed, names included.`
+      ? `${key} runs confined. Everything that is not listed below is closed, also other host names.`
       : `${key} runs unconfined. With \`sandbox: true\` in its entry, it would see this and nothing else.`,
   );
   await print(table([['OPEN', 'WHAT', 'WHY'], ...rowsOf(policy)], lookOf(process.stdout)).trimEnd());

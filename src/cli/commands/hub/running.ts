@@ -52,8 +52,8 @@ interface Asked {
 }
 
 /**
- * Finds all gateways of this user that run on this machine. Waits without this limit for the hubs of the configuration that the command is
- * about.
+ * Finds all gateways of this user that run on this machine. Waits without a time limit for the hubs of the configuration that the
+ * command is about.
  */
 export async function findRunning(asked?: Asked): Promise<readonly RunningGateway[]> {
   const hubs = allHubFolders(userHubsFolder()).flatMap((folder) =>

@@ -236,7 +236,7 @@ function translateGemini(text: string, { platform }: Surroundings): string {
 function editorReference(body: string, { platform, home, project }: Surroundings): string {
   const [, kind = '', name = ''] = /^(?:(env|input):)(.*)$/.exec(body) ?? [];
   if (kind === 'env' && /^[A-Za-z_]\w*$/.test(name)) return `\${${name}}`;
-  // The editor asks for it; here it is a variable that the user sets.
+  // Makes it a variable that the user sets, because only the editor can ask for an input.
   if (kind === 'input' && name !== '') return `\${${variableName(name)}}`;
   switch (body) {
     case 'userHome':
