@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 93_420,
-  sourceFiles: 508,
+  sourceLines: 94_250,
+  sourceFiles: 514,
   tinyFiles: 10,
-  testLines: 93_950,
+  testLines: 94_850,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 7,
   callFiles: 40,
-  listFiles: 201,
+  listFiles: 202,
 };
 
 const source = filesOf('src');

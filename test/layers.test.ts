@@ -35,7 +35,10 @@ const FOLDERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   upstream: [['.'], ['health'], ['channel'], ['legacy', 'modern', 'stdio', 'http'], ['auth']],
   gateway: [['catalog'], ['dispatch'], ['registry'], ['routing'], ['tasks', 'search'], ['reverse'], ['.']],
   // A feature knows no other one.
-  extras: [['.'], ['cluster', 'exchange', 'front', 'user-logins', 'large-results', 'metrics', 'tracing', 'record']],
+  extras: [
+    ['.'],
+    ['cluster', 'exchange', 'front', 'interceptors', 'user-logins', 'large-results', 'metrics', 'tracing', 'record'],
+  ],
   hub: [['.'], ['attach', 'server']],
   web: [['server'], ['page']],
   setup: [['clients/files'], ['clients/import', 'doctor']],

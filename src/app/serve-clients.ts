@@ -6,6 +6,7 @@ import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
 import { exchange } from '../extras/exchange/index.js';
 import type { CreateFeature } from '../extras/feature.js';
+import { interceptors } from '../extras/interceptors/index.js';
 import { largeResults } from '../extras/large-results/index.js';
 import { metrics } from '../extras/metrics/index.js';
 import { recording } from '../extras/record/index.js';
@@ -140,7 +141,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
 
 /** The features of every gateway, of which most do nothing until the configuration turns them on. */
 export function commonFeatures(recorded?: Parameters<typeof recording>[0]): readonly CreateFeature[] {
-  return [exchange, largeResults, metrics, tracing, recording(recorded)];
+  return [exchange, interceptors, largeResults, metrics, tracing, recording(recorded)];
 }
 
 /** Loads the cluster, the logins through this gateway, and those of its users at servers, if the configuration has them. */

@@ -165,7 +165,10 @@ export class SupervisedBackends {
       isSessionless: () => this.#isKnownModern(server),
       isMisconfigured: server.spec === undefined,
       // A process that acts for users needs a client, because without a user it would have no login.
-      waitsForClient: !isInView(config, server.key, onlyView) || (hasUsers && server.actsForUsers === true),
+      waitsForClient:
+        server.isInterceptor !== true &&
+        (!isInView(config, server.key, onlyView) || (hasUsers && server.actsForUsers === true)),
+      isInterceptor: server.isInterceptor,
       variantOf: (origin: Origin | undefined) => variantOf(server, origin),
     }));
     return { servers, idleStopMs: config.gateway.idleStopMs };

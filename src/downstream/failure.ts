@@ -28,6 +28,8 @@ export const REASONS = {
   not_approved: { code: 'TL-CALL-NOT-APPROVED', sentence: '' },
   /** A rule of the configuration denies the request. The sentence is `Failure.detail`. */
   denied: { code: 'TL-CALL-DENIED', sentence: '' },
+  /** An interceptor refuses the request or the result, or cannot look at it. The sentence is `Failure.detail`. */
+  intercepted: { code: 'TL-CALL-INTERCEPTED', sentence: '', isLost: true },
   unresponsive: {
     code: 'TL-SERVER-UNRESPONSIVE',
     sentence: 'has stopped answering. Trunkline probes it, and restarts it if it stays silent.',
@@ -115,9 +117,9 @@ export interface Failure extends DownWords {
   readonly sent: boolean;
   /** Milliseconds after which a retry may succeed, if known. */
   readonly retryAfterMs: number | undefined;
-  /** For `not_approved` and `denied`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
+  /** For `not_approved`, `denied` and `intercepted`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
-  /** For `denied`: the place of the rule in the configuration, such as `servers.files.rules[0]`. */
+  /** The place of the rule in the configuration, such as `servers.files.rules[0]`, or the names of an interceptor. */
   readonly rule?: string | undefined;
   /** Whether the server is behind a URL, so that it has a connection and no process. */
   readonly isRemote?: boolean | undefined;
@@ -156,6 +158,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
 export function describeFailure(failure: Failure): string {
   if (failure.reason === 'not_approved') return describeUnapproved(failure);
   if (failure.reason === 'denied') return describeDenied(failure);
+  if (failure.reason === 'intercepted') return describeIntercepted(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -178,6 +181,12 @@ function describeDenied({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
     ? 'Whether an earlier attempt took effect is unknown. It was not repeated.'
     : 'The same request will be denied again; another tool, or other arguments, may be allowed.';
+  return `Server "${server}" ${detail} ${consequence}`;
+}
+
+/** Describes a request that was not sent, or a result that is withheld, because of an interceptor. */
+function describeIntercepted({ server, sent, detail = '' }: Failure): string {
+  const consequence = sent ? 'The call took effect, and only its result is withheld.' : 'The call was not sent.';
   return `Server "${server}" ${detail} ${consequence}`;
 }
 

@@ -175,6 +175,12 @@ export interface Exchange {
   request: RelayedRequest;
   /** The request as the client sent it. */
   readonly received: SplicedMessage;
+  /**
+   * Reviews the answer of the server before anything is made of it, and returns the answer that goes on, or the reason for which the
+   * client does not get it. Returns `undefined` if the answer needs no review. Set by a gate. The bytes of the answer are valid only
+   * until the method returns. Must end when the exchange is cancelled.
+   */
+  readonly review?: ((answer: Answered) => Promise<Answered | Withheld> | undefined) | undefined;
   /** The HTTP request that carried the request. Absent for other transports. */
   readonly http?: HttpFacts | undefined;
   /** Observes the call. The gateway sets it when the request arrives. Absent if no observer wants the call. */
@@ -264,8 +270,20 @@ export interface CallTrail {
    * request was sent, in milliseconds on the clock; absent if it could not be sent.
    */
   attemptEnded(outcome: Outcome, sentAt?: number): void;
+  /** Takes a remark about the call, such as the finding of an interceptor. */
+  noted?(remark: string): void;
   /** The call has ended. Called once. */
   ended(end: CallEnd): void;
+}
+
+/** An answer of a server. */
+export type Answered = Extract<Outcome, { readonly kind: 'answered' }>;
+
+/** The reason for which a client does not get an answer, as in `Failure`. */
+export interface Withheld {
+  readonly kind: 'withheld';
+  readonly detail: string;
+  readonly rule: string;
 }
 
 export interface HttpFacts {

@@ -44,6 +44,10 @@ export interface CallObservation {
   ended?(call: ObservedCall, end: CallEnd): void;
 }
 
+/** Limit of the remarks about one call. */
+const MAX_REMARKS = 10;
+const NO_REMARKS: readonly string[] = [];
+
 /** Methods of the requests that are observed as calls. Lists and polls are not. */
 const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.readResource, METHODS.complete];
 
@@ -141,6 +145,8 @@ export class ObservedCall implements CallTrail {
   /** Whether a byte of the request may have reached a server. */
   isSent = false;
   endedAt: number | undefined;
+  /** Remarks about the call, such as the findings of interceptors. */
+  remarks: readonly string[] = NO_REMARKS;
   readonly #session: ObservedSession;
   #observations = NO_OBSERVATIONS;
   #end: CallEnd | undefined;
@@ -217,7 +223,11 @@ export class ObservedCall implements CallTrail {
     return failure instanceof RpcError ? failure.message : failure?.reason;
   }
 
-  /** The place of the rule in the configuration that denies the call. */
+  noted(remark: string): void {
+    if (this.remarks.length < MAX_REMARKS) this.remarks = [...this.remarks, remark];
+  }
+
+  /** The place of the rule in the configuration that denies the call, or the interceptor that refuses it. */
   get rule(): string | undefined {
     const failure = this.#end?.failure;
     return failure instanceof RpcError ? undefined : failure?.rule;

@@ -137,7 +137,12 @@ export class Gateway implements GatewayPort {
     this.#draining = new Draining(clock);
     this.#subscriptions = new Subscriptions(onInternalError);
     this.#tasks = new Tasks(seals, ({ key }) => this.#pool.sharingOf(key) !== 'all', onInternalError);
-    this.#serverRequests = new ServerRequests(this.#tasks);
+    this.#serverRequests = new ServerRequests(this.#tasks, ({ key: server }, client, ask) =>
+      (this.#settings.gates ?? []).reduceRight((inner, gate) => {
+        const view = this.#clients.get(client)?.view.named;
+        return gate.asking?.({ server, client, view }, inner) ?? inner;
+      }, ask),
+    );
     this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,
       logs: this.#logs,
@@ -192,7 +197,7 @@ export class Gateway implements GatewayPort {
   catalogsIn(named: NamedView | undefined): Catalogs {
     const { cursors } = this.#options.seals;
     const { ownTools } = this.#settings;
-    const servers = this.#pool.oldest.filter(({ key }) => named?.showsServer(key) ?? true);
+    const servers = this.#pool.oldest.filter(({ key }) => this.#pool.has(key) && named?.showsServer(key) !== false);
     const own = offeredOf(ownTools, servers, named);
     return mergeCatalogs({
       servers,
@@ -261,7 +266,7 @@ export class Gateway implements GatewayPort {
       return { offered: [capabilities], instructions };
     }
     const named = this.named(this.viewNameFor(facts));
-    const isShown = isShownTo(facts, named);
+    const isShown = this.#isShownTo(facts, named);
     return this.#description(
       all.filter(({ key }) => isShown(key)),
       named,
@@ -348,8 +353,9 @@ export class Gateway implements GatewayPort {
 
   /** Assigns a new client its backends. Throws if the one server that the client wants to see does not exist. */
   #claimAll(client: DownstreamClient, facts: ClientFacts, named: NamedView | undefined): Backend[] {
-    const keys = facts.server === undefined ? this.#pool.keys : [facts.server];
-    const backends = [...keys].filter(isShownTo(facts, named)).map((key) => this.#pool.claim(key, client, facts));
+    const { server } = facts;
+    const shown = server === undefined ? [...this.#pool.keys].filter(this.#isShownTo(facts, named)) : [server];
+    const backends = shown.map((key) => this.#pool.claim(key, client, facts));
     // A new client has no log level yet, so it gets all messages of the servers.
     for (const backend of backends) this.#logs.adjust(backend);
     return backends;
@@ -363,7 +369,7 @@ export class Gateway implements GatewayPort {
     const { facts, viewName, view } = connected;
     const isAlone = facts.server !== undefined;
     const named = this.named(viewName);
-    const isShown = isShownTo(facts, named);
+    const isShown = this.#isShownTo(facts, named);
     const old = [...view.backends.values()];
     const unused: RunningBackend[] = [];
     const leave = (before: Backend) => {
@@ -419,6 +425,10 @@ export class Gateway implements GatewayPort {
   /** Whether all clients see the same list. With `auto`, the name of a client decides. */
   #showsSame(kind: ListKind): boolean {
     return this.#namedViews.areNone && (kind !== 'tools' || this.#settings.mode !== 'auto');
+  }
+
+  #isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
+    return (key) => this.#pool.has(key) && (server === undefined ? named?.showsServer(key) !== false : key === server);
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {
@@ -487,8 +497,4 @@ function unwrapping(serve: GatewaySession['serve']): GatewaySession['serve'] {
     exchange.request = unwrapCall(exchange.request) ?? exchange.request;
     serve(exchange);
   };
-}
-
-function isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
-  return (key) => (server === undefined ? named?.showsServer(key) !== false : key === server);
 }

@@ -103,6 +103,16 @@ export type TracingFacts =
       readonly failing: { readonly since: number; readonly fault: string } | undefined;
     };
 
+/** A server that looks at the messages of others, and the reason for which it cannot, as a clause. */
+export interface InterceptorFacts {
+  readonly server: string;
+  /** The keys of the servers and the names of the views that it guards. */
+  readonly guards: readonly string[];
+  readonly views: readonly string[];
+  readonly failsOpen: boolean;
+  readonly fault: string | undefined;
+}
+
 export interface StatusFacts extends VisibleLists {
   readonly now: number;
   readonly startedAt: number;
@@ -114,6 +124,8 @@ export interface StatusFacts extends VisibleLists {
   readonly service?: ServiceFacts | undefined;
   /** Absent if neither the configuration nor the environment asks for traces. */
   readonly tracing?: TracingFacts | undefined;
+  /** The interceptors. Absent if there are none. */
+  readonly interceptors?: readonly InterceptorFacts[] | undefined;
   /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
   readonly notices?: readonly string[] | undefined;
   /** Removes secrets from texts of servers. */

@@ -1,5 +1,5 @@
 import { HELD_MS } from '../host/observe/events/events.js';
-import { describeBytes, plural } from '../wire/json/printable.js';
+import { describeBytes, plural, someOf } from '../wire/json/printable.js';
 import { isModernRevision } from '../wire/mcp/revisions.js';
 import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
 import { describeSaving, INSECURE, isExit, isTimeout, remarksOnLists, remarkText } from './verdict.js';
@@ -11,6 +11,7 @@ const NOTABLE_DELAY_MS = 20;
 export function renderStatus(report: StatusReport): string {
   const [troubled, others] = splitByProblem(report.servers);
   return [
+    ...renderInterceptors(report),
     `${renderHead(report)} ${countServers(report)}.`,
     ...renderGeneral(report),
     ...troubled.flatMap(renderProblem),
@@ -42,6 +43,15 @@ export function renderOneServer(report: StatusReport): string {
   ]
     .filter(isText)
     .join('\n');
+}
+
+/** The interceptors that cannot look at anything now, because calls are refused or unguarded meanwhile. */
+function renderInterceptors({ interceptors }: StatusReport): string[] {
+  return interceptors.flatMap(({ server, guards, failsOpen, fault }) => {
+    if (fault === null) return [];
+    const effect = failsOpen ? 'passes unseen, as `interceptorFailOpen` says' : 'is refused';
+    return [`Interceptor "${server}" has failed: ${fault}. What it has to look at (${someOf(guards)}) ${effect}.`];
+  });
 }
 
 function renderHead({ version, uptimeSeconds, tools, listTokens }: StatusReport): string {

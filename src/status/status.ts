@@ -41,6 +41,8 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     viewFault: facts.named?.fault ?? null,
     ...reportConfig(facts),
     tracing: reportTracing(facts),
+    /** The servers that look at the messages of others. `fault` is the reason for which one cannot; null if it can. */
+    interceptors: reportInterceptors(facts),
     tools,
     listTokens: tokensOfList(facts.catalogs.tools.entries),
     clientList: reportClientList(facts),
@@ -63,6 +65,27 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     /** Keys of the servers that have no process now, because each session starts one of its own. */
     startedBySessions: (facts.withoutInstance ?? []).filter((key) => server === undefined || key === server),
   };
+}
+
+/** The interceptors, to a client only those that guard something which it sees. */
+function reportInterceptors({ interceptors = [], servers, named, withoutInstance, redact }: StatusFacts) {
+  const isOperator = withoutInstance !== undefined;
+  const seen = new Set(servers.map(({ backend }) => backend.key));
+  return interceptors.flatMap(({ server, guards, views, failsOpen, fault }) => {
+    const shown = guards.filter((key) => isOperator || seen.has(key));
+    const ofViews = views
+      .filter((view) => isOperator || view === named?.name)
+      .map((view) => `clients of the view ${view}`);
+    if (shown.length + ofViews.length === 0) return [];
+    return [
+      {
+        server,
+        guards: [...shown, ...ofViews],
+        failsOpen,
+        fault: fault === undefined ? null : printable(redact(fault)),
+      },
+    ];
+  });
 }
 
 /** Form of the tool list for the calling client, and its reason; null if neither the configuration nor the client's name decided. */

@@ -9,7 +9,7 @@ import {
 } from '../../src/downstream/failure.js';
 
 const WORDED = Object.keys(REASONS).filter(
-  (reason) => reason !== 'not_approved' && reason !== 'denied',
+  (reason) => !['not_approved', 'denied', 'intercepted'].includes(reason),
 ) as FailureReason[];
 
 function failure(members: Partial<Failure> = {}): Failure {

@@ -51,10 +51,14 @@ export interface WrittenServer extends EntryWithDefaults {
   readonly positions: readonly PathPosition[];
 }
 
-interface EntryWithDefaults extends Omit<ServerEntry, 'settings' | 'rules'> {
+interface EntryWithDefaults extends Omit<ServerEntry, 'settings' | 'rules' | 'interceptors'> {
   readonly key: string;
   /** Its own rules, then those of `defaults`. */
   readonly rules?: readonly CallRule[];
+  /** Its own interceptors, then those of `defaults`. Absent if there are none. */
+  readonly interceptors?: readonly string[];
+  /** Whether the server is an interceptor of others, or of a view. */
+  readonly isInterceptor?: true;
   readonly settings: ServerSettings;
 }
 
@@ -149,11 +153,13 @@ function checkText(text: string, file: string): CheckedFile {
   const { defaults: { env: shared = {}, envFile, rules: sharedRules = [] } = {} } = data;
   const all = Object.entries(data[root] ?? {});
   const entries = all.filter(([, { settings }]) => settings.disabled !== true);
-  const [first, ...rest] = viewFaults(data, root).map(({ path, message, hint }) => ({
-    message: `${formatPath(path)}: ${message}`,
-    hint,
-    ...source.positionOf(path),
-  }));
+  const [first, ...rest] = [...viewFaults(data, root), ...interceptorFaults(data, root)].map(
+    ({ path, message, hint }) => ({
+      message: `${formatPath(path)}: ${message}`,
+      hint,
+      ...source.positionOf(path),
+    }),
+  );
   if (first !== undefined) throw new ConfigError('config-invalid', file, [first, ...rest]);
 
   const inert = inertKeys(source.value, root);
@@ -178,23 +184,34 @@ function checkText(text: string, file: string): CheckedFile {
   };
 }
 
-function toWrittenServer(
-  key: string,
-  entry: ServerEntry,
-  { defaults: { settings: shared, env, envFile, rules: sharedRules } = { settings: {} } }: FileData,
-  root: ServersKey,
-): EntryWithDefaults {
+function toWrittenServer(key: string, entry: ServerEntry, data: FileData, root: ServersKey): EntryWithDefaults {
+  const { defaults: { settings: shared, env, envFile, rules: sharedRules, interceptors: all } = { settings: {} } } =
+    data;
   const settings = settingsOf(SERVER_SETTINGS, shared, entry.settings);
-  const { rules: own, ...others } = entry;
+  const { rules: own, interceptors: named, ...others } = entry;
   const rules = [...rulesAt([root, key, 'rules'], own), ...rulesAt(['defaults', 'rules'], sharedRules)];
+  const isInterceptor = interceptorUses(data, root).some((use) => use.key === key);
+  const interceptors = isInterceptor ? [] : [...new Set([...(named ?? []), ...(all ?? [])])];
   return {
     ...(envFile !== undefined && { envFile }),
     ...others,
     ...(rules.length > 0 && { rules }),
+    ...(interceptors.length > 0 && { interceptors }),
+    ...(isInterceptor && { isInterceptor }),
     key,
     env: { ...(entry.url === undefined && env), ...entry.env },
-    settings: settings.placement === 'one' ? { ...settings, sharing: 'all' } : settings,
+    settings: isInterceptor ? ofInterceptor(settings) : sharedIfSole(settings),
   };
+}
+
+function sharedIfSole(settings: ServerSettings): ServerSettings {
+  return settings.placement === 'one' ? { ...settings, sharing: 'all' } : settings;
+}
+
+/** The settings of an interceptor, which looks at the requests of all clients, each within `interceptorTimeout`. */
+function ofInterceptor(settings: ServerSettings): ServerSettings {
+  const { interceptorTimeoutMs: timeoutMs, maxWaitMs } = settings;
+  return { ...settings, sharing: 'all', timeoutMs, maxTimeoutMs: timeoutMs, maxWaitMs: Math.min(maxWaitMs, timeoutMs) };
 }
 
 function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
@@ -421,7 +438,7 @@ function standIn(entry: RemoteEntry) {
   return { command: 'remote', disabled: Object.hasOwn(entry, 'disabled') && entry.disabled === true };
 }
 
-/** A reference to an unknown server or view. */
+/** A reference to a server or a view that cannot be used there. */
 interface ViewFault {
   readonly path: (string | number)[];
   readonly message: string;
@@ -441,6 +458,49 @@ function viewFaults({ views = {}, clients = {}, ...data }: FileData, root: Serve
     return names.includes(view) ? [] : [fault(['clients', client], 'view', view, names)];
   });
   return [...ofViews, ...ofClients];
+}
+
+/** A place in the file that names a server as an interceptor. */
+interface InterceptorUse {
+  readonly path: (string | number)[];
+  readonly key: string;
+}
+
+function interceptorUses({ defaults, views = {}, ...data }: FileData, root: ServersKey): readonly InterceptorUse[] {
+  const lists: [(string | number)[], readonly string[]][] = [
+    [['defaults', 'interceptors'], defaults?.interceptors ?? []],
+    ...Object.entries(data[root] ?? {}).flatMap(([key, { settings, interceptors = [] }]) =>
+      settings.disabled === true ? [] : [[[root, key, 'interceptors'], interceptors] as [string[], readonly string[]]],
+    ),
+    ...Object.entries(views).map(([name, { interceptors = [] }]): [string[], readonly string[]] => [
+      ['views', name, 'interceptors'],
+      interceptors,
+    ]),
+  ];
+  return lists.flatMap(([path, keys]) => keys.map((key, index) => ({ path: [...path, index], key })));
+}
+
+/** Finds interceptors that are unknown or disabled, and those that have interceptors themselves. */
+function interceptorFaults(data: FileData, root: ServersKey): ViewFault[] {
+  const servers = data[root] ?? {};
+  const uses = interceptorUses(data, root);
+  const ofUses = uses.flatMap(({ path, key }): ViewFault[] => {
+    const entry = Object.hasOwn(servers, key) ? servers[key] : undefined;
+    if (entry === undefined) return [fault(path, 'server', key, Object.keys(servers))];
+    if (entry.settings.disabled !== true) return [];
+    const message = `the server \`${key}\` is disabled, so it can look at nothing, and everything would be refused`;
+    return [{ path, message, hint: 'remove `disabled: true` there, or this interceptor' }];
+  });
+  const ofEntries = Object.entries(servers).flatMap(([key, { interceptors = [] }]): ViewFault[] => {
+    const use = uses.find((each) => each.key === key);
+    if (use === undefined || interceptors.length === 0) return [];
+    const isOwn = interceptors.includes(key);
+    const message = isOwn
+      ? 'an interceptor cannot look at its own messages'
+      : `this server is an interceptor itself (${formatPath(use.path)}), and nothing looks at the messages of an interceptor`;
+    return [{ path: [root, key, 'interceptors'], message, hint: `remove the interceptors of \`${key}\`` }];
+  });
+  return [...ofUses, ...ofEntries];
 }
 
 function fault(path: ViewFault['path'], kind: 'server' | 'view', name: string, known: readonly string[]): ViewFault {

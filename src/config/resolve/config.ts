@@ -90,6 +90,10 @@ export interface ServerConfig extends ServerSettings, ServerRules {
   readonly folder?: string;
   /** Whether requests are made in the name of the user of the client, if there are users. */
   readonly actsForUsers?: boolean;
+  /** Keys of the servers that look at its requests and results. Absent if there are none. */
+  readonly interceptors?: readonly string[];
+  /** Whether the server is an interceptor, which serves all clients and is shown to none. */
+  readonly isInterceptor?: boolean;
 }
 
 export interface ServerPackage {

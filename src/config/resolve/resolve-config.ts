@@ -189,11 +189,17 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
   const readSecret = secretReader(surroundings.secrets);
   const { own, references: tokens } = withoutTokens(written);
   const secrets = secretValuesOf(written, references, surroundings.secrets);
+  const { interceptors, isInterceptor } = written;
   const run = (): Resolved => {
     if (settings.placement === 'one' && variables.some((name) => userVariable(name) !== undefined))
       throw new ServerFault(
         'a server with `placement: one` runs once for all users, and cannot have variables of users',
         `remove \`placement\`, or every \${user:NAME}`,
+      );
+    if (isInterceptor === true && (actsForUsers(written) || variables.some((name) => userVariable(name) !== undefined)))
+      throw new ServerFault(
+        'an interceptor runs once for all users, and cannot have variables or logins of users',
+        'remove them from this entry',
       );
     if (settings.placement === 'one' && tokens.length > 0)
       throw new ServerFault(
@@ -226,6 +232,8 @@ function resolveServer(written: WrittenServer, surroundings: Surroundings): Serv
     ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder: origin.folder }),
     ...(actsForUsers(written) && { actsForUsers: true }),
+    ...(interceptors && { interceptors }),
+    ...(isInterceptor && { isInterceptor }),
   };
 }
 

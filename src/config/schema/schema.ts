@@ -224,6 +224,10 @@ function ruleNames(about: string) {
 /** Rules on calls. The first one that matches decides. */
 const rules = z.array(rule, expects('a list of rules'));
 
+function interceptors(about: string) {
+  return list(text('The key of a server with interceptors.'), `${about} See docs/interceptors.md.`);
+}
+
 const NAME_FORM =
   'a name such as api.github.com or *.github.com, an address, or one of them with a port, such as db.example.com:5432';
 
@@ -468,6 +472,9 @@ const server = mapWith(
       rules,
       'Rules on calls, resources and prompts; the first one that matches decides. Those of `defaults` follow; see docs/rules.md.',
     ),
+    interceptors: interceptors(
+      'Servers of this file that look at the requests to this server and at its results. Those of `defaults` follow.',
+    ),
     type: word(
       ['stdio', 'http', 'sse', 'streamable-http'],
       'The transport, as other programs write it. `transport` is the key for a `url`.',
@@ -582,6 +589,7 @@ const defaults = mapWith(
     ),
     envFile,
     rules: described(rules, 'Rules that follow those of each server; see docs/rules.md.'),
+    interceptors: interceptors('Servers of this file that look at the requests to all others and at their results.'),
   },
   'a map of settings',
 );
@@ -619,6 +627,9 @@ const view = map(
       rules,
       'Rules for clients of the view. A request must be allowed by them and by the rules of its server; see docs/rules.md.',
     ),
+    interceptors: interceptors(
+      'Servers of this file that look at the requests of the clients of the view and at the results, before those of the server.',
+    ),
     results: described(
       fieldOf(SHARED_SETTINGS.results) as z.ZodMiniType<WrittenOf<(typeof SHARED_SETTINGS)['results']['table']>>,
       'Which results are cut for clients of the view, instead of the `results` of the servers.',
@@ -629,7 +640,7 @@ const view = map(
       `one of ${MODE.words.join(', ')}`,
     ),
   },
-  'a map with `groups`, `servers`, `tools`, `rules`, `results` or `mode`',
+  'a map with `groups`, `servers`, `tools`, `rules`, `interceptors`, `results` or `mode`',
 );
 
 const views = described(

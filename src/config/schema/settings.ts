@@ -24,6 +24,15 @@ export const SHARED_SETTINGS = {
     [0, 1024],
   ),
   maxWait: duration('10s', 'Longest wait of a call in the queue.', ['0s', '24h']),
+  interceptorTimeout: duration(
+    '2s',
+    'How long the server may take to look at one request or result of another server that names it in `interceptors`.',
+    ['10ms', '60s'],
+  ),
+  interceptorFailOpen: flag(
+    false,
+    'Whether requests and results pass if this server, which another one names in `interceptors`, cannot look at them. With false, they are refused.',
+  ),
   stopGrace: duration(
     '2s',
     'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',

@@ -43,6 +43,7 @@ export interface EndedCall {
   readonly outcome: ObservedCall['outcome'];
   readonly reason: ObservedCall['reason'];
   readonly rule: ObservedCall['rule'];
+  readonly remarks: ObservedCall['remarks'];
   readonly durationMs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
@@ -73,8 +74,10 @@ export interface LoggedCall {
   readonly tool?: string;
   readonly outcome: EndedCall['outcome'];
   readonly reason?: string;
-  /** The place of the rule in the configuration that denied the call. */
+  /** The place of the rule in the configuration that denied the call, or the interceptor that refused it. */
   readonly rule?: string;
+  /** The findings of interceptors that did not stop the call. */
+  readonly findings?: readonly string[];
   readonly ms: number;
   /** Bytes of the parameters. */
   readonly in: number;
@@ -196,6 +199,7 @@ export class CallLog implements CallObserver {
   /** The line as JSON. A value of `undefined` is left out. */
   #line(call: EndedCall, at: number): string {
     const { client, instance, generation, method, name, outcome, reason, rule, durationMs, params, result } = call;
+    const { remarks } = call;
     const { user } = client;
     const userName = user && this.#short(user.name);
     const line: { [Member in keyof LoggedCall]-?: LoggedCall[Member] | undefined } = {
@@ -210,6 +214,7 @@ export class CallLog implements CallObserver {
       outcome,
       reason: reason && this.#short(reason),
       rule,
+      findings: remarks.length === 0 ? undefined : remarks.map((remark) => this.#short(remark)),
       ms: Math.round(durationMs * 10) / 10,
       in: call.bytesIn,
       out: call.bytesOut,
@@ -281,10 +286,10 @@ function endedCall(
   params: Excerpt | undefined,
   result: Excerpt | undefined,
 ): EndedCall {
-  const { client, instance, method, name, outcome, reason, rule, durationMs, bytesIn, bytesOut } = call;
+  const { client, instance, method, name, outcome, reason, rule, remarks, durationMs, bytesIn, bytesOut } = call;
   // A call that was refused was sent over no connection.
   const ofFailure = failure instanceof RpcError ? undefined : failure?.generation;
   const generation = ofFailure ?? call.generation;
   const sizes = { durationMs, bytesIn, bytesOut, params, result };
-  return { client, instance, generation, method, name, outcome, reason, rule, requestId, ...sizes };
+  return { client, instance, generation, method, name, outcome, reason, rule, remarks, requestId, ...sizes };
 }

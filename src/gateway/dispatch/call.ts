@@ -224,13 +224,33 @@ export class Call implements Due, RequestHandler {
     const { translation } = this.#handling;
     const response = outcome.kind === 'answered' ? outcome.response : undefined;
     const rest = response && translation?.conclude?.(response, connection, () => this.#keepProgress());
-    if (rest === undefined) this.#end(outcome);
+    if (rest === undefined) this.#review(outcome);
+    else this.#after(rest, (end) => this.#review(end));
+  }
+
+  /** Ends the call, once a gate has reviewed the answer. Meanwhile the call keeps its slot. */
+  #review(outcome: Outcome): void {
+    const reviewed = outcome.kind === 'answered' ? this.exchange.review?.(outcome) : undefined;
+    if (reviewed === undefined) this.#end(outcome);
     else
-      void withErrorBoundaryAsync(
-        rest.then((end) => this.#end(end)),
-        this.#host.options.onInternalError,
-        () => this.#failInternally(),
-      );
+      this.#after(reviewed, (end) => {
+        if (end.kind === 'answered') this.#end(end);
+        else this.#withhold(outcome, end);
+      });
+  }
+
+  #after<T>(work: Promise<T>, then: (done: T) => void): void {
+    void withErrorBoundaryAsync(work.then(then), this.#host.options.onInternalError, () => this.#failInternally());
+  }
+
+  /** Fails the call, although the server has answered well. */
+  #withhold(outcome: Outcome, words: FailureWords): void {
+    const { inFlightCalls, breaker } = this.#host;
+    inFlightCalls.delete(this);
+    this.#reportEnd(outcome);
+    this.#host.leave(this);
+    this.#host.fail(this.exchange, 'intercepted', true, words);
+    if (outcome.kind === 'answered') breaker.succeeded(outcome.at);
   }
 
   /** Timeouts of this attempt, less the time that an earlier process has spent on the call. */

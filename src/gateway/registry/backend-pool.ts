@@ -71,8 +71,9 @@ export class BackendPool {
     return this.#servers.keys();
   }
 
+  /** Whether clients may use a server with this key. */
   has(key: string): boolean {
-    return this.#servers.has(key);
+    return this.#servers.get(key)?.isInterceptor === false;
   }
 
   sharingOf(key: string): Sharing | undefined {
@@ -188,7 +189,7 @@ export class BackendPool {
   /** Assigns a backend of a server to a client, and returns it. Throws if there is no such server. */
   claim(key: string, client: DownstreamClient, facts: ClientFacts): Backend {
     const server = this.#servers.get(key);
-    if (server === undefined) throw new Error(`There is no server "${key}"`);
+    if (server === undefined || server.isInterceptor) throw new Error(`There is no server "${key}"`);
     const scope = server.scopeOf(client, facts);
     const instance = this.#instanceFor(key, server, {
       origin: facts.origin,

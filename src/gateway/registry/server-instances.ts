@@ -20,6 +20,8 @@ export interface PooledServer {
   readonly isSessionless?: () => boolean;
   /** Whether the configuration is faulty, or lacks a variable, for clients without an origin. The server cannot run for them. */
   readonly isMisconfigured?: boolean;
+  /** Whether the server is an interceptor, which no client sees. */
+  readonly isInterceptor?: boolean | undefined;
   /** Whether no instance is made before a client needs one. */
   readonly waitsForClient?: boolean;
   /**
@@ -70,6 +72,10 @@ export class ServerInstances {
 
   get sharing(): Sharing {
     return this.#server.sharing;
+  }
+
+  get isInterceptor(): boolean {
+    return this.#server.isInterceptor === true;
   }
 
   variantOf(origin: ClientOrigin | undefined): string {

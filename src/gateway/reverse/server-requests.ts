@@ -22,6 +22,9 @@ interface Addressee {
   readonly edits: readonly Edit[];
 }
 
+/** Returns a function that asks the client as `ask` does, once the gates have looked at the question. */
+type Asking = (server: Backend, client: DownstreamClient, ask: Exchange['requireInput']) => Exchange['requireInput'];
+
 /**
  * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the right client, and withdraws them when the
  * server cancels them or exits.
@@ -34,13 +37,15 @@ interface Addressee {
  */
 export class ServerRequests {
   readonly #tasks: Tasks;
+  readonly #asking: Asking;
   /** Functions that withdraw the pending requests: by server, then by the id that the server gave its request. */
   readonly #pending = new Map<Backend, Map<string, WithdrawInput>>();
   /** The client that got each elicitation: by server, then by `elicitationId`. */
   readonly #elicitations = new WeakMap<Backend, NewestMap<string, DownstreamClient>>();
 
-  constructor(tasks: Tasks) {
+  constructor(tasks: Tasks, asking: Asking = (_server, _client, ask) => ask) {
     this.#tasks = tasks;
+    this.#asking = asking;
   }
 
   relay(backend: Backend, serverRequest: ServerRequest): void {
@@ -88,7 +93,8 @@ export class ServerRequests {
       progress: (notification) =>
         serverRequest.progress(notification, this.#tasks.towardServer(notification, client, backend)),
     };
-    const withdraw = cause === undefined ? client.requireInput(input) : cause.requireInput(input);
+    const ask: Exchange['requireInput'] = (asked) => (cause ?? client).requireInput(asked);
+    const withdraw = this.#asking(backend, client, ask)(input);
     if (isOver) return;
     const pending = this.#pending.get(backend) ?? new Map<string, WithdrawInput>();
     this.#pending.set(backend, pending);

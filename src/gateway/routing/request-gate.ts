@@ -1,4 +1,4 @@
-import type { Exchange } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NamedView } from '../catalog/tool-policy.js';
 import type { Target } from './router.js';
 
@@ -6,6 +6,15 @@ import type { Target } from './router.js';
 export interface GatedRequest {
   readonly exchange: Exchange;
   readonly target: Target;
+  /** The view of the configuration that the client has. Absent if it sees everything. */
+  readonly view: NamedView | undefined;
+}
+
+/** A request of a server to a client. */
+export interface GatedInput {
+  /** The key of the server. */
+  readonly server: string;
+  readonly client: DownstreamClient;
   /** The view of the configuration that the client has. Absent if it sees everything. */
   readonly view: NamedView | undefined;
 }
@@ -22,4 +31,9 @@ export interface RequestGate {
    * wait when the exchange is cancelled (`Exchange.onCancel`), whose listener is another one after `pass`.
    */
   hold(request: GatedRequest, pass: (exchange: Exchange) => void): void;
+  /**
+   * Returns a function that asks the client as `ask` does, once the gate has looked at the question, and that looks at the answer.
+   * Returns `ask` if the gate does not look at questions of this server. Absent if it never does.
+   */
+  asking?(input: GatedInput, ask: Exchange['requireInput']): Exchange['requireInput'];
 }

@@ -614,6 +614,10 @@ const CALL_CODES = {
     'A rule of the configuration denies the request.',
     'If it should be allowed, change the rule that `rule` names; `trunkline rules test TOOL` says which rule decides.',
   ),
+  'TL-CALL-INTERCEPTED': fail(
+    'An interceptor refuses the request or its result, or cannot look at it.',
+    '`rule` names the interceptor. If it cannot look, `trunkline status` says why; see docs/interceptors.md.',
+  ),
   'TL-CALL-QUEUE-FULL': fail(
     'Too many calls wait, for this server or in Trunkline as a whole.',
     'Try again later, or raise `concurrency` or `maxQueued` of the server.',

@@ -111,7 +111,7 @@ describe('a key that is not known', () => {
     [
       `${SERVER}defaults: { x1: x }\n`,
       '2:13 defaults: unknown key `x1`',
-      /^expected one of env, envFile, rules, timeout, /,
+      /^expected one of env, envFile, rules, interceptors, timeout, /,
     ],
     [
       `${SERVER}gateway: { port: 1 }\n`,

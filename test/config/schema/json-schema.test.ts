@@ -34,10 +34,14 @@ describe('the JSON Schema for editors', () => {
   });
 
   test('offers the same settings for `defaults` as for a server, and a default for each', () => {
-    const { env, envFile, rules, ...defaults } = schema.properties?.defaults?.properties ?? {};
+    const { env, envFile, rules, interceptors, ...defaults } = schema.properties?.defaults?.properties ?? {};
     expect(env).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
     expect(schema.definitions.Server.properties).toMatchObject({ ...defaults, envFile });
     expect(schema.definitions.Server.properties?.rules).toEqual({ ...rules, description: expect.any(String) });
+    expect(schema.definitions.Server.properties?.interceptors).toMatchObject({
+      ...interceptors,
+      description: expect.any(String),
+    });
     expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(SHARED_SETTINGS).sort());
     // Nothing is limited by default.
     const { restart, limits, results, ...settings } = defaults;

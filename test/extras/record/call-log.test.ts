@@ -13,6 +13,7 @@ beforeEach(() => {
 const CALL: EndedCall = {
   ...{ client: { name: 'agent', version: '1', session: 1 }, instance: 'files~2', generation: 4 },
   ...{ method: 'tools/call', name: 'files__read', requestId: '7', outcome: 'ok', reason: undefined, rule: undefined },
+  remarks: [],
   ...{ durationMs: 12.345, bytesIn: 47, bytesOut: 48, params: undefined, result: undefined },
 };
 
@@ -89,6 +90,12 @@ describe('the call log', () => {
     const denied: EndedCall = { ...CALL, outcome: 'failed', reason: 'denied', rule: 'servers.files.rules[0]' };
     const [line = ''] = await logged([denied]);
     expect(activityText(line, 'files')).toContain('failed (denied by servers.files.rules[0])');
+  });
+
+  it('shows what interceptors have found about a call that went on', async () => {
+    const [line = ''] = await logged([{ ...CALL, remarks: ['interceptor guard/pii: a name'] }]);
+    expect(JSON.parse(line).findings).toEqual(['interceptor guard/pii: a name']);
+    expect(activityText(line, undefined)).toMatch(/; interceptor guard\/pii: a name$/);
   });
 
   it('shows one line a call to a person, or only those of one server', async () => {

@@ -169,8 +169,9 @@ export function activityText(line: string, server: string | undefined): string |
   const what = method === 'tools/call' && tool !== undefined ? tool : [method, tool].filter(Boolean).join(' ');
   const by = rule === undefined ? '' : ` by ${rule}`;
   const how = reason === undefined ? outcome : `${outcome} (${reason}${by})`;
+  const findings = (call.findings ?? []).map((finding) => `; ${finding}`).join('');
   const sizes = `${call.in} B in, ${call.out} B out`;
   return printable(
-    `${time} ${call.server ?? '-'} ${what}: ${how}, ${ms} ms, ${sizes}, ${who === undefined ? '' : `${who} with `}${client} ${session}`,
+    `${time} ${call.server ?? '-'} ${what}: ${how}, ${ms} ms, ${sizes}, ${who === undefined ? '' : `${who} with `}${client} ${session}${findings}`,
   );
 }
