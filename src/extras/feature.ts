@@ -66,7 +66,7 @@ export interface Feature {
   openAccess?(spec: RemoteSpec): OpenedAccess | undefined;
   /** Takes the token of each request of a user, which was checked. Absent while no server needs it. */
   readonly noteToken?: ((principal: string, token: string) => void) | undefined;
-  /** Drops what the feature has of a user in memory, and what was given out for logins of the user, because the user is removed. */
+  /** Drops the data about a removed user from the memory of the feature, and the tickets that were given out for logins of the user. */
   forget?(principal: string): void;
   /** Opens the vault of logins that this process shares with others. */
   openVault?(): Promise<Vault>;

@@ -351,7 +351,7 @@ function settingWarnings(
     }));
 }
 
-/** Warns of a login of users where nobody can be a user. */
+/** Warns of `login: user` in a configuration without users. */
 function loginWarnings(
   { login }: WrittenServer,
   { auth }: HttpConfig,

@@ -59,7 +59,7 @@ function follow(bytes: Uint8Array, at: Span, path: readonly string[], depth: num
     else follow(bytes, value, rest, depth, found);
   } else {
     const inner = jsonIn(bytes, at);
-    // A value where a map is expected stands for what the rule looks for.
+    // Takes a value in place of a map as the value that the rule looks for.
     if (inner === undefined) addScalars(bytes, at, depth, found);
     else follow(inner, wholeOf(inner), path, depth - 1, found);
   }

@@ -3,7 +3,7 @@
  * (`argument-values.ts`) and the spellings of a text (`spellings.ts`). Only a configuration with rules loads those.
  */
 
-/** The lists of a rule, by what they are about. */
+/** The lists of a rule: of names of tools, of URIs and of names of prompts. */
 export const RULED = ['tools', 'uris', 'prompts'] as const;
 
 export type Ruled = (typeof RULED)[number];

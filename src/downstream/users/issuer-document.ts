@@ -23,7 +23,7 @@ const PATIENCE_MS = 5_000;
 
 /**
  * A document of an issuer, such as its keys or its metadata. A document that was read once stays known while the issuer is not
- * reachable, so that its outage locks nobody out who has a token.
+ * reachable, so that its outage does not lock out users who have a token.
  */
 export class IssuerDocument<Content> {
   readonly #options: IssuerDocumentOptions<Content>;

@@ -36,7 +36,7 @@ const KEYS_MISSING: HttpRefusal = {
 
 /**
  * Authenticates users by JWTs of their identity provider, and machines by tokens in a file. There is no limit on wrong
- * tokens: a token that has expired is no attack, and behind a proxy all users have one address.
+ * tokens, because a token that has expired is no attack, and because all users behind a proxy have one address.
  */
 export class UserCheck implements HttpUsers {
   readonly #options: UserCheckOptions;
@@ -193,8 +193,8 @@ function quotable(text: string): string {
 }
 
 /**
- * Decides which endpoint serves a user who asked for `asked`. Without groups at the views, each user gets what he asked
- * for. Otherwise:
+ * Decides which endpoint serves a user who asked for `asked`. Without groups at the views, each user gets the endpoint
+ * `asked`. Otherwise:
  *
  * - a view is open to users of its groups, and without `groups` to all users
  * - all servers together (`undefined`) are the first view that is open to the user

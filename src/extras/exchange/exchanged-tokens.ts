@@ -89,7 +89,7 @@ export class ExchangedTokens {
     return new ExchangeAccess(this, { ...spec, exchange });
   }
 
-  /** Tries again what a user was refused, because the user has come with another token. */
+  /** Repeats the refused exchanges of a user, because the user has sent another token. */
   #retry(principal: string): void {
     const servers = this.#awaiting.get(principal) ?? [];
     this.#awaiting.delete(principal);

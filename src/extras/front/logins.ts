@@ -188,7 +188,7 @@ export class Logins {
     }
   }
 
-  /** Finds what a client has forgotten or must not ask for, as the error and the words of its answer. */
+  /** Finds a mistake in the request of a client. Returns the error and the words of the answer. */
   #problemOf(params: Params): readonly [error: string, words: string] | undefined {
     const { response_type: type, code_challenge: challenge = '', code_challenge_method: method } = params;
     if (type !== 'code') return ['unsupported_response_type', 'response_type must be code'];
@@ -198,8 +198,8 @@ export class Logins {
   }
 
   /**
-   * A page that says why, with the way back to the client. Before the consent, only the person goes there, because a link of a
-   * stranger must not open an app, or another site.
+   * Returns a page with the reason and a link back to the client. Before the consent, the page does not follow the link by itself,
+   * because a link of a stranger must not open an app, or another site.
    */
   #failed(asked: AskedLogin, error: string, words: string, isAutomatic = true): RouteAnswer {
     const shown = descriptionOf(words);

@@ -124,7 +124,7 @@ export class Provider {
     return status === 200 && granted !== undefined && this.#options.needed.every((scope) => granted.includes(scope));
   }
 
-  /** The parameters that say what tokens are for. */
+  /** The parameters that name the scopes and the resource of the tokens. */
   get #asked(): { readonly scope?: string; readonly resource?: string } {
     const { config, scopes } = this.#options;
     return {

@@ -28,8 +28,8 @@ export class Redirects {
 }
 
 /**
- * The form in which two redirect URIs are compared: a program on the machine of the person listens on any port (RFC 8252,
- * section 7.3), and every other URI is compared as it is.
+ * Returns the form in which redirect URIs are compared. Leaves out the port of a URI on the machine of the person, because a program
+ * there listens on any port (RFC 8252, section 7.3). Every other URI is compared as it is.
  */
 export function comparable(uri: string): string {
   if (!URL.canParse(uri)) return uri;

@@ -67,7 +67,7 @@ export interface CallSpansOptions extends SpanSources {
   readonly epoch: () => number;
 }
 
-/** Limits in characters: of names and messages, of contents, and of the text in which secrets of a content are searched. */
+/** Limits of names and messages, of contents, and of the text of a content that is searched for secrets, in characters. */
 const MAX_TEXT = 200;
 const MAX_CONTENT = 4 * 1024;
 const MAX_READ = 16 * 1024;
@@ -305,7 +305,7 @@ function nameOf(method: string, target: string): string {
   return target === '' ? method : `${method} ${target}`;
 }
 
-/** The name that the server gets: an edit replaces the exposed name, unless both are the same. */
+/** Returns the name that the server gets, from the edit that replaces the exposed name. Without such an edit, both are the same. */
 function originalName(bytes: Uint8Array, name: Range, edits: readonly Edit[]): string | undefined {
   const edit = edits.find(({ span }) => span.start === name.start && span.end === name.end);
   if (edit === undefined) return stringAt(bytes, name);

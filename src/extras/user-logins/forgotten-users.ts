@@ -9,7 +9,7 @@ interface SealedForUser {
 /** The users who were removed lately, because an address or a page from before could store a login afterwards. */
 export class ForgottenUsers {
   readonly #now: () => number;
-  /** The latest end of what was sealed before, in milliseconds since 1970, by principal. The earliest one comes first. */
+  /** By principal, the latest end of texts that were sealed before, in milliseconds since 1970. The earliest end comes first. */
   readonly #ends = new Map<string, number>();
 
   /** `now` is in milliseconds since 1970. */

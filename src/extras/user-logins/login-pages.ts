@@ -20,7 +20,7 @@ export interface LoginPagesOptions {
   readonly forgotten: ForgottenUsers;
 }
 
-/** A login that goes on in a browser: for whom, at which server, and what its end needs. */
+/** A login that continues in a browser: its person, its server, and the data that its end needs. */
 interface Visit extends OpenedLogin {
   readonly server: string;
   readonly person: Person;
@@ -168,7 +168,7 @@ they would get access to your account.</p>
     return withCookies(answer, [this.#cookies.remove(cookie)]);
   }
 
-  /** The page for a browser that must not use this ticket; `undefined` if it may. With `path`, nobody is sent to sign in first. */
+  /** The page for a browser that must not use this ticket; `undefined` if it may. With `path`, an unknown person has to sign in first. */
   async #refuse({ principal }: Ticket, cookie: string | undefined, path: string | undefined) {
     const persons = this.#options.host.features.first('persons');
     if (persons === undefined) return undefined;

@@ -210,7 +210,7 @@ export class Instance {
   }
 }
 
-/** Whether clients of this principal may see the process: it has this one, or none, because it is for all or not claimed. */
+/** Whether clients of this principal may see the process. A process without a principal is for all clients, or not claimed yet. */
 export function isOpenTo(own: { readonly principal: string | undefined }, principal: string | undefined): boolean {
   return own.principal === undefined || own.principal === principal;
 }

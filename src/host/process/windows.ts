@@ -3,8 +3,8 @@ import { errorCode } from '../errors/error-text.js';
 
 /*
  * The processes of Windows. It has neither process groups nor /proc, and Node cannot read when a process was started, so PowerShell is
- * asked for all processes at once. Its start takes half a second, so one answer serves everyone who has asked before it was begun, and
- * the identity of a process is kept for a while.
+ * asked for all processes at once. Its start takes half a second, so one answer serves all requests that came before it began, and the
+ * identity of a process is kept for a while.
  */
 
 /** A process of Windows, as a `ListedProcess` with the words of its command line. Processes of other users have no words. */

@@ -168,7 +168,7 @@ export async function attachTo(folder: string, name: number | string, hello: Cli
   }
 }
 
-/** `full`: the process of the hub runs, and so many clients wait for it that the system lets no other one wait. */
+/** `full`: the process of the hub runs, but the queue of its socket has no room for another client. */
 type OneAttempt = Attempt | { readonly kind: 'full' };
 
 function attachOnce(folder: string, name: number | string, hello: ClientHello, waitMs: number): Promise<OneAttempt> {

@@ -219,7 +219,7 @@ export interface UsageRequest {
   /** The pid of the leader, which is the id of the group. */
   readonly pid: number;
   /**
-   * If several processes together have more resident memory than this, what they share is counted once. That costs up
+   * If several processes together have more resident memory than this, shared memory is counted once. That costs up
    * to 30 ms of processor time for each GiB.
    */
   readonly lookCloselyAboveBytes: number;
@@ -265,7 +265,7 @@ async function memoryOfAll(members: readonly ListedProcess[], kind: MemoryKind):
 
 /**
  * Finds the processes of each group: its members, and their descendants that have left the group. A process that has
- * left the group belongs to nobody once its parent has ended.
+ * left the group is found only while its parent runs.
  */
 export function membersOfGroups(
   pgids: ReadonlySet<number>,

@@ -172,7 +172,7 @@ export class OAuthAccess implements RemoteAccess {
     return this.#record?.state === 'logged_in';
   }
 
-  /** Why a process must not be started with the present token: it has ended, and could not be renewed. `undefined` if it may. */
+  /** The reason why no process may be started, if the present token has ended; otherwise `undefined`. */
   get tokenOver(): string | undefined {
     const { tokens } = this.#record ?? {};
     return tokens !== undefined && isOver(tokens) ? this.#expired().because : undefined;

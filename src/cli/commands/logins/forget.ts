@@ -20,7 +20,7 @@ import { note, printJson, tell } from '../../output.js';
 import { removeStored } from '../serve/users.js';
 import { withLoginErrors } from './log-in.js';
 
-/** `trunkline auth forget`: removes everything of a user who leaves: logins, variables, kept lists, and what runs for the user. */
+/** `trunkline auth forget`: removes everything of a user who leaves: logins, variables, kept lists, and processes. */
 export async function forget({ settings, words, isJson }: Invocation): Promise<number> {
   const [name = ''] = words;
   const config = await readConfig(settings);
