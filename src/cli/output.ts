@@ -4,7 +4,7 @@ import { explain, FileError, fileErrorIn, systemFault } from '../host/errors/fil
 import { EXIT, HintedError, UsageError } from '../host/errors/usage-error.js';
 import { printableLines } from '../wire/json/printable.js';
 
-/** Writes lines for the user to stderr. Control and invisible characters are escaped. A terminal gets no line that is wider. */
+/** Writes lines for the user to stderr. Escapes control and invisible characters, and folds lines to the width of a terminal. */
 export function tell(text: string): void {
   process.stderr.write(`${folded(printableLines(text), terminalWidth(process.stderr))}\n`);
 }
@@ -78,7 +78,7 @@ export function endWithReader(): void {
   process.stdout.on('error', () => process.exit(EXIT.ok));
 }
 
-/** Prints sentences. A terminal gets no line that is wider. */
+/** Prints sentences, with lines folded to the width of a terminal. */
 export async function say(text: string): Promise<void> {
   await print(folded(text, terminalWidth(process.stdout)));
 }

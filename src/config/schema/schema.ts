@@ -66,7 +66,7 @@ export const TRANSPORT_HEADERS: ReadonlySet<string> = new Set([
   ...['mcp-name', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'],
 ]);
 
-/** The name of a header as programs compare it that read `_` and `-` as the same (CGI, WSGI). */
+/** Returns the name of a header for comparisons, because some programs read `_` and `-` as the same (CGI, WSGI). */
 const asCompared = (name: string) => name.toLowerCase().replaceAll('_', '-');
 
 /**

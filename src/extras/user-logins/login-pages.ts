@@ -177,7 +177,7 @@ they would get access to your account.</p>
     return person.principal === principal ? undefined : faultPage(403, OTHER_USER);
   }
 
-  /** Whether the person of a login may sit before this browser: nobody else has signed in there. */
+  /** Whether the person of a login may be the user of this browser, because no other person has signed in with it. */
   #mayBe({ principal }: Person, cookie: string | undefined): boolean {
     const person = this.#options.host.features.first('persons')?.personOf(cookie);
     return person === undefined || person.principal === principal;
@@ -204,8 +204,8 @@ they would get access to your account.</p>
   }
 
   /**
-   * Shows the reason if a login fails, without secrets of the configuration. The words of a server that is away, and of the place of the
-   * logins, are for the log, because they tell of this network and this machine.
+   * Shows the reason if a login fails, without secrets of the configuration. The messages of connections that fail, and of the store of
+   * the logins, only go to the log, because they tell about this network and this machine.
    */
   async #faultsShown(server: string, work: () => Promise<RouteAnswer>): Promise<RouteAnswer> {
     try {

@@ -61,7 +61,7 @@ interface WindowsProcessesOptions {
   readonly ask: () => Promise<string>;
   /** Whether a process has this pid now. */
   readonly isTaken: (pid: number) => boolean;
-  /** Milliseconds, on a clock that goes on. */
+  /** Milliseconds on a monotonic clock. */
   readonly now: () => number;
 }
 

@@ -113,7 +113,7 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
 export interface OpenedLogin {
   readonly codeVerifier: string;
   readonly redirectUri: string;
-  /** Names the authorization server and the client, for which alone the answer is. */
+  /** Digest of the authorization server and the client. The answer is valid for these two only. */
   readonly parties: string;
 }
 
@@ -147,7 +147,7 @@ export async function completeLogin(
   const { found, settings, registered } = plan;
   const code = codeIn(answer, found);
   const client = knownClient(found, settings, redirectUri, registered);
-  // Another authorization server would get the code, or this one would not know the client.
+  // Stops here, because another authorization server would get the code, or this one would not know the client.
   if (client === undefined || partiesOf(plan, client) !== parties)
     throw new LoginError('the server names another authorization server, or another client, than it did before');
   return await redeem(options, plan, client, { code, codeVerifier, redirectUri });
@@ -157,7 +157,7 @@ function partiesOf({ found: { issuer, metadata } }: Plan, { client_id }: Client)
   return digest(JSON.stringify([issuer, metadata?.authorization_endpoint, metadata?.token_endpoint, client_id]));
 }
 
-/** Keeps a registration for the logins of all users at a server, so that not each of them is another client. */
+/** Keeps a registration for the logins of all users at a server, because each of them would otherwise register another client. */
 async function keepRegistration(
   { vault }: LoginOptions,
   { registeredAt, registered, found, scopes }: Plan,
