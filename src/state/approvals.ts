@@ -30,12 +30,6 @@ interface ApprovalsOptions {
   readonly onChange: (key: string) => void;
 }
 
-interface Known {
-  readonly key: string;
-  readonly file: ApprovalFile;
-  readonly approvals: ServerApprovals;
-}
-
 const MAX_WITHHELD_BYTES = 8 * 1024 * 1024;
 const MAX_WITHHELD_FILES = 256;
 const DIGEST_LENGTH = 16;
@@ -44,7 +38,10 @@ const DIGEST_LENGTH = 16;
 export class Approvals {
   readonly #options: ApprovalsOptions;
   /** Approvals by the path of their file. */
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<
+    string,
+    { readonly key: string; readonly file: ApprovalFile; readonly approvals: ServerApprovals }
+  >();
   readonly #withheld: CacheFolder;
   #isFollowing = false;
   #unwatch: Cancel = () => {};

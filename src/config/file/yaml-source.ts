@@ -113,15 +113,9 @@ function nodesIn(value: unknown, max: number): number {
 /** Limit on the nodes after aliases are expanded, because a few lines of nested aliases can expand beyond the memory. */
 const MAX_NODES = 1_000_000;
 
-/** A mistake, and its offset in the text. */
-interface NodeProblem {
-  readonly message: string;
-  readonly offset: number;
-}
-
 /** The offsets of the nodes of a YAML document, and the mistakes that the parser does not find. Takes linear time. */
 class YamlNodes {
-  readonly problems: NodeProblem[] = [];
+  readonly problems: { readonly message: string; readonly offset: number }[] = [];
   readonly #root: unknown;
   readonly #targets = new Map<Alias, Node>();
   readonly #pairs = new Map<YAMLMap, Map<unknown, Pair>>();

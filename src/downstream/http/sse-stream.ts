@@ -121,16 +121,11 @@ interface EventPosition {
   readonly seq: number;
 }
 
-interface StoredEvent {
-  readonly id: EventPosition;
-  readonly frame: Uint8Array;
-}
-
 /** The last events of a session over all its streams, for a client that lost its connection. */
 export class ReplayRing {
   readonly #maxEvents: number;
   readonly #maxBytes: number;
-  readonly #events: StoredEvent[] = [];
+  readonly #events: { readonly id: EventPosition; readonly frame: Uint8Array }[] = [];
   #bytes = 0;
 
   constructor({ maxEvents, maxBytes }: { maxEvents: number; maxBytes: number }) {

@@ -289,9 +289,6 @@ class LegacySession implements DownstreamClient, EraSession {
   }
 }
 
-/** Sends a server request, or the cancellation of it. */
-type Send = (message: SplicedMessage) => void;
-
 /**
  * The server requests that one client has to answer, by the ids that the gateway gives them.
  *
@@ -314,7 +311,7 @@ export class OutgoingServerRequests {
   }
 
   /** Sends the request to the client. `send` also sends the cancellation, so that both keep their order. */
-  send(input: InputRequest, send: Send): WithdrawInput {
+  send(input: InputRequest, send: (message: SplicedMessage) => void): WithdrawInput {
     const { request, edits } = input;
     const isFull = this.#pending.size >= MAX_UNANSWERED;
     const refusal = isFull ? TOO_MANY_UNANSWERED : refusedInput(request, this.#capabilities);

@@ -69,18 +69,15 @@ const PASSED_ON = new Set([
 /** Headers of an answer that are not passed to the client, because its connection has its own, or because they are for gateways. */
 const OF_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', SIGNATURE_HEADER]);
 
-interface Open {
-  readonly outgoing: ClientRequest;
-  readonly response: ServerResponse;
-  readonly staysOpen: boolean;
-}
-
 /** Passes requests of clients to other gateways, and their answers back. */
 export class Hops {
   readonly #options: HopsOptions;
   readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
   /** Open requests by the names of the receivers. */
-  readonly #open = new Map<string, Set<Open>>();
+  readonly #open = new Map<
+    string,
+    Set<{ readonly outgoing: ClientRequest; readonly response: ServerResponse; readonly staysOpen: boolean }>
+  >();
   readonly counts = { answered: 0, refused: 0, unsent: 0, lost: 0 };
 
   constructor(options: HopsOptions) {

@@ -96,14 +96,10 @@ function lineAround(text: string, start: number, end: number): [from: number, to
   return [first + text.slice(first, start).lastIndexOf('\n') + 1, breakAfter < 0 ? last : end + breakAfter];
 }
 
-/** A piece of the literal, and the offset of its first character. */
-interface Piece {
-  readonly at: number;
-  readonly start: number;
-  readonly end: number;
-}
-
-async function* piecesFrom({ inside, turn }: LongText, offset: number): AsyncGenerator<Piece> {
+async function* piecesFrom(
+  { inside, turn }: LongText,
+  offset: number,
+): AsyncGenerator<{ readonly at: number; readonly start: number; readonly end: number }> {
   let at = 0;
   let count = 0;
   for (let start = 0, end = 0; start < inside.length; start = end) {

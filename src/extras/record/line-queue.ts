@@ -22,18 +22,13 @@ export interface LineQueueOptions {
 /** Bytes of one piece. Making the lines of a longer piece would hold the event loop. */
 const MAX_PIECE_BYTES = 64 * 1024;
 
-interface Waiting {
-  readonly bytes: number;
-  readonly render: () => string;
-}
-
 /**
  * Writes lines in the background, so that no caller waits for the disk. Makes and writes the lines later, in small
  * pieces. Beyond its limit, drops lines and writes one line with their number.
  */
 export class LineQueue {
   readonly #options: LineQueueOptions;
-  #waiting: Waiting[] = [];
+  #waiting: { readonly bytes: number; readonly render: () => string }[] = [];
   #waitingBytes = 0;
   #gap = 0;
   #dropped = 0;

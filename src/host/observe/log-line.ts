@@ -4,16 +4,11 @@ import { printable, printableLines } from '../../wire/json/printable.js';
 /** Severity of a line of a log by its own level; `unknown` if it names none. */
 export type LineLevel = 'error' | 'warning' | 'info' | 'unknown';
 
-interface LogLine {
-  readonly text: string;
-  readonly level: LineLevel;
-}
-
 /**
  * Reads one line of a program's output: removes colors, and turns the records of loggers that write JSON (pino, bunyan,
  * winston and others) into text. Removing escapes can complete a secret, so remove secrets from the result.
  */
-export function readLogLine(line: string): LogLine {
+export function readLogLine(line: string): { readonly text: string; readonly level: LineLevel } {
   const text = line.replace(TERMINAL_CODES, '').trimEnd();
   const record = readLogRecord(text);
   if (record === undefined) return { text, level: levelNamedIn(text) };

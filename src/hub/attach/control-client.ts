@@ -13,7 +13,10 @@ export class HubControl {
   /** Resolves when the connection is closed, for example because the process of the hub has ended. */
   readonly closed: Promise<void>;
   readonly #connection: HubConnection;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<
+    number,
+    { resolve(result: unknown): void; reject(error: Error): void; onEvent(event: unknown): void }
+  >();
   #lastId = 0;
   #hasEnded = false;
 
@@ -71,12 +74,6 @@ export class HubControl {
     if ('error' in answer) pending?.reject(new Error(String(answer.error)));
     else pending?.resolve(answer.result);
   }
-}
-
-interface Pending {
-  resolve(result: unknown): void;
-  reject(error: Error): void;
-  onEvent(event: unknown): void;
 }
 
 const UNANSWERED = 'The gateway ended before it answered.';

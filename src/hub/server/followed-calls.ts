@@ -29,11 +29,6 @@ interface KeptMessage {
   readonly copy: Uint8Array | undefined;
 }
 
-interface KeptCall {
-  readonly row: CallRow;
-  readonly messages: readonly KeptMessage[];
-}
-
 /** Receives events until it returns false, which means that this event was dropped. */
 type Emit = (event: CallsEvent) => boolean;
 
@@ -54,7 +49,9 @@ export class FollowedCalls implements CallObserver {
   #copying = 0;
   #rows: CallRow[] = [];
   #left: Counts = {};
-  readonly #kept = new NewestMap<number, KeptCall>(MAX_KEPT);
+  readonly #kept = new NewestMap<number, { readonly row: CallRow; readonly messages: readonly KeptMessage[] }>(
+    MAX_KEPT,
+  );
   #cancelFlush: (() => void) | undefined;
   /** Observation of a call whose messages are not kept. One object for all of them. A failed call gets a row while the event has room. */
   readonly #unkept: CallObservation = {

@@ -31,12 +31,6 @@ export interface GroupGuard {
   release(mark: string): void;
 }
 
-/** Log of the guard; a `Logger` fits. */
-interface OrphanGuardLog {
-  warn(facts: object, message: string): void;
-  debug(facts: object, message: string): void;
-}
-
 /** The processes that a server has started. */
 interface Family {
   /** The first process. The start time is empty until it is known. */
@@ -47,7 +41,7 @@ interface Family {
 
 interface OrphanGuardOptions {
   readonly clock: Clock;
-  readonly logger: OrphanGuardLog;
+  readonly logger: { warn(facts: object, message: string): void; debug(facts: object, message: string): void };
   /** The folder in which each gateway lists its process groups. */
   readonly runFolder: string;
 }

@@ -23,15 +23,9 @@ export interface ConfiguredAccessOptions {
   readonly keepSecret: (headers: AccessHeaders) => () => void;
 }
 
-/** The parts of the entry of a server that give headers. */
-interface ConfiguredHeaders {
-  readonly headers: AccessHeaders;
-  readonly headersCommand?: HeadersCommand;
-}
-
 /** Access with the headers of the configuration, and with those that its command gives. */
 export function configuredAccess(
-  { headers, headersCommand }: ConfiguredHeaders,
+  { headers, headersCommand }: { readonly headers: AccessHeaders; readonly headersCommand?: HeadersCommand },
   options: ConfiguredAccessOptions,
 ): ConfiguredAccess {
   if (headersCommand !== undefined) return new CommandAccess(headers, headersCommand, options);

@@ -28,13 +28,7 @@ export interface RecordingFile {
   readonly unreadable: number;
 }
 
-interface SentRequest {
-  readonly at: number;
-  readonly method: string;
-  readonly name: string;
-}
-
-type Requests = Map<string, SentRequest>;
+type Requests = Map<string, { readonly at: number; readonly method: string; readonly name: string }>;
 
 /** Reads the lines of a recording, and finds the request of each answer. */
 export function parseRecording(text: string): RecordingFile {

@@ -176,14 +176,8 @@ export function Diff({ lines, label }: { lines: readonly DiffLine[]; label: stri
   );
 }
 
-interface LineProps {
-  values: Values;
-  least: number;
-  isWide?: boolean;
-}
-
 /** Line of the last hour. Its value stands beside it, so it is for the eye only. */
-export function Line({ values, least, isWide = false }: LineProps) {
+export function Line({ values, least, isWide = false }: { values: Values; least: number; isWide?: boolean }) {
   const [width, height] = isWide ? [320, 56] : [64, 16];
   const size = { width, height, viewBox: `0 -1 ${width} ${height}` };
   return (
