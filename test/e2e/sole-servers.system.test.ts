@@ -21,12 +21,7 @@ async function ageStore(): Promise<void> {
   await place.redis.ask('SET', '{trunkline}:record:leases', 'complete');
 }
 
-interface Wanted {
-  readonly args?: readonly string[];
-  readonly drain?: string;
-}
-
-const gateway = ({ args = [], drain = '0s' }: Wanted = {}) =>
+const gateway = ({ args = [], drain = '0s' }: { readonly args?: readonly string[]; readonly drain?: string } = {}) =>
   place.gateway({ lab: { ...place.lab(...args), placement: 'one' } }, { drain });
 
 /** The processes of the server. */

@@ -7,17 +7,12 @@ import { splice } from '../../src/wire/json/splice.js';
 import { notificationMessage, unedited } from '../../src/wire/jsonrpc/message.js';
 import { bytesOf, type Message, scan } from '../support/wire.js';
 
-interface Pending {
-  readonly message: Message | Message[];
-  readonly reply: ReplyChannel;
-}
-
 /** One hub's side of one session. */
 export class ModelHub {
   /** The messages that it got, as the client wrote them. */
   readonly lines: string[] = [];
   /** Those that wait for an answer. */
-  readonly pending: Pending[] = [];
+  readonly pending: { readonly message: Message | Message[]; readonly reply: ReplyChannel }[] = [];
   /** Bytes that it has written and nobody has read yet. */
   #unread: Uint8Array[] = [];
   readonly #framing: HubFraming;

@@ -29,18 +29,11 @@ export function directWire({ connect }: ScriptedGateway, principal: string): Cli
   };
 }
 
-/** The client as one hub serves it. */
-interface Served {
-  readonly pipe: ClientPipe;
-  readonly written: Uint8Array[];
-  unfinished: string;
-}
-
 /** A client that is attached to a hub, and that goes on at the next hub when this one dies. */
 export class AttachedWire implements ClientWire {
   readonly #session: AttachSession;
   readonly #principal: string;
-  #hub: Served | undefined;
+  #hub: { readonly pipe: ClientPipe; readonly written: Uint8Array[]; unfinished: string } | undefined;
   #hubs = 0;
   #text = '';
 
