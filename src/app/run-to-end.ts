@@ -92,9 +92,7 @@ export async function runToEnd(run: RunToEndOptions): Promise<number> {
 
 /** Resolves when stdout is flushed or broken. An exit before that would cut off the output. */
 function outputRead(): Promise<void> {
-  return new Promise((resolve) => {
-    process.stdout.write('', () => resolve());
-  });
+  return new Promise((resolve) => void process.stdout.write('', () => resolve()));
 }
 
 /** Longest wait for the last file operations, in milliseconds. */

@@ -18,8 +18,7 @@ export function describeDefinition(definition: string, earlier?: string): string
 /** The same lines with their signs, and without escapes. Without an `earlier` definition, no line has a sign. */
 export function definitionLines(definition: string, earlier?: string): DiffLine[] {
   const now = linesOf(definition);
-  if (earlier === undefined) return now.map((text) => ({ sign: ' ', text }));
-  return difference(linesOf(earlier), now);
+  return earlier === undefined ? now.map((text) => ({ sign: ' ', text })) : difference(linesOf(earlier), now);
 }
 
 /** The lines of all members except the name, which the caller prints. */

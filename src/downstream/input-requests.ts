@@ -99,9 +99,7 @@ export class PendingInputs {
     this.#asked += 1;
     const key = `input-${this.#asked}`;
     this.#pending.set(key, { input, entry: inputRequestEntry(input) });
-    return () => {
-      this.#pending.delete(key);
-    };
+    return () => void this.#pending.delete(key);
   }
 
   get requests(): Uint8Array {

@@ -299,8 +299,7 @@ function untilItRuns(backend: Backend): string {
 /** A sentence about the tools of a server that fails calls at once and keeps its lists. Empty without tools. */
 function toolsStay(backend: Backend): string {
   const count = toolCount(backend);
-  if (count === 0) return '';
-  return ` Its ${count === 1 ? 'tool stays' : `${count} tools stay`} listed.`;
+  return count === 0 ? '' : ` Its ${count === 1 ? 'tool stays' : `${count} tools stay`} listed.`;
 }
 
 function itsTools(backend: Backend): string {

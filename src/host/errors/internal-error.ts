@@ -65,7 +65,5 @@ export class InternalErrorLog {
     return this.#count;
   }
 
-  readonly onInternalError: OnInternalError = (error) => {
-    this.#events.emit({ kind: 'internal.error', error });
-  };
+  readonly onInternalError: OnInternalError = (error) => void this.#events.emit({ kind: 'internal.error', error });
 }

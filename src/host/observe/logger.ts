@@ -141,8 +141,6 @@ export class RecentLog {
   /** Passes each further record to `take`, until the returned function is called. */
   follow(take: (line: string) => void): () => void {
     this.#followers.add(take);
-    return () => {
-      this.#followers.delete(take);
-    };
+    return () => void this.#followers.delete(take);
   }
 }

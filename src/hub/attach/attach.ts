@@ -240,9 +240,7 @@ function serveInside(loadHub: LoadHub, hello: ClientHello, because: string): Hub
   void loadHub().then((serve) => serve(hello, because, there), leaveUnserved);
   return {
     stream: here,
-    readInto: (reader: ByteReader) => {
-      here.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
-    },
+    readInto: (reader: ByteReader) => void here.on('data', (chunk: Uint8Array) => copyInto(reader, chunk)),
   };
 }
 

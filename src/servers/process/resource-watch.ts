@@ -122,9 +122,7 @@ export class ResourceWatch {
     const stale = old.filter(({ readAt }) => now - readAt > STALE_MS);
     if (stale.length > 0) {
       await this.#read(stale, true);
-      await new Promise<void>((resolve) => {
-        clock.schedule(PAIR_MS, resolve);
-      });
+      await new Promise<void>((resolve) => void clock.schedule(PAIR_MS, resolve));
     }
     if (old.length > 0) await this.#read(old, true);
   }

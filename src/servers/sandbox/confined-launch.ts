@@ -268,8 +268,7 @@ function firstLine(path: string): string {
 function systemFolders(): SystemFolders {
   const found = SYSTEM_FOLDERS.flatMap((path): [string, string | true][] => {
     const stat = lstatSync(path, { throwIfNoEntry: false });
-    if (stat === undefined) return [];
-    return [[path, stat.isSymbolicLink() ? readlinkSync(path) : true]];
+    return stat === undefined ? [] : [[path, stat.isSymbolicLink() ? readlinkSync(path) : true]];
   });
   return Object.fromEntries(found);
 }

@@ -155,8 +155,7 @@ export class FolderVault implements Vault {
         (await this.#keychain?.store(this.#keyName, key.toString('base64'))) === undefined &&
         this.#keychain !== undefined;
       const content = isInKeychain ? IN_KEYCHAIN : key.toString('base64');
-      if (createFileSync(this.#keyFile, content, { flush: true })) return key;
-      return await this.#readKey(false);
+      return createFileSync(this.#keyFile, content, { flush: true }) ? key : await this.#readKey(false);
     });
   }
 

@@ -50,9 +50,7 @@ export class CircuitBreaker {
     this.#circuit.on('open', () => {
       this.#openUntil = clock.now() + OPEN_MS;
     });
-    this.#circuit.on('halfOpen', () => {
-      this.#circuit.fire(tryOnce).catch(() => {});
-    });
+    this.#circuit.on('halfOpen', () => void this.#circuit.fire(tryOnce).catch(() => {}));
   }
 
   get state(): BreakerState {

@@ -90,9 +90,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     // Modern revisions have no `ping`, but every modern server that is alive answers `server/discover`.
     if (method === METHODS.ping) return channel.request(METHODS.discover, this.#meta.ownParams(undefined), timeouts);
     if (!OWN_METHODS.has(method)) return channel.request(method, this.#meta.ownParams(params), timeouts);
-    return new Promise((settle) => {
-      this.send(ownRequest(method, params ?? {}), [], timeouts, { settle });
-    });
+    return new Promise((settle) => void this.send(ownRequest(method, params ?? {}), [], timeouts, { settle }));
   }
 
   notify(notification: SentNotification, edits?: readonly Edit[]): void {

@@ -160,9 +160,7 @@ export function frameReader(): (text: string) => Frame[] {
 }
 
 function nextPaint(): Promise<void> {
-  return new Promise((resolve) => {
-    requestAnimationFrame(() => setTimeout(resolve));
-  });
+  return new Promise((resolve) => void requestAnimationFrame(() => setTimeout(resolve)));
 }
 
 /** Resolves after this time, or when the signal ends it. Leaves no listener on the signal, which lasts as long as the stream. */

@@ -144,9 +144,7 @@ class WatchScreen {
   }
 
   /** Reports a failed request after a moment, because the end of the hub also fails requests, with its own message. */
-  readonly #failed = (error: unknown): void => {
-    setTimeout(() => this.#reject(error), LOOK_EVERY_MS).unref();
-  };
+  readonly #failed = (error: unknown): void => void setTimeout(() => this.#reject(error), LOOK_EVERY_MS).unref();
 }
 
 const KEYS = '↑↓ choose  r restart  l log  a approve  q quit';

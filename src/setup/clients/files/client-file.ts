@@ -152,8 +152,7 @@ function realTarget(path: string, home: string): string {
 function newFile(path: string): string {
   if (exists(path)) throw new FileRefusal('it is a symbolic link that leads nowhere');
   const folder = dirname(path);
-  if (folder === path) return path;
-  return join(realPath(folder) ?? newFile(folder), basename(path));
+  return folder === path ? path : join(realPath(folder) ?? newFile(folder), basename(path));
 }
 
 /** Whether something has this path, also a link that leads nowhere. Throws a `FileRefusal` if a folder of the path cannot be used. */
