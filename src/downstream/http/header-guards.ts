@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { RPC_CODES } from '../../wire/jsonrpc/message.js';
-import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../wire/mcp/revisions.js';
+import { isLegacyRevision, LEGACY_REVISIONS } from '../../wire/mcp/revisions.js';
 import { isHostHeader } from './bind.js';
 import { bearerToken, type CallerCheck, type CallerOrRefusal } from './caller.js';
 import { type HttpRefusal, retryAfter } from './http-refusal.js';
@@ -161,11 +161,6 @@ export function refuseLength(contentLength: Header, maxBytes: number): HttpRefus
 
 export function tooLarge(maxBytes: number): HttpRefusal {
   return { status: 413, message: `The body is larger than the limit of ${maxBytes} bytes` };
-}
-
-/** Whether the header names a revision without sessions. */
-export function namesModernRevision(revision: Header): boolean {
-  return revision !== undefined && isModernRevision(revision);
 }
 
 /** Refuses an unknown revision. Clients of the revisions before this header do not send it. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FairMemory, Holder } from '../../wire/io/shared-limit.js';
 import type { Envelope, Rejection } from '../../wire/mcp/envelope.js';
-import { namesModernRevision } from './header-guards.js';
+import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Caller } from './http-client.js';
 import type { HttpRefusal } from './http-refusal.js';
 import type { SessionOwner } from './sealed-ids.js';
@@ -47,7 +47,8 @@ export class McpRequest {
   }
 
   get isModern(): boolean {
-    return namesModernRevision(this.header('mcp-protocol-version'));
+    const revision = this.header('mcp-protocol-version');
+    return revision !== undefined && isModernRevision(revision);
   }
 
   header(name: string): string | undefined {

@@ -27,7 +27,7 @@ import {
   rejectionReply,
 } from '../../wire/mcp/envelope.js';
 import { type ClientProfile, profileOf } from '../../wire/mcp/handshake.js';
-import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../wire/mcp/methods.js';
+import { LEGACY_REQUESTS, type ListKind, METHODS, requestedList } from '../../wire/mcp/methods.js';
 import { cancellation } from '../../wire/mcp/relayed-request.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../wire/mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
@@ -398,7 +398,7 @@ function inRevision(result: Uint8Array, revision: string): Uint8Array {
  * here, such as `server/discover`. "Method not found" tells such a client to fall back to the handshake.
  */
 function refusalWithoutSession(method: string): RpcError {
-  return isLegacyRequest(method)
+  return LEGACY_REQUESTS.has(method)
     ? new RpcError(RPC_CODES.invalidParams, 'The session has to begin with initialize')
     : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
 }

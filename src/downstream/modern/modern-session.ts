@@ -18,7 +18,7 @@ import {
 } from '../../wire/jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../wire/mcp/envelope.js';
 import type { ClientProfile } from '../../wire/mcp/handshake.js';
-import { isDefinedNotification, isRemovedRequest, METHODS } from '../../wire/mcp/methods.js';
+import { isDefinedNotification, METHODS, REMOVED_REQUESTS } from '../../wire/mcp/methods.js';
 import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import { MODERN_REVISIONS } from '../../wire/mcp/revisions.js';
 import { instanceOfTask } from '../../wire/mcp/task-id.js';
@@ -151,7 +151,7 @@ class ModernSession implements EraSession {
       this.#discover(request, reply);
       return undefined;
     }
-    if (isRemovedRequest(method)) return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
+    if (REMOVED_REQUESTS.has(method)) return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     const key = readText(request.bytes, request.id);
     if (reply.isShared && (this.#inFlight.has(key) || this.#listens.has(key))) {
       return new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');

@@ -4,7 +4,7 @@ import { elementsOf, foldKey, readText, type Span, stringAt, toBytes, valuesAt }
 import type { Edit } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../wire/mcp/envelope.js';
-import { isShortened } from '../../wire/mcp/exposed-name.js';
+import { SHORTENED } from '../../wire/mcp/exposed-name.js';
 import { declaredSkills, SKILL_METHODS } from '../../wire/mcp/extensions.js';
 import { METHODS, requestedList } from '../../wire/mcp/methods.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
@@ -133,7 +133,7 @@ export class Router {
     }
     const edits = route.original === name ? [] : [{ span: token, text: toBytes(JSON.stringify(route.original)) }];
     const { original, isListed } = route;
-    return { backend, edits, name, original, isListed, isGuess: !isListed && isShortened(name) };
+    return { backend, edits, name, original, isListed, isGuess: !isListed && SHORTENED.test(name) };
   }
 
   /** Records that a server has mentioned the URI. */

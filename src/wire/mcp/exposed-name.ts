@@ -3,7 +3,8 @@ const MAX_LENGTH = 48;
 /** Number of hash digits that make a shortened name unique. */
 export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
-const SHORTENED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);
+/** A name that may be shortened. Then only the list shows the original name. */
+export const SHORTENED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);
 const ALLOWED = /^[A-Za-z0-9_-]+$/;
 const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 
@@ -22,11 +23,6 @@ export function exposedName(key: string, prefix: string, original: string, sha25
   const clean = full.replace(FORBIDDEN, '_');
   const hash = sha256(`${key}\0${original}`).slice(0, HASH_LENGTH);
   return `${clean.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`;
-}
-
-/** Whether the name may be shortened. Then only the list shows the original name. */
-export function isShortened(name: string): boolean {
-  return SHORTENED.test(name);
 }
 
 /** Splits an exposed name at the first separator. No prefix contains a separator. */

@@ -80,15 +80,11 @@ export function listsChangedBy(method: string): readonly ListKind[] {
   return LIST_KINDS.filter((kind) => LISTS[kind].changed === method);
 }
 
-/** Whether a revision with a handshake defines the request, which is false for `server/discover`. */
-export function isLegacyRequest(method: string): boolean {
-  return LEGACY_REQUESTS.has(method);
-}
-
 /** Requests that only the revisions without a handshake define. */
 const MODERN_REQUESTS: ReadonlySet<string> = new Set([METHODS.discover, METHODS.listen, METHODS.updateTask]);
 
-const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
+/** Requests that a revision with a handshake defines, without `server/discover`. */
+export const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
   ...Object.values(METHODS).filter((method) => !method.startsWith('notifications/') && !MODERN_REQUESTS.has(method)),
   ...Object.values(LISTS).map(({ method }) => method),
 ]);
@@ -138,12 +134,8 @@ export const TASK_METHODS: ReadonlySet<string> = new Set([
   METHODS.updateTask,
 ]);
 
-/** Whether earlier revisions define the request, but revisions without a handshake do not. */
-export function isRemovedRequest(method: string): boolean {
-  return REMOVED_REQUESTS.has(method);
-}
-
-const REMOVED_REQUESTS: ReadonlySet<string> = new Set([
+/** Requests that earlier revisions define, and revisions without a handshake do not. */
+export const REMOVED_REQUESTS: ReadonlySet<string> = new Set([
   METHODS.initialize,
   METHODS.ping,
   METHODS.subscribe,

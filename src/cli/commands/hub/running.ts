@@ -290,11 +290,6 @@ export function choiceText({ chosen, alike, others }: GatewayChoice): string | u
   return `${shown} \`trunkline ps --all\` lists ${plural(others.length, 'gateway')} of other configurations.`;
 }
 
-/** The files of the gateway, for example to see whether it has ended on purpose. */
-export function filesOf({ folder, name }: RunningGateway): ReturnType<typeof hubFiles> {
-  return hubFiles(folder, name);
-}
-
 /** The command or action that ends a gateway, as a phrase. */
 export function howToEnd({ kind, pid, url }: GatewayIdentity): string {
   if (kind === 'hub') return `\`trunkline stop${pid === undefined ? '' : ` --gateway ${pid}`}\` ends it`;

@@ -8,12 +8,13 @@ import { fileState } from '../../../host/files/whole-file.js';
 import { systemClock } from '../../../host/observe/system-clock.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { PageEvent } from '../../../hub/control.js';
+import { hubFiles } from '../../../hub/hub-folder.js';
 import { VERSION } from '../../../version.js';
 import type { ConfiguredServer, Frame, HubState } from '../../../web/server/contract.js';
 import { capitalized } from '../../../wire/json/printable.js';
 import { configuredServers } from '../config/list.js';
 import { connectTo, findGateway, howToStart, isHubOn } from '../hub/hub-access.js';
-import { configurationOf, filesOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
+import { configurationOf, isEarlierHub, nameOf, type RunningGateway } from '../hub/running.js';
 import { needsOfHub } from './page-needs.js';
 
 /** Time between two looks for a hub, for its successor, and at the configuration file without a hub. */
@@ -138,7 +139,7 @@ export class HubFollower {
     if (this.#control !== control || this.#isClosed) return;
     this.#control = undefined;
     this.#followed = undefined;
-    const { ended, folder } = filesOf(gateway);
+    const { ended, folder } = hubFiles(gateway.folder, gateway.name);
     // A later hub removes the folder of one that has ended, and another gateway removes its own.
     const isPlanned = existsSync(ended) || !existsSync(folder);
     const name = capitalized(nameOf(gateway));
