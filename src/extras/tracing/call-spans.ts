@@ -8,7 +8,6 @@ import { isErrorResponse, type ResponseEnvelope, type ScanEnvelope } from '../..
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { Outcome } from '../../wire/mcp/outcome.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
-import { ATTRIBUTES, CANCELLED, EXECUTE_TOOL, FAULTS_OF_REQUEST, PIPE, TCP, TOOL_ERROR } from './names.js';
 import {
   contextIn,
   parseTraceparent,
@@ -18,6 +17,44 @@ import {
   withTraceparent,
 } from './trace-context.js';
 import type { SpanSettings } from './trace-settings.js';
+
+/**
+ * Attributes of spans; `docs/metrics.md` says which span has which. Names of the semantic conventions for MCP, which are in development and
+ * may still change (docs/gen-ai/mcp.md of open-telemetry/semantic-conventions-genai), and names of Trunkline's own.
+ */
+const ATTRIBUTES = {
+  method: 'mcp.method.name',
+  revision: 'mcp.protocol.version',
+  resource: 'mcp.resource.uri',
+  requestId: 'jsonrpc.request.id',
+  tool: 'gen_ai.tool.name',
+  prompt: 'gen_ai.prompt.name',
+  operation: 'gen_ai.operation.name',
+  arguments: 'gen_ai.tool.call.arguments',
+  result: 'gen_ai.tool.call.result',
+  errorType: 'error.type',
+  errorCode: 'rpc.response.status_code',
+  transport: 'network.transport',
+  protocol: 'network.protocol.name',
+  clientAddress: 'client.address',
+  clientPort: 'client.port',
+  serverAddress: 'server.address',
+  serverPort: 'server.port',
+  client: 'trunkline.client.name',
+  server: 'trunkline.server.key',
+  generation: 'trunkline.generation',
+  attempt: 'trunkline.attempt',
+  outcome: 'trunkline.outcome',
+  wait: 'trunkline.queue.wait_ms',
+  eraOfClient: 'trunkline.era.front',
+  eraOfServer: 'trunkline.era.child',
+} as const;
+
+/**
+ * JSON-RPC codes that are faults of the request, and therefore no errors of the side that answers. On the side that has sent
+ * the request, every code is an error.
+ */
+const FAULTS_OF_REQUEST: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602, -32002]);
 
 /** A span. Its name, its end and its error are final when it ends. */
 export interface CallSpan {
@@ -175,7 +212,7 @@ class TracedCall implements CallObservation {
     else {
       const { reason } = outcome;
       this.#end(this.#attempt, this.#options.now(), {
-        type: reason === CANCELLED ? CANCELLED : reasonFor(reason),
+        type: reason === 'cancelled' ? reason : reasonFor(reason),
       });
     }
     this.#attempt = undefined;
@@ -184,7 +221,7 @@ class TracedCall implements CallObservation {
   ended(call: ObservedCall, end: CallEnd): void {
     const { method, name = '', server, endedAt = this.#options.now() } = call;
     // The call ended before its attempt, because the client has left it.
-    this.#end(this.#attempt, endedAt, { type: CANCELLED });
+    this.#end(this.#attempt, endedAt, { type: 'cancelled' });
     const { attributes } = this.#front;
     attributes[ATTRIBUTES.outcome] = call.effect;
     attributes[ATTRIBUTES.wait] = Math.round(call.waitedMs * 1000) / 1000;
@@ -254,13 +291,13 @@ function faultOf(call: ObservedCall, { response, failure }: CallEnd): Fault | un
   if (failure !== undefined) return { type: failure.reason, message: describeFailure(failure) };
   if (response !== undefined) return faultIn(response, FAULTS_OF_REQUEST);
   const { outcome } = call;
-  return outcome === 'ok' ? undefined : { type: outcome === 'tool_error' ? TOOL_ERROR : CANCELLED };
+  return outcome === 'ok' ? undefined : { type: outcome === 'tool_error' ? 'tool_error' : 'cancelled' };
 }
 
 /** Error in a server's response. `harmless` are the codes that are no errors on this leg. */
 function faultIn(response: ResponseEnvelope, harmless: ReadonlySet<number>): Fault | undefined {
   const { bytes, error, tokens } = response;
-  if (error === undefined) return isErrorResponse(response) ? { type: TOOL_ERROR } : undefined;
+  if (error === undefined) return isErrorResponse(response) ? { type: 'tool_error' } : undefined;
   const code = Number(readText(bytes, tokens.errorCode ?? { start: 0, end: 0 }));
   return codeFault(code, stringAt(bytes, valuesAt(bytes, error, ['message'])[0]) ?? '', harmless);
 }
@@ -284,14 +321,14 @@ function attributesOf(
   names: typeof OF_FRONT | typeof OF_ATTEMPT,
 ): Attributes {
   const attributes: Attributes = { [ATTRIBUTES.method]: method };
-  if (method === METHODS.callTool) attributes[ATTRIBUTES.operation] = EXECUTE_TOOL;
+  if (method === METHODS.callTool) attributes[ATTRIBUTES.operation] = 'execute_tool';
   if (name !== '' && method === METHODS.callTool) attributes[ATTRIBUTES.tool] = name;
   if (name !== '' && method === METHODS.getPrompt) attributes[ATTRIBUTES.prompt] = name;
   if (revision !== undefined) {
     attributes[ATTRIBUTES.revision] = revision;
     attributes[names.era] = isModernRevision(revision) ? 'modern' : 'legacy';
   }
-  attributes[ATTRIBUTES.transport] = other === undefined ? PIPE : TCP;
+  attributes[ATTRIBUTES.transport] = other === undefined ? 'pipe' : 'tcp';
   if (other !== undefined) {
     attributes[ATTRIBUTES.protocol] = 'http';
     attributes[names.address] = other.address;

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import {
   refuseContentEncoding,
@@ -13,7 +15,6 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Requests } from './contract.js';
 import { type GuardRefusal, refuseForeign, SECURITY_HEADERS } from './guards.js';
-import { readPageFiles } from './page-files.js';
 import { PageRefusal, type PageSource } from './page-source.js';
 import { PageStream, PageStreams, STREAM_LIMITS } from './page-streams.js';
 import { type NewUrlReason, type PageSession, PageSessions } from './sessions.js';
@@ -377,4 +378,38 @@ function sendJson(response: ServerResponse, status: number, value: unknown): voi
   const body = Buffer.from(JSON.stringify(value));
   response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': body.length });
   response.end(body);
+}
+
+/** A file of the page, with the compressed copy that the build made. */
+interface PageFile {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly plain: Buffer;
+  readonly gzip: Buffer;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+};
+
+/**
+ * Reads the files of the page, by the path of their address. Names of files other than the document contain a hash of their content,
+ * so a browser may keep them.
+ */
+function readPageFiles(folder: string): ReadonlyMap<string, PageFile> {
+  const names = readdirSync(folder).filter((name) => extname(name) in TYPES);
+  const files = names.map((name): [string, PageFile] => {
+    const isDocument = name === 'index.html';
+    const headers = {
+      'Content-Type': TYPES[extname(name)] ?? '',
+      'Cache-Control': isDocument ? 'no-cache' : 'public, max-age=31536000, immutable',
+      Vary: 'Accept-Encoding',
+    };
+    const plain = readFileSync(join(folder, name));
+    const gzip = readFileSync(join(folder, `${name}.gz`));
+    // The document has one address, because `Sec-Fetch-Site: none` is allowed there only.
+    return [isDocument ? '/' : `/${name}`, { headers, plain, gzip }];
+  });
+  return new Map(files);
 }
