@@ -68,10 +68,7 @@ interface InstanceChange extends ServerChanged {
   readonly id: string;
 }
 
-/**
- * The supervised servers behind the backends. The first instance of a server has the server's key as its id; the
- * instances for further clients have ids of their own.
- */
+/** The first instance of a server has the server's key as its id; the instances for further clients have ids of their own. */
 export class SupervisedBackends {
   readonly #options: SupervisedBackendsOptions;
   readonly #instances = new Map<string, Instance>();

@@ -58,10 +58,7 @@ export class CliCommand extends Command {
     this.error([`error: unknown command '${word}'`, hint].filter(Boolean).join('\n'));
   }
 
-  /**
-   * Makes the command run the function with which `load` resolves. `load` imports the function when the command is called, so
-   * that no other command is loaded.
-   */
+  /** `load` imports the function when the command is called, so that no other command is loaded. */
   runs<Options>(load: () => Promise<(invocation: Invocation<Options>) => Promise<number>>): this {
     this.showHelpAfterError(`See \`${this.path} --help\`.`);
     return this.action(async () => {

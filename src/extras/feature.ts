@@ -54,10 +54,7 @@ export interface Feature {
   readonly persons?: Persons | undefined;
   /** Offers a person the login at a server with `login: user`: the address of the page, and the code that the page shows. */
   offerLogin?(server: string, person: Person): LoginPage;
-  /**
-   * Claims a name for `ms` milliseconds. Resolves with false if a gateway with the same users has claimed it already. Rejects if
-   * the store does not answer.
-   */
+  /** Resolves with false if a gateway with the same users has claimed it already. Rejects if the store does not answer. */
   takeOnce?(name: string, ms: number): Promise<boolean>;
   /**
    * Opens the access of one connection to a server, in place of the headers of the entry and of a login. Returns `undefined` for a

@@ -10,10 +10,7 @@ export interface ChildState extends ChildRecord {
   readonly installFailures: number;
   /** Consecutive attempts that met a remote server in trouble, and sessions that it forgot. They are no failures of the child. */
   readonly setbacks: number;
-  /**
-   * Whether the next launch counts as a restart. False if the latest launch failed before the child was ready, through no fault of the
-   * child, such as a fault of the network.
-   */
+  /** False if the latest launch failed before the child was ready, through no fault of the child, such as a fault of the network. */
   readonly countsAsRestart: boolean;
   readonly phase: ChildPhase;
 }

@@ -141,9 +141,7 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
   }
 }
 
-/**
- * Returns a phrase that says how to restart. A hub and an HTTP gateway outlive their clients, so a restart of the client restarts nothing.
- */
+/** A hub and an HTTP gateway outlive their clients, so a restart of the client restarts nothing. */
 function howToRestart({ canRestart, service, restartCommand }: StatusFacts, server: string): string {
   if (canRestart) return `call trunkline__restart with server "${server}"`;
   const command = restartCommand?.(server) ?? `trunkline restart ${server}`;

@@ -20,10 +20,7 @@ export interface SharedServer {
 export interface SupervisedFacts {
   /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ChildSnapshot | undefined;
-  /**
-   * Problem with the configuration of this server, and its remedy. `isOfUser` is set if only a variable of a user is missing:
-   * of `any` user, or of the `one` who is served.
-   */
+  /** `isOfUser` is set if only a variable of a user is missing: of `any` user, or of the `one` who is served. */
   readonly problem: { readonly message: string; readonly hint: string; readonly isOfUser?: 'any' | 'one' } | undefined;
   /** Whether this instance cannot run, because the server needs variables of a user over HTTP and the instance has no user. */
   readonly isPerUser?: boolean | undefined;

@@ -146,10 +146,7 @@ export interface Traffic {
   notify(notification: SentNotification, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
-  /**
-   * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
-   * given if the gateway ends the server because of its behavior.
-   */
+  /** Calling it again does nothing. `because` is given if the gateway ends the server because of its behavior. */
   close(reason: CloseReason, because?: EndedBecause): void;
 }
 

@@ -40,10 +40,7 @@ export interface CheckedFile {
   readonly warnings: readonly ConfigProblem[];
 }
 
-/**
- * A server as the file has it, with its settings completed. Includes the variables of `defaults.env` if the server has a program,
- * and `defaults.envFile` unless the entry has its own `envFile`.
- */
+/** Includes the variables of `defaults.env` if the server has a program, and `defaults.envFile` unless the entry has its own `envFile`. */
 export interface WrittenServer extends EntryWithDefaults {
   /** The reason why the server cannot run on any machine; set for remote servers below `mcpServers`. */
   readonly problem?: ServerProblem;

@@ -4,10 +4,7 @@ import type { MessageSink } from '../../wire/jsonrpc/message.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import type { Deadlines, Due } from '../../wire/timing/deadlines.js';
 
-/**
- * One event stream. With a ring, the stream outlives its connections: the next connection can replay events that were
- * sent while there was no connection.
- */
+/** With a ring, the stream outlives its connections: the next connection can replay events that were sent while there was no connection. */
 export class EventStream implements MessageSink {
   readonly number: number;
   readonly #ring: ReplayRing | undefined;

@@ -90,10 +90,7 @@ export class IssuerDocument<Content> {
 
 export type IssuerMetadata = Readonly<Record<string, unknown>>;
 
-/**
- * Reads the metadata of an issuer. Prefers a document that names keys. Rejects with the reason if there is no document at any of
- * the places where it may be.
- */
+/** Prefers a document that names keys. Rejects with the reason if there is no document at any of the places where it may be. */
 export async function readMetadata(issuer: string, fetch: FetchDocument): Promise<IssuerMetadata> {
   let fault: unknown;
   let withoutKeys: IssuerMetadata | undefined;

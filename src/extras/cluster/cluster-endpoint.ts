@@ -153,10 +153,7 @@ export class ClusterEndpoint implements HttpEndpoint {
     return { caller, session: { id, isOpen, isSound: () => this.#endpoint.canResume(request) } };
   }
 
-  /**
-   * Passes a request to its home. Resolves with `undefined` if it has to be served here after all, because its home has ended,
-   * or has moved here.
-   */
+  /** Resolves with `undefined` if it has to be served here after all, because its home has ended, or has moved here. */
   async #passed(request: McpRequest): Promise<Served | undefined> {
     const { raw, response, url, post, endpoint } = request;
     let home = this.#namedIn(request) ?? this.#homes.get(request);

@@ -124,10 +124,7 @@ export class RequestVerifier {
     return { ...request, isBody: (body) => digestOf(body) === request.body };
   }
 
-  /**
-   * Returns the proof of the answer to a request, for `SIGNATURE_HEADER`. `body` is the body of an answer of this gateway about
-   * itself or the others. The body of the answer to a client is not signed.
-   */
+  /** `body` is the body of an answer of this gateway about itself or the others. The body of the answer to a client is not signed. */
   proofFor({ headers }: IncomingMessage, body = ''): string {
     return sign(this.#keys, answerTo(headers[SIGNATURE_HEADER], body));
   }

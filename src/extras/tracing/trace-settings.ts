@@ -89,10 +89,7 @@ function urlOf(text: string, isComplete: boolean): string | undefined {
   return url.href;
 }
 
-/**
- * The sampler that the variables name; `undefined` for an unknown value. By default, all calls are traced, except those
- * that belong to a trace which their client does not sample.
- */
+/** By default, all calls are traced, except those that belong to a trace which their client does not sample. */
 function samplerOf(read: (name: string) => string | undefined): Sampler | undefined {
   const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') ?? 1);

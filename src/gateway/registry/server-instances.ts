@@ -118,10 +118,7 @@ export class ServerInstances {
     return leaving;
   }
 
-  /**
-   * The scope of the instance for a client. If the server requests roots, a client with roots does not share, unless `sharing`
-   * is `all` or `user`.
-   */
+  /** If the server requests roots, a client with roots does not share, unless `sharing` is `all` or `user`. */
   scopeOf(client: DownstreamClient, { profile, origin }: ClientFacts): Scope {
     const { sharing } = this;
     const hasNoProcess = this.#hasNoProcess && this.variantOf(origin) === this.variantOf(undefined);

@@ -129,10 +129,7 @@ export class NotificationRouter {
     if (isKnown && this.#isWanted(client, notification, via)) notify(client, via, notification, edits);
   }
 
-  /**
-   * Whether the client wants the notification. A client without a session wants only those that its calls caused: log
-   * messages, and notifications that MCP does not define.
-   */
+  /** A client without a session wants only those that its calls caused: log messages, and notifications that MCP does not define. */
   #isWanted(
     client: DownstreamClient,
     notification: NotificationEnvelope,

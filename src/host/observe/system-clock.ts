@@ -4,10 +4,7 @@ import type { Cancel, Clock, Timers } from '../../wire/timing/clock.js';
 /** A local binding is faster than the global, which is looked up for each access. */
 const { performance } = globalThis;
 
-/**
- * The clock of the machine. Timers keep the process alive until they fire. Delays are rounded up, since Node truncates
- * them and would fire early.
- */
+/** Timers keep the process alive until they fire. Delays are rounded up, since Node truncates them and would fire early. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   schedule: (delayMs, task) => {

@@ -21,10 +21,7 @@ import {
 export interface FindHubOptions {
   readonly folder: string;
   readonly hello: ClientHello;
-  /**
-   * Starts the process of a hub with the claimed number and listener. Must hand over the listener before it returns, because
-   * otherwise this process would accept the connections.
-   */
+  /** Must hand over the listener before it returns, because otherwise this process would accept the connections. */
   readonly start: (claim: Claim) => void;
   /** The kind of endpoint that a new hub gets. Absent for that of the system. */
   readonly form?: typeof SYSTEM_FORM;

@@ -41,10 +41,7 @@ export class SharedLogins {
     return { access, release: access.use() };
   }
 
-  /**
-   * Takes the present token of a login, for a process that keeps it. `onOver` is called once when the token is replaced or ends. The
-   * returned `release` ends the use.
-   */
+  /** `onOver` is called once when the token is replaced or ends. The returned `release` ends the use. */
   async takeToken(
     spec: RemoteSpec & { readonly login: LoginSettings },
     onOver: () => void,

@@ -393,10 +393,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-/**
- * Reads the files of the page, by the path of their address. Names of files other than the document contain a hash of their content,
- * so a browser may keep them.
- */
+/** Names of files other than the document contain a hash of their content, so a browser may keep them. */
 function readPageFiles(folder: string): ReadonlyMap<string, PageFile> {
   const names = readdirSync(folder).filter((name) => extname(name) in TYPES);
   const files = names.map((name): [string, PageFile] => {

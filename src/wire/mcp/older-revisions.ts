@@ -174,10 +174,7 @@ export function asLegacyTool(bytes: Uint8Array, entry: Span): Uint8Array {
   });
 }
 
-/**
- * Edits the result of a tool for clients of earlier revisions. `isOther` says that the tool's schema allows other
- * values than objects. The output of such a tool is wrapped even if it is an object.
- */
+/** `isOther` says that the tool's schema allows other values than objects. The output of such a tool is wrapped even if it is an object. */
 export function asLegacyResult({ bytes, result }: ResponseEnvelope, isOther: boolean): readonly Edit[] {
   const contents = result === undefined ? [] : valuesAt(bytes, result, ['structuredContent']);
   return contents.flatMap((span) => {

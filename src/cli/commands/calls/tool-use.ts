@@ -16,10 +16,7 @@ export async function readToolUseOf(settings: GlobalOptions, now: number): Promi
   return await readToolUse(await readConfigOrError(settings), now);
 }
 
-/**
- * Reads from the call log which tools were called in the last `UNUSED_DAYS`. Resolves with `undefined` if the configuration
- * turns the log off, or has mistakes. `now` is in milliseconds since 1970.
- */
+/** Resolves with `undefined` if the configuration turns the log off, or has mistakes. `now` is in milliseconds since 1970. */
 export async function readToolUse(config: Config | ConfigError, now: number): Promise<ToolUse | undefined> {
   if (config instanceof ConfigError || config.gateway.callLog === 'off') return undefined;
   const since = new Date(now - UNUSED_MS).toISOString();

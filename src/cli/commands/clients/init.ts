@@ -148,10 +148,7 @@ function withRetries(prepared: PreparedImport): Retrying {
   return { ...prepared, edited, retried };
 }
 
-/**
- * Disables the servers that did not start, and returns the changed import. A server that was enabled in the configuration
- * before stays enabled, because other clients may use it through Trunkline.
- */
+/** A server that was enabled in the configuration before stays enabled, because other clients may use it through Trunkline. */
 function disableBroken(prepared: Retrying, { broken, reasons }: Tried): PreparedImport {
   const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
   const added = prepared.added.filter(isBroken).map(({ key = '' }) => key);
