@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 94_250,
-  sourceFiles: 514,
-  tinyFiles: 10,
-  testLines: 94_850,
+  sourceLines: 94_900,
+  sourceFiles: 520,
+  tinyFiles: 11,
+  testLines: 95_050,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
-  gatewayDoors: 7,
+  gatewayDoors: 8,
   callFiles: 40,
-  listFiles: 202,
+  listFiles: 203,
 };
 
 const source = filesOf('src');

@@ -37,7 +37,18 @@ const FOLDERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   // A feature knows no other one.
   extras: [
     ['.'],
-    ['cluster', 'exchange', 'front', 'interceptors', 'user-logins', 'large-results', 'metrics', 'tracing', 'record'],
+    [
+      'asking',
+      'cluster',
+      'exchange',
+      'front',
+      'interceptors',
+      'user-logins',
+      'large-results',
+      'metrics',
+      'tracing',
+      'record',
+    ],
   ],
   hub: [['.'], ['attach', 'server']],
   web: [['server'], ['page']],

@@ -4,6 +4,7 @@ import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
+import { asking } from '../extras/asking/index.js';
 import { exchange } from '../extras/exchange/index.js';
 import type { CreateFeature } from '../extras/feature.js';
 import { interceptors } from '../extras/interceptors/index.js';
@@ -141,7 +142,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
 
 /** The features of every gateway, of which most do nothing until the configuration turns them on. */
 export function commonFeatures(recorded?: Parameters<typeof recording>[0]): readonly CreateFeature[] {
-  return [exchange, interceptors, largeResults, metrics, tracing, recording(recorded)];
+  return [exchange, interceptors, asking, largeResults, metrics, tracing, recording(recorded)];
 }
 
 /** Loads the cluster, the logins through this gateway, and those of its users at servers, if the configuration has them. */

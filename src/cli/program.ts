@@ -203,7 +203,7 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .argument('[ARGUMENT...]', 'its arguments, as for `trunkline call`')
     .summary('show which rule decides about a call')
     .description(
-      'Shows whether the rules of the configuration allow or deny a call with these arguments, and which rule decides. Starts no server and calls nothing. The exit code is 1 if the call is denied.',
+      'Shows whether the rules of the configuration allow or deny a call with these arguments, or ask a person, and which rule decides. Starts no server and calls nothing. The exit code is 1 unless the call is allowed.',
     )
     .option('--view <NAME>', 'for a client with this view')
     .option('--prompt', 'TOOL is a prompt')
@@ -311,6 +311,26 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option(...GATEWAY)
     .example('trunkline restart files')
     .runs(async () => (await import('./commands/hub/show-status.js')).restartServer);
+  program
+    .command('allow')
+    .argument('[ID]', 'the id of the call; without it, all calls that wait are shown')
+    .summary('let a call pass that waits for a person')
+    .description(
+      'Lets a call pass for which a rule says `then: ask`. The yes is for this call as it was shown, once. If the call has ended meanwhile, the same call of the same client passes within two minutes of the first try. Without ID: shows the calls that wait, with their ids.',
+    )
+    .option('--json', 'print the result as JSON')
+    .option(...GATEWAY)
+    .example('trunkline allow', 'trunkline allow k7wq2m9x')
+    .runs(async () => (await import('./commands/hub/answer-question.js')).allowCall);
+  program
+    .command('deny')
+    .argument('<ID>', 'the id of the call, as `trunkline allow` shows it')
+    .summary('refuse a call that waits for a person')
+    .description('Refuses a call for which a rule says `then: ask`. Its client learns that a person said no.')
+    .option('--json', 'print the result as JSON')
+    .option(...GATEWAY)
+    .example('trunkline deny k7wq2m9x')
+    .runs(async () => (await import('./commands/hub/answer-question.js')).denyCall);
   addStop(program, 'stop the hub, or the gateway over HTTP, and its servers', '; the same as `trunkline hub stop`');
   const hub = program
     .command('hub')

@@ -176,12 +176,10 @@ function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
 }
 
-/** Describes a request that a rule denies, so that a model can do otherwise. */
+/** Describes a request that a rule denies. The detail says what to do otherwise. */
 function describeDenied({ server, sent, detail = '' }: Failure): string {
-  const consequence = sent
-    ? 'Whether an earlier attempt took effect is unknown. It was not repeated.'
-    : 'The same request will be denied again; another tool, or other arguments, may be allowed.';
-  return `Server "${server}" ${detail} ${consequence}`;
+  const consequence = sent ? 'Whether an earlier attempt took effect is unknown. It was not repeated.' : '';
+  return `Server "${server}" ${detail} ${consequence}`.trimEnd();
 }
 
 /** Describes a request that was not sent, or a result that is withheld, because of an interceptor. */

@@ -29,15 +29,18 @@ export function refusedInput(
   if (declared === undefined) return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
   if (method !== METHODS.elicit) return undefined;
   const mode = elicitationMode({ bytes, tokens });
-  // Before revisions had modes, there were only forms, and clients declared an empty object.
-  const modes = Object.keys(declared);
-  const isSupported = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
-  return isSupported ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
+  return canElicit(mode, capabilities)
+    ? undefined
+    : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
 }
 
-/** Whether a client with these capabilities can be asked to open a URL. */
-export function opensUrls(capabilities: Capabilities): boolean {
-  return Object.hasOwn(declaredAt(['elicitation'], capabilities) ?? {}, 'url');
+/** Whether a client with these capabilities takes elicitations of this mode. */
+export function canElicit(mode: string, capabilities: Capabilities): boolean {
+  const declared = declaredAt(['elicitation'], capabilities);
+  if (declared === undefined) return false;
+  // Before revisions had modes, there were only forms, and clients declared an empty object.
+  const modes = Object.keys(declared);
+  return modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
 }
 
 /** Returns the capabilities that a client must declare to get a server request, in the form of its declaration. */

@@ -185,6 +185,8 @@ export interface Exchange {
   readonly http?: HttpFacts | undefined;
   /** Observes the call. The gateway sets it when the request arrives. Absent if no observer wants the call. */
   trail?: CallTrail | undefined;
+  /** The text of the request to which a person has said yes (`Decision.identity`). Absent if nobody has. */
+  allowed?: string | undefined;
   /** Id that the client gave the request, as JSON. For logs only, because the era matches answers to requests. */
   readonly requestId: string;
   readonly client: DownstreamClient;
@@ -209,8 +211,8 @@ export interface Exchange {
    * 2026-07-28). For other clients, the connection to the server calls `requireInput` and sends the request again itself.
    */
   readonly takesInputRequests: boolean;
-  /** Whether the client can be asked to open a URL because of this request (`elicitation/create` of mode `url`). */
-  readonly opensUrls: boolean;
+  /** Whether the person at the client can be asked because of this request (`elicitation/create` of this mode). */
+  elicits(mode: ElicitationMode): boolean;
   /** Sets the id of the backend that gets the request. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**
@@ -311,6 +313,8 @@ export interface CallEnd {
   /** The answer as the client gets it. */
   readonly message: SplicedMessage | undefined;
 }
+
+export type ElicitationMode = 'form' | 'url';
 
 export function withMembers(exchange: Exchange, own: Partial<Exchange>): Exchange {
   return new Proxy(exchange, {

@@ -8,7 +8,15 @@ import { METHODS } from '../wire/mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../wire/mcp/relayed-request.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { type Failure, failureError, failureResult } from './failure.js';
-import type { CallTrail, DownstreamClient, Exchange, HttpFacts, InputRequest, WithdrawInput } from './port.js';
+import type {
+  CallTrail,
+  DownstreamClient,
+  ElicitationMode,
+  Exchange,
+  HttpFacts,
+  InputRequest,
+  WithdrawInput,
+} from './port.js';
 import type { ReplyChannel } from './transport.js';
 
 /**
@@ -54,7 +62,7 @@ const NO_EDITS: readonly Edit[] = [];
 export abstract class WireExchange implements Exchange {
   abstract readonly logLevel: Exchange['logLevel'];
   abstract readonly takesInputRequests: boolean;
-  abstract readonly opensUrls: boolean;
+  abstract elicits(mode: ElicitationMode): boolean;
   request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: string;

@@ -41,6 +41,8 @@ export interface Feature {
   readonly tools?: readonly OwnTool[];
   /** Holds requests back. Present as soon as `apply` of a configuration that needs the gate has been called, and not only resolved. */
   readonly gate?: RequestGate | undefined;
+  /** Asks persons about calls. Absent until the first question. */
+  readonly questions?: { answer(id: string, answer: 'yes' | 'no'): boolean } | undefined;
   /** Cuts large results. */
   readonly results?: GatewaySettings['results'];
   readonly facts?: Partial<StatusFacts>;

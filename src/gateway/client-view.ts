@@ -1,4 +1,4 @@
-import type { Denial } from '../config/rules/request-rules.js';
+import type { Decision } from '../config/rules/request-rules.js';
 import { reasonFor } from '../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../host/errors/internal-error.js';
@@ -62,7 +62,7 @@ export interface ViewParts {
   /** The view of the configuration that the client has at present. `undefined` if it sees everything. */
   readonly namedOf: (client: DownstreamClient) => NamedView | undefined;
   /** The gates of the present configuration, in the order in which requests pass them. */
-  readonly gates: () => readonly RequestGate[];
+  readonly gates: { readonly all: readonly RequestGate[] };
 }
 
 export interface ClientViewOptions extends ViewSettings {
@@ -309,13 +309,16 @@ export class ClientView {
 
   /** Sends a request to its server, once the gates from this one on have let it pass. */
   #send(exchange: Exchange, target: Target, from = 0): void {
-    const gates = this.#parts.gates();
+    const gates = this.#parts.gates.all;
     const { backend, original } = target;
     for (let at = from; at < gates.length; at += 1) {
       const gate = gates[at];
-      const gated = { exchange, target, view: this.#namedOf(exchange) };
+      const decision = this.#decisionOn(exchange, target);
       // A gate does not look at a request that no server gets.
-      if (gate?.concerns(gated) !== true || this.#refusalOf(exchange, target) !== undefined) continue;
+      if (decision?.verdict === 'deny' || this.#unapproved(exchange, target) !== undefined) break;
+      const asks = decision === undefined || isAllowed(decision, exchange) ? undefined : decision;
+      const gated = { exchange, target, view: this.#namedOf(exchange), asks };
+      if (gate?.concerns(gated) !== true) continue;
       const { request } = exchange;
       gate.hold(gated, (passed) => {
         // Edits have places in the bytes of the request, so another request needs others.
@@ -365,26 +368,33 @@ export class ClientView {
 
   /** The reason for which the server must not get the request: a tool without approval, or a rule. */
   #refusalOf(exchange: Exchange, target: Target): Refusal | undefined {
-    const { backend, tool, original } = target;
+    const unapproved = this.#unapproved(exchange, target);
+    if (unapproved !== undefined) return { reason: 'not_approved', detail: unapproved };
+    const decision = this.#decisionOn(exchange, target);
+    return decision === undefined || isAllowed(decision, exchange) ? undefined : decision.denial;
+  }
+
+  #unapproved(exchange: Exchange, { backend, tool, original }: Target): string | undefined {
+    if (backend.rules.approvals === undefined) return undefined;
     const kind = APPROVED.get(exchange.request.method);
     const used = tool ?? original;
-    const needsApproval = kind !== undefined && used !== undefined && backend.rules.approvals !== undefined;
-    const detail = needsApproval ? backend.lists.approvalRefusal(kind, used) : undefined;
-    return detail === undefined ? this.#denialOf(exchange, target) : { reason: 'not_approved', detail };
+    return kind === undefined || used === undefined ? undefined : backend.lists.approvalRefusal(kind, used);
   }
 
   /**
-   * Returns the denial of a request by the rules of its view or of its server, the stricter of the two. Both are read anew each
-   * time, because a changed configuration also holds for requests that wait.
+   * Returns the stricter decision of the rules of its view and of its server on a request. Both are read anew each time, because a
+   * changed configuration also holds for requests that wait.
    */
-  #denialOf(exchange: Exchange, { backend, edits, original, tool }: Target): Denial | undefined {
+  #decisionOn(exchange: Exchange, { backend, edits, original, tool }: Target): Decision | undefined {
     const { request } = exchange;
     const ofServer = backend.rules.callRules;
     const ofView = this.#namedOf(exchange)?.callRules;
     if (ofServer === undefined && ofView === undefined) return undefined;
     const shown = tool && backend.lists.tools.renamed?.get(tool);
     const ruled = { request, edits, server: backend.key, original: tool ?? original, shown };
-    return ofView?.denial(ruled) ?? ofServer?.denial(ruled);
+    const decisions = [ofView?.decide(ruled), ofServer?.decide(ruled)];
+    const stricter = (['deny', 'ask'] as const).map((verdict) => decisions.find((each) => each?.verdict === verdict));
+    return stricter.find((each) => each !== undefined);
   }
 
   /** Returns the edits of an answer, with those that cut a large result, unless the client gets every result whole. */
@@ -421,6 +431,11 @@ export class ClientView {
   #decisionFor(client: DownstreamClient): ListDecision {
     return this.#parts.modes.of(client, () => this.catalogs.tools);
   }
+}
+
+/** Whether a decision allows the request, or a person has said yes to it as it is. */
+function isAllowed(decision: Decision, { allowed }: Exchange): boolean {
+  return decision.verdict === 'allow' || (decision.verdict === 'ask' && allowed === decision.identity);
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));

@@ -111,6 +111,8 @@ export class Gateway implements GatewayPort {
   readonly seals: GatewaySeals;
   readonly #options: GatewayOptions;
   #settings: GatewaySettings;
+  /** The gates of the present configuration. */
+  readonly #gates: { all: readonly RequestGate[] };
   #namedViews: NamedViews;
   /** The tools of the gateway itself that only clients in search mode see. */
   readonly #searchTools = createSearchTools();
@@ -131,6 +133,7 @@ export class Gateway implements GatewayPort {
     this.#options = options;
     const { clock, settings, seals, onInternalError, events = NO_EVENTS } = options;
     this.#settings = settings;
+    this.#gates = { all: settings.gates ?? [] };
     this.#namedViews = new NamedViews(settings.views);
     this.seals = seals;
     this.#events = events;
@@ -163,7 +166,7 @@ export class Gateway implements GatewayPort {
         tasks: this.#tasks,
         getsAll: (client) => this.#clients.get(client)?.facts.view === '',
         namedOf: (client) => this.#clients.get(client)?.view.named,
-        gates: () => this.#settings.gates ?? [],
+        gates: this.#gates,
       },
       () => this.#settings,
     );
@@ -299,6 +302,7 @@ export class Gateway implements GatewayPort {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
     if (settings.views !== this.#settings.views) this.#namedViews = new NamedViews(settings.views);
     this.#settings = settings;
+    this.#gates.all = settings.gates ?? [];
     const { retired, deferred } = this.#pool.change(servers);
     const before = this.#views.takeAll();
     const unused = [...this.#clients].flatMap((each) => this.#moveClient(...each, hasOwnChanged));

@@ -110,6 +110,25 @@ export interface InterceptorFacts {
   readonly fault: string | undefined;
 }
 
+/** A call that a rule lets pass only with the yes of a person. Texts have no secrets, and are safe to print. */
+export interface OpenQuestion {
+  /** The name that a person types. */
+  readonly id: string;
+  readonly principal: string;
+  readonly server: string;
+  /** The server's own name of the tool or the prompt, or the URI. */
+  readonly name: string;
+  /** The arguments as JSON, cut if they are long; '' if there are none. */
+  readonly arguments: string;
+  readonly client: string;
+  /** Absent if clients need not say who their user is. */
+  readonly user: string | undefined;
+  readonly rule: string;
+  readonly say: string | undefined;
+  /** Time until which the question can be answered, in milliseconds on the clock. */
+  readonly until: number;
+}
+
 export interface StatusFacts extends VisibleLists {
   readonly now: number;
   readonly startedAt: number;
@@ -123,6 +142,8 @@ export interface StatusFacts extends VisibleLists {
   readonly tracing?: TracingFacts | undefined;
   /** The interceptors. Absent if there are none. */
   readonly interceptors?: readonly InterceptorFacts[] | undefined;
+  /** The calls that wait for the yes of a person, the oldest first. */
+  readonly questions?: readonly OpenQuestion[] | undefined;
   /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
   readonly notices?: readonly string[] | undefined;
   /** Removes secrets from texts of servers. */
@@ -163,6 +184,7 @@ export function factsForUser(facts: StatusFacts, principal: string): StatusFacts
     config: { ...facts.config, file: undefined },
     restartCommand: undefined,
     keptResults: undefined,
+    questions: facts.questions?.filter((question) => question.principal === principal),
     ...(facts.service?.kind === 'http' && { service: { kind: 'http', refusedNames: [] } }),
     servers: facts.servers.map((server) => ({
       ...server,

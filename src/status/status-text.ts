@@ -13,6 +13,7 @@ export function renderStatus(report: StatusReport): string {
   return [
     ...renderInterceptors(report),
     `${renderHead(report)} ${countServers(report)}.`,
+    ...report.questions.map(questionText),
     ...renderGeneral(report),
     ...troubled.flatMap(renderProblem),
     ...GROUPS.flatMap(({ label, includes }) => renderGroup(label, others.filter(includes))),
@@ -52,6 +53,18 @@ function renderInterceptors({ interceptors }: StatusReport): string[] {
     const effect = failsOpen ? 'passes unseen, as `interceptorFailOpen` says' : 'is refused';
     return [`Interceptor "${server}" has failed: ${fault}. What it has to look at (${someOf(guards)}) ${effect}.`];
   });
+}
+
+/** A call that waits for a person, as one line. */
+export function questionText(question: StatusReport['questions'][number]): string {
+  const { id, server, name, arguments: args, client, user, say, secondsLeft } = question;
+  const who = user === null ? client : `${client} of ${user}`;
+  const how =
+    id === null
+      ? 'The user answers on the page of `trunkline web`, or with `trunkline allow`.'
+      : `Answer within ${duration(secondsLeft)}: \`trunkline allow ${id}\` or \`trunkline deny ${id}\`.`;
+  const why = say === null ? '' : ` (${say})`;
+  return `Waits for a yes: ${server} ${name}${args === '' ? '' : ` ${args}`}, called by ${who}${why}. ${how}`;
 }
 
 function renderHead({ version, uptimeSeconds, tools, listTokens }: StatusReport): string {

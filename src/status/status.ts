@@ -46,6 +46,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     tools,
     listTokens: tokensOfList(facts.catalogs.tools.entries),
     clientList: reportClientList(facts),
+    questions: reportQuestions(facts),
     /** Advice to the user about Trunkline as a whole. Empty if there is nothing to do. */
     advice: [facts.decision?.mode === 'search' ? '' : adviseOnToolCount(tools), ...(facts.notices ?? [])]
       .filter((each) => each !== '')
@@ -86,6 +87,18 @@ function reportInterceptors({ interceptors = [], servers, named, withoutInstance
       },
     ];
   });
+}
+
+/** The calls that wait for the yes of a person. A client does not learn the ids, so that no model answers for the person. */
+function reportQuestions({ questions = [], withoutInstance, now }: StatusFacts) {
+  return questions.map(({ id, server, name, arguments: args, client, user, rule, say, until }) => ({
+    id: withoutInstance === undefined ? null : id,
+    ...{ server, name, arguments: args, client, rule },
+    user: user ?? null,
+    say: say ?? null,
+    /** Time until the question is dropped. */
+    secondsLeft: seconds(Math.max(0, until - now)),
+  }));
 }
 
 /** Form of the tool list for the calling client, and its reason; null if neither the configuration nor the client's name decided. */

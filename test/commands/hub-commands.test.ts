@@ -356,3 +356,32 @@ describe('a client that cannot use the hub', () => {
     place.env.TRUNKLINE_HUB_DIR = hubs;
   });
 });
+
+describe('a call about which a rule asks', () => {
+  it('waits in the hub for `trunkline allow` and `trunkline deny`, which name no call that is over', async () => {
+    // biome-ignore lint/suspicious/noThenProperty: a key of the file, whose value is no function
+    const rules = [{ tools: ['echo'], args: { a: [10, 11] }, then: 'ask', say: 'Echoes are dear' }];
+    const lab = { command: 'node', args: [LAB, `run=${place.folder}`], sharing: 'profile' };
+    place.configure({ one: { ...lab, rules }, two: lab });
+    const client = await connect('t');
+    const answers: string[] = [];
+    client.stdout.on('data', (chunk: Buffer) => answers.push(String(chunk)));
+    const waiting = async (id: number) => {
+      write(client, { id, method: 'tools/call', params: { name: 'one__echo', arguments: { a: id, b: 1 } } });
+      let asked: { id: string }[] = [];
+      while (asked.length === 0) asked = await json(['allow', '--json']);
+      expect(asked).toMatchObject([{ server: 'one', name: 'echo', arguments: `{"a":${id},"b":1}`, client: 't' }]);
+      return asked[0]?.id ?? '';
+    };
+    const first = await waiting(10);
+    expect((await place.run(['status'])).stdout).toContain(`(Echoes are dear). Answer within`);
+    expect(await json(['allow', first, '--json'])).toEqual({ id: first, allowed: true });
+    await until('the call is answered', () => /"id": ?10\b/.test(answers.join('')));
+    expect(answers.join('')).not.toContain('trunkline/failure');
+    const second = await waiting(11);
+    expect(await json(['deny', second, '--json'])).toEqual({ id: second, allowed: false });
+    await until('the call is refused', () => answers.join('').includes('who said no: Echoes are dear'));
+    const { code, stderr } = await place.run(['allow', second]);
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('waits for a person any more') });
+  });
+});

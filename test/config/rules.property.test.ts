@@ -59,15 +59,18 @@ function valuesAt(value: Json, path: readonly string[]): (string | null)[] {
     return member === undefined ? [null] : valuesAt(member, rest);
   }
   if (typeof value !== 'object' || value === null) return [value === null ? null : String(value)];
-  const inner = Object.values(value).flatMap((each) => {
-    return typeof each === 'object' && each !== null && Object.keys(each).length === 0 ? [] : valuesAt(each, []);
-  });
+  const inner = scalarsIn(value);
   return inner.length === 0 ? [null] : inner;
 }
 
-function verdict(rules: readonly CallRule[], tool: string, args: Json): 'allow' | 'deny' {
+function scalarsIn(value: Json): (string | null)[] {
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(scalarsIn);
+  return [value === null ? null : String(value)];
+}
+
+function verdict(rules: readonly CallRule[], tool: string, args: Json): CallRule['verdict'] {
   for (const rule of rules) {
-    const some = rule.verdict === 'deny';
+    const some = rule.verdict !== 'allow';
     const over = <T>(all: readonly T[], test: (each: T) => boolean) => (some ? all.some(test) : all.every(test));
     if (!over(FORMS.slice(0, 2), (form) => fitsList(rule.tools ?? [], tool, form))) continue;
     const isMatch = Object.entries(rule.args ?? {}).every(([path, wanted]) => {
@@ -127,7 +130,7 @@ const rule = fc.record(
       minKeys: 1,
       maxKeys: 2,
     }),
-    verdict: fc.constantFrom('allow' as const, 'deny' as const),
+    verdict: fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const),
     at: fc.constant('servers.a.rules[0]'),
   },
   { requiredKeys: ['tools', 'verdict', 'at'] },
@@ -135,7 +138,7 @@ const rule = fc.record(
 
 describe('the rules of a configuration', () => {
   it('decide as a plain evaluator does, for any rules and arguments', { timeout: 600_000 }, () => {
-    const seen = { allow: 0, deny: 0 };
+    const seen = { allow: 0, ask: 0, deny: 0 };
     fc.assert(
       fc.property(
         fc.array(rule, { minLength: 1, maxLength: 4 }),
@@ -151,6 +154,6 @@ describe('the rules of a configuration', () => {
       ),
       { numRuns: repetitions({ short: 1_000, full: 10_000 }) },
     );
-    expect(Math.min(seen.allow, seen.deny)).toBeGreaterThan(100);
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(40);
   });
 });

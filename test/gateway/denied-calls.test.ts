@@ -153,8 +153,8 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 };
 
-async function ruled({ who = {}, mode, isModern = false }: Partial<Way> = {}) {
-  const world = await startGateway({ servers: { a: RULED }, ...(mode && { mode }) });
+async function ruled({ who = {}, mode, isModern = false }: Partial<Way> = {}, rules = RULED.rules ?? []) {
+  const world = await startGateway({ servers: { a: { ...RULED, rules } }, ...(mode && { mode }) });
   const client = isModern ? world.connect(who) : world.connect(who).greet();
   let id = 0;
   const answerTo = async (line: string): Promise<Message> => {
@@ -175,6 +175,15 @@ describe.each(Object.entries(WAYS))('a server with rules, through %s', (_, way) 
     const { result, error } = await answerTo(way.as(attempt));
     expect(used()).toEqual([]);
     expect(result?.isError === true || error !== undefined).toBe(true);
+  });
+});
+
+describe('a server whose rules ask, without a way to ask', () => {
+  it.each(ATTEMPTS)('gets none of the requests: %s', async (attempt) => {
+    const asks = RULED.rules?.map((rule) => (rule.verdict === 'deny' ? { ...rule, verdict: 'ask' as const } : rule));
+    const { answerTo, used } = await ruled({}, asks);
+    await answerTo(attempt);
+    expect(used()).toEqual([]);
   });
 });
 

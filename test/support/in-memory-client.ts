@@ -210,7 +210,9 @@ export class InMemoryExchange implements Exchange {
   readonly wantsProgress: boolean;
   logLevel: Exchange['logLevel'];
   takesInputRequests = false;
-  opensUrls = false;
+  elicited: readonly ('form' | 'url')[] = [];
+  allowed: string | undefined;
+  elicits = (mode: 'form' | 'url') => this.elicited.includes(mode);
   isSuspended = false;
   /** The raw result or error: of the server, or of the gateway. At most one. */
   readonly answers: string[] = [];

@@ -18,6 +18,7 @@ import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import { Backend, type CatalogueContent, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/server-instances.js';
 import type { OwnTool } from '../../src/gateway/routing/own-tool.js';
+import type { RequestGate } from '../../src/gateway/routing/request-gate.js';
 import { EventBus, type EventSink } from '../../src/host/observe/events/events.js';
 import type { ListMode } from '../../src/spec/list-modes.js';
 import type { CallLimits, ResultLimits, ToolShapes } from '../../src/spec/server-rules.js';
@@ -92,6 +93,8 @@ export interface GatewayScript {
   readonly views?: NamedViewsOptions;
   readonly mode?: ListMode;
   readonly calls?: CallFeed;
+  /** Makes the gates of requests, when the gateway is made. */
+  readonly gates?: (gateway: () => Gateway, clock: FakeClock) => readonly RequestGate[];
   /** The name of the process. */
   readonly instance?: string;
 }
@@ -323,8 +326,10 @@ export function scriptGateway({
   views,
   mode,
   calls = NO_CALLS,
+  gates: gatesFor = () => [],
   instance = 'aaaaaaaaaa',
 }: GatewayScript) {
+  const gates = gatesFor(() => gateway, clock);
   const events = new EventBus();
   /** The ids of what was to run, in order. */
   const started: string[] = [];
@@ -346,7 +351,7 @@ export function scriptGateway({
           ]),
       }),
     );
-  const gateway = new Gateway({
+  const gateway: Gateway = new Gateway({
     clock,
     servers: pooled(),
     create: (key, id, profile, listenerFor, origin) => {
@@ -364,7 +369,7 @@ export function scriptGateway({
     },
     profileOfAll: { clientInfo: { name: 'trunkline' }, capabilities: { sampling: {} } },
     idleStopMs: 600_000,
-    settings: { ownTools, results, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, mode },
+    settings: { ownTools, results, gates, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, mode },
     calls,
     seals: { lasting: sha256, run: hmac, cursors: hmac, instance },
     events,
@@ -384,7 +389,16 @@ export function scriptGateway({
     const retired = [...scripted.values()].filter(isRetired).map(({ id }) => id);
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), retired: new Set(retired), idleStopMs: 600_000 },
-      { ownTools, results, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, mode, ...settings },
+      {
+        ownTools,
+        results,
+        gates,
+        startupWaitMs,
+        maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
+        views,
+        mode,
+        ...settings,
+      },
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);

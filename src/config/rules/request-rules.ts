@@ -1,4 +1,4 @@
-import { stringAt, toBytes } from '../../wire/json/json-text.js';
+import { readText, stringAt, toBytes } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
@@ -20,11 +20,62 @@ export interface RuledRequest {
   readonly shown?: string | undefined;
 }
 
-export interface Decision {
+/** The decision of the rule that has matched a request. */
+export class Decision {
   readonly verdict: CallRule['verdict'];
   readonly rule: CallRule;
   /** A clause about the arguments, if the call is denied because servers may read them in different ways. */
-  readonly fault?: string;
+  readonly fault: string | undefined;
+  readonly #ruled: RuledRequest;
+  readonly #args: SentArguments;
+
+  constructor(ruled: RuledRequest, args: SentArguments, rule: CallRule, fault?: string) {
+    this.verdict = fault === undefined ? rule.verdict : 'deny';
+    this.rule = rule;
+    this.fault = fault;
+    this.#ruled = ruled;
+    this.#args = args;
+  }
+
+  /** The arguments as the server would get them, as JSON; '' if there are none. */
+  get arguments(): string {
+    return this.#args.text;
+  }
+
+  /** The server, the method, the name and the arguments as one text. A yes is for requests with the same text. */
+  get identity(): string {
+    const { server, request, original = '' } = this.#ruled;
+    return JSON.stringify([server, request.method, original, this.arguments]);
+  }
+
+  /** The answer of a request that is not sent. `undefined` if the rule allows it. */
+  get denial(): Denial | undefined {
+    if (this.verdict === 'allow') return undefined;
+    if (this.verdict === 'ask') return this.notAllowed('and nobody was asked');
+    const { fault } = this;
+    const detail =
+      fault === undefined
+        ? `was not asked, because a rule of the configuration denies this${this.#say}`
+        : `was not asked, because a rule of the configuration decides about the arguments, and ${fault}.`;
+    return this.#denialOf(
+      `${detail} The same request will be denied again; another tool, or other arguments, may be allowed.`,
+    );
+  }
+
+  /** The answer of a request that needs the yes of a person, and has none. `because` is a clause; `more` are sentences. */
+  notAllowed(because: string, more = ''): Denial {
+    const detail = `was not asked, because a rule of the configuration asks a person first, ${because}${this.#say}`;
+    return this.#denialOf(more === '' ? detail : `${detail} ${more}`);
+  }
+
+  get #say(): string {
+    const { say } = this.rule;
+    return say === undefined ? '.' : `: ${say}${/[.!?]$/.test(say) ? '' : '.'}`;
+  }
+
+  #denialOf(detail: string): Denial {
+    return { reason: 'denied', detail, rule: this.rule.at };
+  }
 }
 
 /** The reason for which a request is not sent. */
@@ -39,8 +90,8 @@ export interface Denial {
  * The rules of one server or of one view, prepared for calls. The first rule that matches decides; without one, the call is
  * allowed.
  *
- * A value has several spellings, and a list several values. A rule that denies matches if any of them does, and one that allows
- * only if all do, so that no spelling gets around a rule.
+ * A value has several spellings, and a list several values. A rule that denies or asks matches if any of them does, and one that
+ * allows only if all do, so that no spelling gets around a rule.
  */
 export class RequestRules {
   readonly #rules: readonly PreparedRule[];
@@ -59,25 +110,13 @@ export class RequestRules {
     for (const prepared of own) {
       const { rule } = prepared;
       try {
-        if (prepared.matchesArguments(args)) return { verdict: rule.verdict, rule };
+        if (prepared.matchesArguments(args)) return new Decision(ruled, args, rule);
       } catch (error) {
         if (!(error instanceof AmbiguousArguments)) throw error;
-        return { verdict: 'deny', rule, fault: error.message };
+        return new Decision(ruled, args, rule, error.message);
       }
     }
     return undefined;
-  }
-
-  denial(ruled: RuledRequest): Denial | undefined {
-    const decision = this.decide(ruled);
-    if (decision?.verdict !== 'deny') return undefined;
-    const { rule, fault } = decision;
-    const say = rule.say === undefined ? '.' : `: ${rule.say}${/[.!?]$/.test(rule.say) ? '' : '.'}`;
-    const detail =
-      fault === undefined
-        ? `was not asked, because a rule of the configuration denies this${say}`
-        : `was not asked, because a rule of the configuration decides about the arguments, and ${fault}.`;
-    return { reason: 'denied', detail, rule: rule.at };
   }
 }
 
@@ -158,9 +197,18 @@ class SentArguments {
   }
 
   valuesAt(path: readonly string[]): readonly (string | undefined)[] {
-    this.#sent ??= this.#read();
-    const { bytes, tokens } = this.#sent;
+    const { bytes, tokens } = this.#all;
     return valuesAtPath(bytes, tokens.arguments, path);
+  }
+
+  get text(): string {
+    const { bytes, tokens } = this.#all;
+    return tokens.arguments === undefined ? '' : readText(bytes, tokens.arguments);
+  }
+
+  get #all(): Pick<RelayedRequest, 'bytes' | 'tokens'> {
+    this.#sent ??= this.#read();
+    return this.#sent;
   }
 
   #read(): Pick<RelayedRequest, 'bytes' | 'tokens'> {

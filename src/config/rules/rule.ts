@@ -19,8 +19,8 @@ export interface CallRule {
   /** Globs for the values of arguments, by paths such as `files[].path`. `null` stands for a missing value. */
   readonly args?: Readonly<Record<string, readonly (string | number | boolean | null)[]>>;
   /** The key `then` of the file. */
-  readonly verdict: 'allow' | 'deny';
-  /** The reason that a client gets. */
+  readonly verdict: 'allow' | 'ask' | 'deny';
+  /** The reason that a client gets, and the person who is asked. */
   readonly say?: string;
   /** The place of the rule in the configuration, such as `servers.files.rules[0]`. */
   readonly at: string;

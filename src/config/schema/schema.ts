@@ -197,8 +197,12 @@ const rule = map(
       'Values of arguments, by paths such as `files[].path`. All must match. `!` before a value negates it, and null stands for a missing argument.',
     ),
     // biome-ignore lint/suspicious/noThenProperty: a key of the file, whose value is no function
-    then: word(['allow', 'deny'], 'What happens to a request that the rule matches.', 'allow or deny'),
-    say: text('The reason that the client gets when the rule denies.'),
+    then: word(
+      ['allow', 'ask', 'deny'],
+      'What happens to a request that the rule matches. With ask, it waits for the yes of a person.',
+      'allow, ask or deny',
+    ),
+    say: text('The reason that the client gets when the rule denies, and that the person reads who is asked.'),
   },
   'a map with `tools`, `uris` or `prompts`, and `then`',
 ).check(
@@ -210,7 +214,8 @@ const rule = map(
       addIssue(aboutKey(`found both \`${kind}\` and \`${second}\`; make a rule of each`, second));
     if (kind === 'uris' && values.args !== undefined)
       addIssue(aboutKey('found `args` with `uris`, but resources have no arguments; remove `args`', 'args'));
-    if (values.then === undefined) addIssue(aboutKey('found no `then`; add `then: allow` or `then: deny`'));
+    if (values.then === undefined)
+      addIssue(aboutKey('found no `then`; add `then: allow`, `then: ask` or `then: deny`'));
   }),
 );
 

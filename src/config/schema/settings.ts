@@ -210,6 +210,15 @@ const METRICS_SETTINGS = {
   tools: flag(true, 'Counts the calls of each tool apart. Without it, the metrics name no tools.'),
 };
 
+const ASK_SETTINGS = {
+  timeout: duration(
+    '60s',
+    'How long a call waits for the answer of a person, if its client cannot show a form. No answer is a no.',
+    ['1s', '10m'],
+  ),
+  notify: flag(true, 'Shows a notification on the desktop for a call that waits, on Linux and macOS.'),
+};
+
 /** Setting of Trunkline itself, and of a view. */
 export const MODE = choice(
   ['direct', 'search', 'auto'],
@@ -288,6 +297,11 @@ export const GATEWAY_SETTINGS = {
     '60s',
     'How long `serve --http` may take to finish the calls in flight after SIGTERM. 0s ends them at once. A gateway with a client on stdin always ends within 3s.',
     ['0s', '1h'],
+  ),
+  ask: section(
+    ASK_SETTINGS,
+    'a map with `timeout` or `notify`',
+    'The questions about calls for which a rule says `then: ask`; see docs/rules.md.',
   ),
   metrics: section(METRICS_SETTINGS, 'a map with `listen` or `tools`', 'The metrics for Prometheus.'),
   http: section(

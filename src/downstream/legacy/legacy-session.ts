@@ -32,9 +32,16 @@ import { cancellation } from '../../wire/mcp/relayed-request.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../wire/mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
-import { MAX_UNANSWERED, opensUrls, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';
+import { canElicit, MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';
 import { ListChanges } from '../list-changes.js';
-import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, WithdrawInput } from '../port.js';
+import type {
+  DownstreamClient,
+  ElicitationMode,
+  GatewaySession,
+  InputRequest,
+  ServerHandshake,
+  WithdrawInput,
+} from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import { type ExchangeOwner, UNCHANGED, WireExchange } from '../wire-exchange.js';
 
@@ -428,8 +435,8 @@ export class LegacyExchange extends WireExchange {
     return this.client;
   }
 
-  get opensUrls(): boolean {
-    return opensUrls(this.client.profile?.capabilities ?? {});
+  elicits(mode: ElicitationMode): boolean {
+    return canElicit(mode, this.client.profile?.capabilities ?? {});
   }
 
   requireInput(input: InputRequest): WithdrawInput {

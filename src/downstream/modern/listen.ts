@@ -560,7 +560,10 @@ class ResourceSubscriptions {
 class ResourceRequest extends WireExchange {
   readonly logLevel = 'off';
   readonly takesInputRequests = false;
-  readonly opensUrls = false;
+  elicits(): boolean {
+    return false;
+  }
+
   readonly isSuspended = false;
   protected readonly form = UNCHANGED;
 

@@ -6,13 +6,13 @@ import { METHODS } from '../../wire/mcp/methods.js';
 import { EnvelopeRequest } from '../../wire/mcp/relayed-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
 import {
+  canElicit,
   lackingCapability,
-  opensUrls,
   refusedInput,
   requiredCapabilities,
   withCapabilities,
 } from '../input-requests.js';
-import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
+import type { ElicitationMode, Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds, type SuspendedCalls } from './input-rounds.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING, requestedLogLevel } from './modern-client.js';
@@ -79,8 +79,8 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return INTERACTIVE.has(this.request.method);
   }
 
-  get opensUrls(): boolean {
-    return this.isInteractive && opensUrls(this.#options.client.profile.capabilities);
+  elicits(mode: ElicitationMode): boolean {
+    return this.isInteractive && canElicit(mode, this.#options.client.profile.capabilities);
   }
 
   /** Answers the request. A server's state is sealed, so that only this client can bring it back. */

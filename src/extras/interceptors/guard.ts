@@ -162,7 +162,10 @@ class Invocation implements Exchange {
   readonly wantsProgress = false;
   readonly logLevel = undefined;
   readonly takesInputRequests = false;
-  readonly opensUrls = false;
+  elicits(): boolean {
+    return false;
+  }
+
   isSettled = false;
   isSent = false;
   readonly trail: NonNullable<Exchange['trail']> = {

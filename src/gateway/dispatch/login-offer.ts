@@ -30,7 +30,7 @@ export class LoginOffer {
    * logged in. Calls `refused` if the client cannot be asked, or the person does not log in.
    */
   make(exchange: Exchange, granted: () => void, refused: () => void): void {
-    if (this.#isOpen || !exchange.opensUrls || exchange.request.method !== METHODS.callTool) {
+    if (this.#isOpen || !exchange.elicits('url') || exchange.request.method !== METHODS.callTool) {
       refused();
       return;
     }

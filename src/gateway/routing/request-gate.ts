@@ -1,3 +1,4 @@
+import type { Decision } from '../../config/rules/request-rules.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NamedView } from '../catalog/tool-policy.js';
 import type { Target } from './router.js';
@@ -8,6 +9,8 @@ export interface GatedRequest {
   readonly target: Target;
   /** The view of the configuration that the client has. Absent if it sees everything. */
   readonly view: NamedView | undefined;
+  /** The decision of a rule that asks a person, who has not said yes to the request yet. */
+  readonly asks: Decision | undefined;
 }
 
 /** A request of a server to a client. */

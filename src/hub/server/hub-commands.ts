@@ -41,6 +41,8 @@ export interface ServedGateway extends RecordedGateway {
   readonly features: {
     /** Texts for programs of the operator by name, such as `metrics`. */
     readonly texts: Readonly<Record<string, () => Promise<string>>>;
+    /** Returns the part that answers questions about calls. Absent before the first question. */
+    first(name: 'questions'): { answer(id: string, answer: 'yes' | 'no'): boolean } | undefined;
     /** Loads the code that features need later. */
     preload(): Promise<void>;
   };
@@ -142,6 +144,11 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
           ? `The server "${server}" has no process that could be restarted: \`trunkline status ${server}\` says why.`
           : noServerText(String(server), composition.config),
       );
+    },
+    /** Answers the question about a call that waits for a person. Returns false if there is none with this id. */
+    answer: async ({ id, allow }) => {
+      const { features } = (await running).composition;
+      return features.first('questions')?.answer(String(id), allow === true ? 'yes' : 'no') ?? false;
     },
     /** Ends the processes and the connections of a user. */
     forget: async ({ user }) => {

@@ -87,6 +87,11 @@ export async function logIn(server: string): Promise<void> {
   dialog.value = <LoginDialog server={server} {...login} />;
 }
 
+export async function answer(id: string, allow: boolean): Promise<void> {
+  await ask('POST /answer', { id, allow });
+  announce(allow ? 'The call goes on.' : 'The call was refused.');
+}
+
 export async function restart(server: string): Promise<void> {
   await ask('POST /restart', { server });
   announce(`${server} is being restarted.`);

@@ -1,6 +1,6 @@
 import { plural } from '../../wire/json/printable.js';
 import type { Need } from '../server/contract.js';
-import { logIn, restart, review } from './changes.js';
+import { answer, logIn, restart, review } from './changes.js';
 import { ServerLink } from './servers.js';
 import { description, hub, needs, report } from './state.js';
 import { clock } from './text.js';
@@ -30,7 +30,14 @@ export function Needs() {
   );
 }
 
-function Remedy({ action, server }: Need) {
+function Remedy({ action, server, question }: Need) {
+  if (question !== null)
+    return (
+      <>
+        <Change label="Allow" about={question} kind="primary" run={() => answer(question, true)} />
+        <Change label="Deny" about={question} run={() => answer(question, false)} />
+      </>
+    );
   if (action === null || server === null) return null;
   const about = { about: server, kind: 'primary' };
   if (action === 'review') return <Action label="Review" {...about} run={() => review(server)} />;

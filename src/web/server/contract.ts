@@ -47,6 +47,8 @@ export interface Requests {
   /** Runs the checks of `trunkline doctor --no-start`. */
   readonly 'GET /findings': Request<object, readonly FindingRow[]>;
   readonly 'POST /restart': Request<{ server: string }, object>;
+  /** Answers the question about a call that waits for a person. 409 if it does not wait any more. */
+  readonly 'POST /answer': Request<{ id: string; allow: boolean }, object>;
   /** Answers with the changes of the file. Writes them if `hash` is that of such an answer; 409 if the file has changed since. */
   readonly 'POST /configure': Request<{ changes: readonly ConfigChange[]; hash?: string }, ConfigDiff>;
   /** Undoes the last write, whose answer had this `undo`; 409 if the file has changed since. */
@@ -133,6 +135,8 @@ export interface Need {
   readonly command: string | null;
   /** Action of the page for `server`. */
   readonly action: 'restart' | 'login' | 'review' | null;
+  /** The id of the question about a call, which the page answers; null for every other need. */
+  readonly question: string | null;
 }
 
 /** A setting in force, its source, and the line in the file; null for a built-in value. */

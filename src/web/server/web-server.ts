@@ -81,6 +81,7 @@ const REQUESTS: Readonly<Record<Route, Fields>> = {
   'GET /logins': {},
   'GET /findings': {},
   'POST /restart': SERVER,
+  'POST /answer': { id: isText, allow: (value) => typeof value === 'boolean' },
   'POST /configure': {
     changes: listOf((change) => isRecord(change) && hasFields(change, CHANGE)),
     hash: optional(isText),

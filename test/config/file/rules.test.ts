@@ -17,10 +17,13 @@ function reportOf(rules: string): string {
 
 describe('a rule with a mistake', () => {
   it.each([
-    ['      - { tools: [x] }', 'f.yaml:5:9: servers.a.rules[0]: found no `then`; add `then: allow` or `then: deny`'],
     [
-      '      - { tools: [x], then: ask }',
-      'f.yaml:5:29: servers.a.rules[0].then: found the string "ask"; expected allow or deny',
+      '      - { tools: [x] }',
+      'f.yaml:5:9: servers.a.rules[0]: found no `then`; add `then: allow`, `then: ask` or `then: deny`',
+    ],
+    [
+      '      - { tools: [x], then: never }',
+      'f.yaml:5:29: servers.a.rules[0].then: found the string "never"; expected allow, ask or deny',
     ],
     ['      - { then: deny }', 'f.yaml:5:9: servers.a.rules[0]: found nothing that the rule is about'],
     [

@@ -271,6 +271,7 @@ describe('the gateway', () => {
       drainMs: 60_000,
       views: [],
       clientViews: [],
+      ask: { timeoutMs: 60_000, notify: true },
       metrics: { tools: true },
       http: {
         maxSessions: 100,

@@ -17,7 +17,7 @@ function offering(begin?: () => Promise<never>) {
   const offer = new LoginOffer('s', begin ?? (() => Promise.resolve({ url: URL, finished })));
   const call = async (opensUrls = true, method?: string) => {
     const exchange = new InMemoryExchange(method);
-    exchange.opensUrls = opensUrls;
+    exchange.elicited = opensUrls ? ['url'] : [];
     offer.make(
       exchange,
       () => outcomes.push('served'),

@@ -14,12 +14,13 @@ import { chooseServers } from '../calls/run-once.js';
 
 type Options = Partial<{ prompt: true; uri: string }>;
 
-/** `trunkline rules test`: says which rule decides about a request. Starts no server. The exit code is 1 if it is denied. */
+/** `trunkline rules test`: says which rule decides about a request. Starts no server. The exit code is 1 unless it is allowed. */
 export async function testRules({ settings, words, options, isJson }: Invocation<Options>): Promise<number> {
   const config = await readConfig(settings);
   requireView(config, settings.view);
   const decisions = decide(config, settings.view, words, options);
-  const decided = decisions.find(({ verdict }) => verdict === 'deny') ?? decisions[0];
+  const stricter = (['deny', 'ask'] as const).map((each) => decisions.find(({ verdict }) => verdict === each));
+  const decided = stricter.find((each) => each !== undefined) ?? decisions[0];
   const { verdict = 'allow', rule, fault } = decided ?? {};
   const facts = { verdict, rule: rule?.at ?? null, say: rule?.say ?? null, fault: fault ?? null };
   await print(isJson ? JSON.stringify(facts) : describe(decided));
@@ -31,7 +32,8 @@ function describe(decision: Decision | undefined): string {
   const { verdict, rule, fault } = decision;
   if (fault !== undefined) return `denied by ${rule.at}, because it decides about the arguments, and ${fault}`;
   if (verdict === 'allow') return `allowed by ${rule.at}`;
-  return `denied by ${rule.at}${rule.say === undefined ? '' : `: ${rule.say}`}`;
+  const what = verdict === 'ask' ? 'asked about by' : 'denied by';
+  return `${what} ${rule.at}${rule.say === undefined ? '' : `: ${rule.say}`}`;
 }
 
 /** The decisions of the view and of the server, if any of their rules matches. */

@@ -51,6 +51,11 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
       await askHub(settings, 'restart', server);
       return {};
     },
+    'POST /answer': async (question) => {
+      const isAnswered = await askHub(settings, 'answer', question);
+      if (isAnswered !== true) throw new PageRefusal(409, 'This call does not wait any more.');
+      return {};
+    },
     'POST /configure': async (change) => await changes.change(change.changes, change.hash),
     'POST /undo': async ({ undo }) => await changes.undo(undo),
     'POST /approve': async (body) => await approve(settings, body),

@@ -21,8 +21,10 @@ export function needsOfHub(hub: HubDescription, report: StatusReport): Need[] {
   const config = quotedPath(hub.configFile, process.platform);
   const add: Add = (id, level, title, { words, ...more } = {}) => {
     const command = words === undefined ? null : `trunkline ${words} --config ${config}`;
-    needs.push({ id, level, title, code: null, server: null, detail: '', cause: [], command, action: null, ...more });
+    const none = { code: null, server: null, detail: '', cause: [], action: null, question: null };
+    needs.push({ id, level, title, ...none, command, ...more });
   };
+  addQuestions(report, add);
   addConfig(report, add);
   for (const server of report.servers) {
     // Each need of a server has its name.
@@ -38,6 +40,19 @@ export function needsOfHub(hub: HubDescription, report: StatusReport): Need[] {
   }
   addGateway(report, hub, add);
   return needs.toSorted((one, other) => Number(other.level === 'fail') - Number(one.level === 'fail'));
+}
+
+function addQuestions({ questions }: StatusReport, add: Add): void {
+  for (const { id, server, name, arguments: args, client, user, rule, say } of questions) {
+    if (id === null) continue;
+    const who = user === null ? client : `${client} of ${user}`;
+    add(`question:${id}`, 'fail', `${who} calls ${name} of ${server}. Allow it?`, {
+      detail: `The configuration asks first (${rule})${say === null ? '.' : `: ${say}`}`,
+      cause: args === '' ? [] : [args],
+      words: `allow ${id}`,
+      ...{ server, question: id },
+    });
+  }
 }
 
 function addConfig({ configFault, configInForce, configNeedsRestart }: StatusReport, add: Add): void {

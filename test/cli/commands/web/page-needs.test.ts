@@ -34,6 +34,7 @@ it('a parked server has the words of the status, its output, and a restart', asy
       cause: ['Error: no key'],
       command: `trunkline restart a --config ${quotedPath('/c/my trunkline.yaml', process.platform)}`,
       action: 'restart',
+      question: null,
     },
   ]);
 });
@@ -103,4 +104,20 @@ it('a wrong configuration comes before an older hub', async () => {
     cause: [FAULT.report],
     detail: 'The servers run on with the previous configuration.',
   });
+});
+
+it('a call that waits for a yes comes first, with its arguments and the command that allows it', async () => {
+  const report = await reportOf({ lifecycle: { state: 'parked' } });
+  const asked = { id: 'k7wq2m9x', server: 'b', name: 'delete', arguments: '{"path":"/a"}', client: 't', user: null };
+  const question = { ...asked, rule: 'servers.b.rules[0]', say: 'Gone is gone', secondsLeft: 60 };
+  const [need] = needs({ ...report, questions: [question] });
+  expect(need).toMatchObject({
+    ...{ id: 'question:k7wq2m9x', level: 'fail', server: 'b', question: 'k7wq2m9x', action: null },
+    title: 't calls delete of b. Allow it?',
+    detail: 'The configuration asks first (servers.b.rules[0]): Gone is gone',
+    cause: ['{"path":"/a"}'],
+    command: expect.stringMatching(/^trunkline allow k7wq2m9x /),
+  });
+  // A client does not learn the ids, so its report has nothing to answer.
+  expect(needs({ ...report, questions: [{ ...question, id: null }] })).toEqual(needs(report));
 });

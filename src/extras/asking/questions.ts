@@ -1,0 +1,282 @@
+import { createHash, randomInt } from 'node:crypto';
+import type { ClientFacts, DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { GatedRequest } from '../../gateway/routing/request-gate.js';
+import type { OpenQuestion } from '../../status/status-facts.js';
+import { stringAt, valuesAt } from '../../wire/json/json-text.js';
+import { printable } from '../../wire/json/printable.js';
+
+import { METHODS } from '../../wire/mcp/methods.js';
+import { ownNotification, ownRequest } from '../../wire/mcp/relayed-request.js';
+import type { Clock } from '../../wire/timing/clock.js';
+
+/** Time for which a question can be answered, and for which a yes holds whose call has ended, in milliseconds. */
+const VALID_MS = 120_000;
+/** Time between two notifications of progress of a call that waits, and between two of the desktop, in milliseconds. */
+const PROGRESS_EVERY_MS = 5_000;
+const NOTIFY_EVERY_MS = 10_000;
+/** Limit of the questions that can be answered: of one principal, and in all. */
+const MAX_PER_PRINCIPAL = 64;
+const MAX_QUESTIONS = 512;
+/** Longest text of arguments that a person is shown, in characters. The digest of the yes is that of all arguments. */
+const MAX_SHOWN = 2_000;
+
+/** An answer of a person. `session` is a yes for all further calls of the same tool in the session of the client. */
+export type Answer = 'yes' | 'no' | 'session';
+
+/** The end of a wait: an answer, none within the time, or the end of Trunkline. */
+type Outcome = Answer | 'unanswered' | 'ended';
+
+/** Clauses and sentences for the client, by outcome. */
+const REFUSALS = {
+  no: ['who said no', 'Do not repeat this call. Ask your user what to do instead.'],
+  unanswered: [
+    'and nobody has answered',
+    'Ask your user to allow it on the page of `trunkline web` or with `trunkline allow`, then repeat the call. A yes within two minutes of the first try still counts.',
+  ],
+  full: ['and too many calls wait for an answer already', 'Try again when some are answered.'],
+  ended: ['and Trunkline ends', 'The call was not sent, so repeating it is safe.'],
+} as const satisfies Readonly<Record<string, readonly [string, string]>>;
+
+/** A call that waits for an answer, or the answer that waits for the call to come again. */
+interface Question {
+  readonly facts: OpenQuestion;
+  readonly client: DownstreamClient;
+  readonly digest: string;
+  /** Ends the wait of the call. Absent when the call has ended without an answer. */
+  settle?: ((outcome: Outcome) => void) | undefined;
+  /** Whether a person has said yes after the call had ended. The next call with the same digest takes the yes. */
+  isAllowed: boolean;
+}
+
+export interface QuestionsOptions {
+  readonly clock: Clock;
+  readonly gateway: { readonly connected: ReadonlyMap<DownstreamClient, { readonly facts: ClientFacts }> };
+  readonly redact: (text: string) => string;
+  /** The present settings. */
+  readonly settings: () => { readonly timeoutMs: number; readonly notify: boolean };
+  /** Shows two texts on the desktop. */
+  readonly notify: (title: string, text: string) => void;
+}
+
+/**
+ * The questions about calls, which persons answer. A yes is for one call: of one client, with the same server, tool and arguments. If
+ * the call has ended meanwhile, because its client waits only so long, the same call may come again and takes the yes.
+ */
+export class Questions {
+  readonly #options: QuestionsOptions;
+  readonly #all = new Map<string, Question>();
+  /** The tools that each client may call for its session, as `SERVER TOOL`. */
+  readonly #sessions = new WeakMap<DownstreamClient, Set<string>>();
+  #notifiedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  /** The calls that a person can answer, the oldest first. */
+  get open(): readonly OpenQuestion[] {
+    return [...this.#all.values()].flatMap(({ facts, isAllowed }) => (isAllowed ? [] : [facts]));
+  }
+
+  /** Answers a question. Returns false if there is none with this id any more. */
+  answer(id: string, answer: Answer): boolean {
+    const question = this.#all.get(id);
+    if (question === undefined || question.isAllowed) return false;
+    if (question.settle !== undefined) question.settle(answer);
+    else if (answer === 'no') this.#all.delete(id);
+    else question.isAllowed = true;
+    return true;
+  }
+
+  /** Asks about a request, and passes it on, or refuses it. */
+  hold({ exchange, target, asks }: GatedRequest, pass: (exchange: Exchange) => void): void {
+    if (exchange.isSettled || asks === undefined) return;
+    const { client } = exchange;
+    const { identity } = asks;
+    const digest = createHash('sha256').update(identity).digest('base64');
+    const tool = `${target.backend.key} ${target.tool ?? target.original}`;
+    const allow = () => {
+      exchange.allowed = identity;
+      pass(exchange);
+    };
+    const refuse = ([because, more]: readonly [string, string]) =>
+      target.backend.dispatcher.refuse(exchange, 'denied', asks.notAllowed(because, more));
+    if (this.#sessions.get(client)?.has(tool) === true || this.#takeYes(client, digest)) {
+      allow();
+      return;
+    }
+    const own = this.open.filter(({ principal }) => principal === client.principal);
+    if (own.length >= MAX_PER_PRINCIPAL || this.#all.size >= MAX_QUESTIONS) {
+      refuse(REFUSALS.full);
+      return;
+    }
+    // The same call may wait already, because its client has given up and tries again.
+    for (const [id, question] of this.#all) {
+      if (question.client === client && question.digest === digest && question.settle === undefined)
+        this.#all.delete(id);
+    }
+    const question: Question = { facts: this.#describe(exchange, target, asks), client, digest, isAllowed: false };
+    this.#wait(exchange, question, (answer) => {
+      if (answer === 'session') {
+        const tools = this.#sessions.get(client) ?? new Set();
+        this.#sessions.set(client, tools.add(tool));
+      }
+      if (answer === 'yes' || answer === 'session') allow();
+      else refuse(REFUSALS[answer]);
+    });
+  }
+
+  close(): void {
+    for (const { settle } of this.#all.values()) settle?.('ended');
+    this.#all.clear();
+  }
+
+  /** Lets a call wait for its answer, which `settled` gets. */
+  #wait(exchange: Exchange, question: Question, settled: (outcome: Outcome) => void): void {
+    const { clock } = this.#options;
+    const { facts } = question;
+    const isForm = exchange.elicits('form');
+    const waitMs = isForm ? VALID_MS : this.#options.settings().timeoutMs;
+    let withdraw = () => {};
+    let stopProgress = () => {};
+    // Without its call, the question stays, because the call may come again.
+    const leave = () => {
+      question.settle = undefined;
+      cancelWait();
+      stopProgress();
+      withdraw();
+    };
+    const cancelWait = clock.schedule(waitMs, () => {
+      leave();
+      settled('unanswered');
+    });
+    const forget = clock.schedule(Math.max(VALID_MS, waitMs), () => this.#all.delete(facts.id));
+    question.settle = (outcome) => {
+      leave();
+      forget();
+      this.#all.delete(facts.id);
+      settled(outcome);
+    };
+    this.#all.set(facts.id, question);
+    exchange.onCancel(leave);
+    if (exchange.wantsProgress) stopProgress = this.#reportProgress(exchange, clock.now() + waitMs);
+    if (isForm) withdraw = this.#elicit(exchange, facts);
+    else this.#notify(facts);
+  }
+
+  #takeYes(client: DownstreamClient, digest: string): boolean {
+    for (const [id, question] of this.#all) {
+      if (!question.isAllowed || question.client !== client || question.digest !== digest) continue;
+      return this.#all.delete(id);
+    }
+    return false;
+  }
+
+  #describe(
+    { client }: Exchange,
+    { backend, tool, original = '' }: GatedRequest['target'],
+    { rule, arguments: args }: NonNullable<GatedRequest['asks']>,
+  ): OpenQuestion {
+    const { clock, gateway, redact } = this.#options;
+    const clean = (text: string) => printable(redact(text));
+    const { facts } = gateway.connected.get(client) ?? {};
+    const shown = clean(args);
+    const more = shown.length - MAX_SHOWN;
+    return {
+      id: newId(),
+      principal: client.principal,
+      server: backend.key,
+      name: clean(tool ?? original),
+      arguments: more > 0 ? `${shown.slice(0, MAX_SHOWN)}… (${more} more characters are not shown)` : shown,
+      client: clean(String(facts?.profile.clientInfo.name ?? 'a client')).slice(0, 100),
+      user: facts?.user === undefined ? undefined : clean(facts.user.name).slice(0, 100),
+      rule: rule.at,
+      say: rule.say,
+      until: clock.now() + VALID_MS,
+    };
+  }
+
+  /** Asks with a form in the client. Without the form, the question can be answered in the other ways. Returns the function that withdraws it. */
+  #elicit(exchange: Exchange, facts: OpenQuestion): () => void {
+    const { hasSession } = exchange.client;
+    const request = ownRequest(METHODS.elicit, {
+      mode: 'form',
+      message: describeQuestion(facts),
+      requestedSchema: {
+        type: 'object',
+        properties: {
+          answer: { type: 'string', title: 'Allow this call?', enum: hasSession ? [YES, NO, SESSION] : [YES, NO] },
+        },
+        required: ['answer'],
+      },
+    });
+    return exchange.requireInput({
+      request,
+      edits: [],
+      answer: ({ bytes, result }) => {
+        if (result === undefined) {
+          this.#notify(facts);
+          return;
+        }
+        const textAt = (path: readonly string[]) => stringAt(bytes, valuesAt(bytes, result, path)[0]);
+        const isAccepted = textAt(['action']) === 'accept';
+        const chosen = textAt(['content', 'answer']);
+        if (isAccepted && chosen === SESSION && hasSession) this.answer(facts.id, 'session');
+        else this.answer(facts.id, isAccepted && chosen === YES ? 'yes' : 'no');
+      },
+      fail: () => this.#notify(facts),
+      progress: () => {},
+    });
+  }
+
+  /** Shows a question on the desktop of the person whose gateway this is. Users over HTTP have other desktops. */
+  #notify({ user, server, name }: OpenQuestion): void {
+    const now = this.#options.clock.now();
+    if (!this.#options.settings().notify || user !== undefined || now - this.#notifiedAt < NOTIFY_EVERY_MS) return;
+    this.#notifiedAt = now;
+    this.#options.notify(
+      `Allow the call ${name} of ${server}?`,
+      'Answer on the page of `trunkline web`, or with: trunkline allow',
+    );
+  }
+
+  #reportProgress(exchange: Exchange, until: number): () => void {
+    const { clock } = this.#options;
+    let cancel = () => {};
+    const report = () => {
+      const left = Math.round((until - clock.now()) / 1_000);
+      // Progress must grow, and the server begins at 0 or later.
+      const params = {
+        progressToken: 0,
+        progress: -left,
+        message: `Waits for a person to allow the call (${left} s left)`,
+      };
+      const notification = left > 0 ? ownNotification(METHODS.progress, params) : undefined;
+      if (notification !== undefined) exchange.progress(notification);
+      cancel = clock.schedule(PROGRESS_EVERY_MS, report);
+    };
+    report();
+    return () => cancel();
+  }
+}
+
+const YES = 'yes';
+const NO = 'no';
+const SESSION = 'yes, for this tool until the session ends';
+
+/** The question as a person reads it. The arguments are the text of a model or a server, so they come last. */
+function describeQuestion({ server, name, arguments: args, rule, say }: OpenQuestion): string {
+  const why = `The configuration asks first (${rule})${say === undefined ? '.' : `: ${say}`}`;
+  return [
+    `Allow ${name} of the server "${server}"?`,
+    why,
+    args === '' ? 'It has no arguments.' : `Arguments: ${args}`,
+  ].join('\n\n');
+}
+
+/** Letters that no one takes for others, because people type the id. */
+const ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789';
+
+function newId(): string {
+  return Array.from({ length: 8 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+}
