@@ -7,7 +7,6 @@ const DRAIN_MS = 2_000;
 /** Delay of the first check whether stdout still has a reader. The delay doubles with each check. */
 const FIRST_PROBE_MS = 100;
 
-/** The client on stdin, as far as its drain needs it. */
 export interface DrainedClient {
   /** Number of requests without an answer. */
   readonly inFlight: number;

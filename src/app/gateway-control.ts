@@ -32,7 +32,6 @@ export interface GatewayControlOptions {
 /** Longest wait for the answers to a command that has sent its last request, in milliseconds. */
 const COMMAND_DRAIN_MS = 3_000;
 
-/** The socket of a gateway that is no hub. */
 interface GatewayControl {
   /** Call this when the servers are being started. */
   started(): void;

@@ -11,7 +11,6 @@ import { LOCAL_USER, type Platform } from './platform.js';
 import type { ServerUsage } from './server-usage.js';
 import type { SupervisedBackends } from './supervised-backends.js';
 
-/** The parts of a gateway process that its status is about. */
 interface StatusSource {
   readonly platform: Platform;
   readonly redact: Redact;

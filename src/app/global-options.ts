@@ -4,7 +4,6 @@ import { UsageError } from '../host/errors/usage-error.js';
 import { createLogger, type Logger, type RecentLog } from '../host/observe/logger.js';
 import { KnownSecrets } from '../host/observe/redact.js';
 
-/** The options of every command. */
 export interface GlobalOptions {
   /** `--config`. When absent, the default places are searched. */
   readonly config: string | undefined;
@@ -13,7 +12,6 @@ export interface GlobalOptions {
   /** Number of `-v` options. */
   readonly verbosity: number;
   readonly logFile: string | undefined;
-  /** File that all messages are recorded to. */
   readonly record?: string | undefined;
   /** Largest size of the recording, in bytes. */
   readonly recordMax?: number | undefined;

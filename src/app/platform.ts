@@ -25,7 +25,6 @@ export interface Platform {
   readonly unfinishedLines: FairMemory;
   /** Limit on the incomplete bodies of all HTTP requests together. */
   readonly requestBodies: FairMemory;
-  /** Buffers for server output. */
   readonly bufferPool: BufferPool;
   readonly events: EventBus;
   /** The messages of all clients and servers, for recordings. */

@@ -15,7 +15,6 @@ export interface RunToEndOptions {
   readonly logger: Logger;
   /** Resolves with the exit code. Once `ending` is aborted, the result is ignored, and `work` must print nothing. */
   readonly work: (ending: AbortSignal) => Promise<number>;
-  /** The exit code for a signal. */
   readonly onSignal: (signal: EndSignal) => number;
   /** Finishes the calls in flight, after the first SIGTERM and before the servers stop. Absent if that has to be quick. */
   readonly drain?: () => Promise<void>;

@@ -42,7 +42,6 @@ interface ClientSource {
   answering(): void;
   /** Called when the servers start. */
   ready(hub: RunningHub): void;
-  /** Takes no more clients. */
   close(): void;
 }
 

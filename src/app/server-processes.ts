@@ -238,7 +238,6 @@ class RemoteDialer implements Dialer<RemoteSpec> {
   }
 }
 
-/** Dependencies of a launch besides the server's spec. */
 export interface LaunchTarget extends LaunchPlace {
   readonly log: DialTarget['log'] & { beginAttempt(): void };
   readonly backend: LaunchedBackend;

@@ -32,9 +32,7 @@ import type { LaunchTarget, ServerProcesses, ServerSurroundings } from './server
 export interface SupervisedBackendsOptions extends ServerSurroundings {
   readonly config: Config;
   readonly activeConfig: ActiveConfig;
-  /** Receives the secrets of clients. */
   readonly secrets: KnownSecrets;
-  /** Limit on the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   /** The folders into which missing packages are installed. Absent if none are installed. */
   readonly packages?: PackageFolders | undefined;
@@ -251,7 +249,6 @@ export class SupervisedBackends {
     await Promise.all(claimed.map(({ shown }) => shown));
   }
 
-  /** The facts about a backend and its server, for the status. */
   factsOf({ id }: Backend): SupervisedFacts {
     const instance = this.#instances.get(id);
     const sandboxed = confinedIn(instance?.server);

@@ -15,7 +15,6 @@ export interface Invocation<Options = unknown> extends InvokedWords {
 export interface InvokedWords {
   readonly settings: GlobalOptions;
   readonly words: readonly string[];
-  /** Whether `--json` was given. */
   readonly isJson: boolean;
 }
 

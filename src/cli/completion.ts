@@ -78,7 +78,6 @@ function parsed(command: CliCommand, words: readonly string[]): Position | undef
   }
 }
 
-/** A command, and its earlier words. */
 interface Position {
   readonly command: CliCommand;
   readonly given: readonly string[];

@@ -18,7 +18,6 @@ import { type HttpValues, readServing, readTransports } from './commands/serve/s
 // A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand. `program.ts` parses the
 // other commands with commander. Serving uses `parseArgs` of Node, because commander takes 5 ms or more to load.
 
-/** Runs the command of the command line, and ends the process. */
 export async function main(): Promise<never> {
   // In a desktop program, `process.execPath` may be Electron. With this variable, our own processes run as Node; servers do not get it.
   if (process.versions.electron !== undefined) process.env.ELECTRON_RUN_AS_NODE = '1';

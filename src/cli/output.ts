@@ -46,7 +46,6 @@ export function setQuiet(quiet: boolean): void {
   isQuiet = quiet;
 }
 
-/** Whether `--quiet` was given. */
 export function isQuietWanted(): boolean {
   return isQuiet;
 }

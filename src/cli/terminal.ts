@@ -5,7 +5,6 @@ import stringWidth from 'string-width';
 import { printable } from '../wire/json/printable.js';
 import { folded, isQuietWanted, terminalWidth } from './output.js';
 
-/** The look of text on a stream. */
 export interface Look {
   /** Columns of the terminal. `undefined` for a file or a pipe, whose lines are as long as they have to be. */
   readonly width: number | undefined;

@@ -239,7 +239,6 @@ function dataOf(capabilities: Uint8Array, bytes: Uint8Array, error: Span): Uint8
   });
 }
 
-/** Returns data with the capabilities and the server's result. */
 function dataWith(
   capabilities: Uint8Array,
   bytes: Uint8Array,

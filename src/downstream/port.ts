@@ -79,7 +79,6 @@ export interface ClientPlace {
 export interface ClientOrigin {
   /** The client's values of the variables that the configuration names. Unset variables are absent. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The client's working folder, absolute. */
   readonly folder: string;
   /** The principal of the user whose variables are in `environment`. */
   readonly user?: string | undefined;
@@ -117,7 +116,6 @@ export interface ListCaching {
   readonly isSettled: boolean;
   /** Shortest of the times for which the servers allow their lists to be cached; infinite if no server states a time. */
   readonly freshMs: number;
-  /** Whether the list is the same for all users. */
   readonly isPublic: boolean;
 }
 

@@ -19,9 +19,7 @@ import type { ClientPlace, GatewayPort, HttpFacts } from './port.js';
  * chooses the era and passes the message to the session of that era. Transports and eras import this file, but not each other.
  */
 
-/** The facts about a client at the other end of a transport. */
 export interface TransportClient extends ClientPlace {
-  /** Subject that the transport has authenticated. */
   readonly principal: string;
   /** Id of the first server request; 1 if absent. Larger if another process has served the client before. */
   readonly firstRequestId?: number | undefined;
@@ -48,7 +46,6 @@ export interface ReplyChannel extends MessageSink {
   readonly isDisconnected: boolean;
   /** The HTTP request that this channel answers. Absent for other transports. */
   readonly http?: HttpFacts | undefined;
-  /** Sends the answer. `source` is the same as for `send`. */
   answer(message: Answer, source?: string): void;
   /** Ends the channel without an answer, because the client cancelled the request. */
   withdraw(): void;

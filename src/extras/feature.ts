@@ -43,7 +43,6 @@ export interface Feature {
   readonly gate?: RequestGate | undefined;
   /** Asks persons about calls. Absent until the first question. */
   readonly questions?: { answer(id: string, answer: 'yes' | 'no'): boolean } | undefined;
-  /** Cuts large results. */
   readonly results?: GatewaySettings['results'];
   readonly facts?: Partial<StatusFacts>;
   /** Texts for the operator's programs, by name. Only `metrics` is shown, by `trunkline metrics` and `GET /metrics`. */
@@ -140,7 +139,6 @@ export interface FeatureHost {
   /** Sentences to the user about Trunkline itself, for the status, by subject. */
   readonly notices: Map<string, string>;
   readonly features: Features;
-  /** The vault of the logins at servers. */
   openVault(): Promise<Vault>;
   status(): StatusFacts;
   /** Connects the server of a user again, because another token may be accepted. */

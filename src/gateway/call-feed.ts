@@ -173,7 +173,6 @@ export class ObservedCall implements CallTrail {
     return this.exchange.requestId;
   }
 
-  /** Milliseconds from the arrival to the end, or until now. */
   get durationMs(): number {
     return (this.endedAt ?? this.#session.feed.clock.now()) - this.startedAt;
   }

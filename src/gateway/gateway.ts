@@ -71,7 +71,6 @@ export interface GatewaySettings extends ViewSettings, ConfiguredSettings {
   readonly gates?: readonly RequestGate[];
 }
 
-/** Settings that stand in the configuration. */
 export interface ConfiguredSettings {
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
@@ -85,7 +84,6 @@ export interface ConfiguredSettings {
   readonly maxInstructionsBytes: number;
 }
 
-/** A client with an open session. */
 export interface ConnectedClient {
   readonly facts: ClientFacts;
   /** Name of the client's view of the configuration for the whole session; absent if the client sees everything. */
@@ -181,7 +179,6 @@ export class Gateway implements GatewayPort {
     return this.#pool;
   }
 
-  /** The clients with an open session. */
   get clients(): Iterable<DownstreamClient> {
     return this.#clients.keys();
   }

@@ -112,7 +112,6 @@ export interface CallsEvent {
   readonly since?: number;
 }
 
-/** An ended call of a client. */
 export interface CallRow {
   /** Number of the call, unique among the calls of this hub and of all hubs before. */
   readonly id: number;
@@ -136,7 +135,6 @@ export interface CallRow {
   readonly bytesOut: number;
 }
 
-/** The result of the command `call`. */
 export interface CallDetail {
   readonly call: CallRow;
   /** In order of time, without known secrets. `text` is null if the message was too large to keep; `bytes` always counts. */

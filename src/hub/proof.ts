@@ -11,7 +11,6 @@ export function newNonce(): string {
   return randomBytes(24).toString('base64url');
 }
 
-/** The nonces of both ends. */
 export interface Nonces {
   readonly client: string;
   readonly hub: string;

@@ -69,7 +69,6 @@ export type HubRefusal =
   | 'full'
   /** The hub is about to end. The client has to find its successor. */
   | 'ending'
-  /** The proof of the client is wrong. */
   | 'token'
   /** The line of the client is none of this protocol. */
   | 'malformed';
@@ -159,7 +158,6 @@ export function lengthOfFrame(first: number): number {
 /** Frames up to this size reach the client whole or not at all. The parts of larger frames are passed on as they come. */
 const BUFFER_BYTES = 64 * 1024;
 
-/** Receives the content of the frames. */
 export interface FrameSink {
   /** The bytes for the client from one read. They are valid until the next read, unless `FrameReader.lend` is called. */
   write(bytes: Uint8Array): void;

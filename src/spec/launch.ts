@@ -15,9 +15,7 @@ export interface LaunchEvents {
   began(): void;
   /** The handshake is done, so the start timeout no longer counts. */
   answered(): void;
-  /** The child is ready to be called. */
   ready(): void;
-  /** The launch failed before the child was ready. */
   failed(failure: LaunchFailure): void;
   /** The child exited when it was asked for its era (`server/discover`). Not a failure: the next launch begins with `initialize`. */
   endedByProbe(): void;

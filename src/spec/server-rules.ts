@@ -77,9 +77,7 @@ export interface CallLimits {
   readonly maxTimeoutMs: number;
   /** Longest time until the answer to a request for a list. */
   readonly listTimeoutMs: number;
-  /** Number of calls that may be in flight at the same time. */
   readonly concurrency: number;
-  /** Number of calls that may wait for a slot. */
   readonly maxQueued: number;
   /** Longest wait for a slot. The wait for the end of another client's calls has the same limit, counted anew. */
   readonly maxWaitMs: number;

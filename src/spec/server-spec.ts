@@ -93,7 +93,6 @@ export interface LoginSettings {
   readonly clientSecret?: string;
   /** URL of the document that describes the client, which is its id then. */
   readonly clientMetadataUrl?: string;
-  /** Private key in PEM with which the client authenticates. */
   readonly privateKey?: string;
   /** The keys of `oauth` with secrets, which only the right authorization server may get. */
   readonly confidential?: readonly string[];

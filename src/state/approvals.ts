@@ -37,7 +37,6 @@ const DIGEST_LENGTH = 16;
 /** The approvals of all servers, one file for each pair of configuration file and server key. */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** Approvals by the path of their file. */
   readonly #known = new Map<
     string,
     { readonly key: string; readonly file: ApprovalFile; readonly approvals: ServerApprovals }
@@ -158,7 +157,6 @@ const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 /** Limit on the entries in a file. All lists of a server together have fewer. The oldest approvals are dropped first. */
 const MAX_TOOLS = 5_000;
-/** Limit on the definitions of one tool. */
 const MAX_DEFINITIONS = 8;
 /** Limit on the text of one definition, the same as that of a schema. Longer definitions are stored as digests only. */
 const MAX_TEXT_LENGTH = 64 * 1024;

@@ -29,7 +29,6 @@ interface CatalogueReading {
 
 export interface CatalogueServer {
   readonly key: string;
-  /** Absolute path of the configuration file that has the server. */
   readonly configFile: string;
   /** The exact version of its package. Absent if the server runs no package, or if the package is not installed. */
   readonly version?: string | undefined;

@@ -51,7 +51,6 @@ const WRITE_EVERY_MS = 1_000;
 const MAX_FILE_BYTES = 64 * 1024;
 const FILE_NAME = 'gateway.json';
 
-/** The file with the facts about this gateway while it runs. */
 export class GatewayFile {
   readonly #options: GatewayFileOptions;
   readonly #debounce: Debounce;

@@ -87,7 +87,6 @@ export interface InstructionsKey {
   readonly configFile: string;
   /** The client. Servers may give different instructions to different kinds of clients. */
   readonly profile: ClientProfile;
-  /** The view that the client asks for. */
   readonly view?: string | undefined;
 }
 
@@ -126,7 +125,6 @@ export function writeInstructions(folder: CacheFolder, key: InstructionsKey, cac
 interface Facts {
   readonly version: string;
   readonly configFile: string;
-  /** The kind of client, and its view. */
   readonly client: string;
 }
 

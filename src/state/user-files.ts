@@ -6,7 +6,6 @@ import { homedir } from 'node:os';
 import { join, posix, win32 } from 'node:path';
 import type { ApprovalFolders } from './approvals.js';
 
-/** File of the bearer token for HTTP clients. */
 export const tokenFile = inDataFolder('token');
 
 /** File of the secrets that `trunkline secret set` has stored. */
@@ -49,7 +48,6 @@ export const changeLockFolder = inDataFolder('changes');
 /** Folder of cached checked configurations. */
 export const checkedFolder = inDataFolder('checked');
 
-/** Folder with the home folders of confined servers. */
 export const sandboxFolder = inDataFolder('sandboxes');
 
 /** Folder for the data files of servers that would otherwise write beside their programs. */

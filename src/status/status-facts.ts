@@ -140,7 +140,6 @@ export interface StatusFacts extends VisibleLists {
   readonly service?: ServiceFacts | undefined;
   /** Absent if neither the configuration nor the environment asks for traces. */
   readonly tracing?: TracingFacts | undefined;
-  /** The interceptors. Absent if there are none. */
   readonly interceptors?: readonly InterceptorFacts[] | undefined;
   /** The calls that wait for the yes of a person, the oldest first. */
   readonly questions?: readonly OpenQuestion[] | undefined;

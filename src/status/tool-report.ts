@@ -47,12 +47,9 @@ interface ReportedView {
 interface ViewFacts {
   /** The view; `undefined` for clients that see everything. */
   readonly view: ReportedView | undefined;
-  /** The mode of clients whose view has none. */
   readonly mode: ListMode;
   readonly clients: readonly string[];
-  /** The merged lists of the view. */
   readonly catalogs: Catalogs;
-  /** The oldest backend of each server. */
   readonly backends: readonly Backend[];
   readonly redact: (text: string) => string;
 }

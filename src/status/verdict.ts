@@ -130,7 +130,6 @@ const SIGNS: readonly (readonly [sign: RegExp, code: Code])[] = [
   ],
 ];
 
-/** A remark on a server, whether it runs or not. */
 export interface Remark {
   /** Null for a remark that is no finding of the doctor. */
   readonly code: Code | null;

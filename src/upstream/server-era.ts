@@ -10,7 +10,6 @@ export interface EraVerdict {
   readonly until?: string | undefined;
 }
 
-/** Reason for the era of a start. */
 export interface EraSource {
   /**
    * `configured`: the configuration sets it. `transport`: the configured transport has no other era. `asked`: this start

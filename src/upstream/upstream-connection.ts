@@ -41,7 +41,6 @@ export interface DialTarget<Spec extends ServerSpec = ServerSpec> extends Launch
 export interface LaunchPlace {
   /** Description of the client for the handshake. The handshake starts when the promise resolves. */
   readonly profile: Promise<ClientProfile>;
-  /** The protocol era of the server, as far as it is known. */
   readonly era: ServerEra;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
@@ -107,7 +106,6 @@ export type DialOutcome =
 
 /** The server's description of itself in the handshake, verbatim. */
 export interface HandshakeAnswer {
-  /** The capabilities that the server declared. */
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
   readonly serverInfo: ServerDescription;
@@ -257,7 +255,6 @@ export interface SentRequest {
   keepProgress(): () => void;
 }
 
-/** Receives the server's own messages. */
 export interface ServerMessages {
   /** The server sends a request that only the gateway or a client can answer. */
   request(request: ServerRequest): void;
@@ -285,7 +282,6 @@ export interface UpstreamListener extends ConnectionListener {
   lost(fault: LaunchFault | 'moved', reason: string): void;
 }
 
-/** One request of a server, while it is being answered. */
 export interface ServerRequest {
   readonly request: RequestEnvelope;
   /** The sender of the request that caused this one, if the transport shows it. */

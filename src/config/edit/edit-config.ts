@@ -150,7 +150,6 @@ export function disabledByInit(text: string): ReadonlyMap<string, string> {
 export interface OpenConfig {
   /** Absolute. */
   readonly file: string;
-  /** Undefined if there is no file yet. */
   readonly text: string | undefined;
 }
 

@@ -7,7 +7,6 @@ import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../resol
 import type { Variables } from '../resolve/references.js';
 import { cannotWrite, changedMeanwhile, sharedEnvFile } from './edit-config.js';
 
-/** The name of the file for secrets beside a configuration. */
 const ENV_FILE_NAME = 'trunkline.env';
 
 /** The environment file of a configuration, and values to append. Only `save` writes; the present content stays. */
@@ -40,7 +39,6 @@ export class EnvDraft {
     return new EnvDraft(file, shared === undefined ? ENV_FILE_NAME : undefined, text, valuesInEnv(text ?? ''));
   }
 
-  /** The names that were added. */
   get added(): readonly string[] {
     return this.#added;
   }

@@ -31,7 +31,6 @@ import { parseYaml, type YamlSource } from './yaml-source.js';
 export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly WrittenServer[];
-  /** The keys of the servers that are `disabled`. */
   readonly disabled: readonly string[];
   /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
@@ -65,7 +64,6 @@ export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
 /** The two names of the map of servers. */
 export type ServersKey = 'servers' | 'mcpServers';
 
-/** The settings of `gateway:`, and the views. */
 export type GatewayConfig = WrittenGateway & {
   readonly startLimit: number;
   /** The cluster of this gateway. Absent if it is alone, or shares its key only. */
@@ -348,7 +346,6 @@ function settingWarnings(
     }));
 }
 
-/** Warns of `login: user` in a configuration without users. */
 function loginWarnings(
   { login }: WrittenServer,
   { auth }: HttpConfig,

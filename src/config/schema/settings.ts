@@ -138,7 +138,6 @@ export const SERVER_SETTINGS = {
   disabled: flag(false, 'Ignores this server.'),
 };
 
-/** Limits of the HTTP server. */
 export const HTTP_SETTINGS = {
   maxSessions: count(
     100,
@@ -226,7 +225,6 @@ export const MODE = choice(
   'Whether clients get a list of all tools (direct), or a short one with tools that search the others (search). With auto, clients get the short list if their number of tools is limited, they cannot search tools themselves, and the whole list is too long for them; see docs/tools.md.',
 );
 
-/** Settings of Trunkline itself. */
 export const GATEWAY_SETTINGS = {
   mode: MODE,
   startupWait: duration(
@@ -383,7 +381,6 @@ export type SandboxEntry =
     };
 
 export type Setting = Quantity | Count | Choice | Flag | Place | Section | Sandbox;
-/** Settings by their names in the file. */
 export type SettingTable = { readonly [key: string]: Setting };
 
 type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly (infer Word)[] }

@@ -17,7 +17,6 @@ export interface HttpBind {
   readonly allowedHosts: readonly string[];
   /** Additional values of `Origin`: scheme, host and port. */
   readonly allowedOrigins: readonly string[];
-  /** The certificate and its key, as PEM. */
   readonly https?: { readonly cert: Buffer; readonly key: Buffer };
 }
 

@@ -48,7 +48,6 @@ export class Drain {
     this.#look();
   }
 
-  /** A request of a client has come. */
   requested(): void {
     this.#lastRequestAt = this.#options.clock.now();
   }

@@ -1,7 +1,6 @@
 /** Limits with a setting. Their defaults are in the configuration. */
 export interface ConfigurableLimits {
   readonly maxBodyBytes: number;
-  /** Limit of the bytes of all incomplete bodies together. */
   readonly maxPartialBytes: number;
   /** Longest time for a whole request to arrive, without its answer. */
   readonly receiveTimeoutMs: number;
@@ -22,7 +21,6 @@ export interface ConfigurableLimits {
   readonly maxReplayBytes: number;
 }
 
-/** Limits without a setting. */
 export const FIXED_LIMITS = {
   maxHeaderBytes: 16 * 1024,
   headersTimeoutMs: 10_000,

@@ -202,7 +202,6 @@ class Connections {
     this.#handshaking.delete(peer);
   }
 
-  /** Records that a request on this connection was authenticated. */
   authenticated(socket: net.Socket): void {
     if (this.#authenticated.has(socket)) return;
     this.#authenticated.add(socket);
@@ -239,7 +238,6 @@ class Connections {
   }
 }
 
-/** Address and port of the client that sent a request. */
 export interface ClientAddress {
   readonly address: string;
   readonly port: number;

@@ -49,7 +49,6 @@ export interface HttpEndpoint {
   refuseRate(request: McpRequest): HttpRefusal | undefined;
   /** Checks the rate and the headers, before a byte of the body is read. */
   admit(request: McpRequest): HttpRefusal | undefined | Promise<HttpRefusal | undefined>;
-  /** Serves a request whose body was read. */
   serve(request: McpRequest): Promise<Served>;
   /** Whether a request other than a subscription is in flight. */
   readonly hasCalls: boolean;

@@ -74,7 +74,6 @@ export abstract class PostingClient implements Due {
     return this.posts.size > 0;
   }
 
-  /** Whether the client is in the middle of its handshake. */
   get isBeginning(): boolean {
     return false;
   }

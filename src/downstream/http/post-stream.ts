@@ -10,7 +10,6 @@ import { type HttpRefusal, INSTANCE_LOST, MOVED, refusalBody, SHUTTING_DOWN } fr
 import { clientOf } from './listener.js';
 import type { EventStream, Timed } from './sse-stream.js';
 
-/** The form in which the POSTs of a client are answered. */
 export interface PostForm {
   readonly openStream: () => EventStream;
   /** Returns the HTTP status of an answer that is sent as JSON. Without this function, every answer has 200. */
@@ -154,7 +153,6 @@ export class PostStream implements ReplyChannel, Timed {
     }
   }
 
-  /** Sends the answers if all of them are there. */
   #settle(collected: readonly Answer[]): void {
     if (this.#left > 0) {
       if (collected.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_COLLECTED_BYTES) this.#stream();

@@ -18,7 +18,6 @@ export interface SessionOwner extends Caller {
   readonly endpoint: string | undefined;
 }
 
-/** Content of the id of a session. */
 export interface SealedSession {
   /** The params of `initialize`, as JSON. */
   readonly initialize: Uint8Array;
@@ -111,7 +110,6 @@ export class SealedIds {
   }
 }
 
-/** Returns the process that opened the session, as its id says. */
 export function instanceOfSession(id: string): string | undefined {
   return SESSION_ID.exec(id)?.[1];
 }

@@ -165,7 +165,6 @@ interface EventConnectionOptions {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** One HTTP response that carries an event stream. */
 export class EventConnection implements Timed {
   dueAt: number;
   readonly #response: ServerResponse;

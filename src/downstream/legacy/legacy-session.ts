@@ -348,7 +348,6 @@ export class OutgoingServerRequests {
     input?.progress(notification);
   }
 
-  /** Fails the pending requests of a client that has left. */
   close(): void {
     for (const input of this.#pending.drain()) {
       input.fail(new RpcError(RPC_CODES.internalError, 'The client has left'));

@@ -46,7 +46,6 @@ export class ClientListens {
     return this.#open.size;
   }
 
-  /** Whether a subscription names a list. */
   get followLists(): boolean {
     return [...this.#open].some(({ filter }) => filter.changes.size > 0);
   }
@@ -211,7 +210,6 @@ export class Listen {
   readonly #undecided: Set<string>;
   /** Subjects with a subscription. */
   readonly #agreed = new Set<string>();
-  /** Notifications that wait, by their subjects. */
   readonly #waiting = new Map<string, Uint8Array>();
   #waitingBytes = 0;
   #state: 'opening' | 'open' | 'ended' = 'opening';
@@ -355,7 +353,6 @@ const CANCELLED_END = toBytes(',"reason":"The subscription has ended"}}');
 
 /** The notifications that a client wants. See the page basic/patterns/subscriptions of revision 2026-07-28. */
 export interface ListenFilter {
-  /** The methods of the list changes. */
   readonly changes: ReadonlySet<string>;
   /**
    * Subjects that the client wants: `RESOURCE` and a URI for each resource with updates, and `TASK` and the client's

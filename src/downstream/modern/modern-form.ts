@@ -90,7 +90,6 @@ export class ModernForm implements AnswerForm {
     return join([OPEN, INPUT_REQUIRED, META, SERVER_INFO, this.#own, META_END, members, CLOSE]);
   }
 
-  /** Merges the hints of the servers. */
   #cachingHint(list: ListKind | undefined): readonly Uint8Array[] {
     const caching = list === undefined ? undefined : this.#options.caching?.(list);
     if (caching === undefined) return [NOT_KEPT, PRIVATE];

@@ -30,7 +30,6 @@ interface CallState {
   readonly call: string;
   /** Number of the round, from 1. In each round the client is asked once. */
   readonly round: number;
-  /** The gateway process that has the call. */
   readonly instance: string;
 }
 
@@ -54,7 +53,6 @@ function signed(kind: string, text: string, { principal, request }: StateContext
   return JSON.stringify([kind, text, principal, request]);
 }
 
-/** Content of a valid state. */
 type OpenedState = CallState | { readonly visit: VisitState } | { readonly serverState: string };
 
 /** Reads a state. Returns an error for a forged state, and for a call of another process. */

@@ -24,7 +24,6 @@ export interface UrlVisitsOptions {
   readonly clock: Clock;
   readonly seal: Hmac;
   readonly context: StateContext;
-  /** Capabilities that the client declares. */
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** State that the client brings back; absent in the first request. */
   readonly state: VisitState | undefined;

@@ -46,7 +46,6 @@ export interface StdioTransportOptions extends StdioService {
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
-/** The parts that serve any client on a pipe. */
 export interface StdioService extends PipeEnd {
   /** Pauses the servers while the client does not read, unless another client still reads. */
   readonly backpressure: Backpressure;

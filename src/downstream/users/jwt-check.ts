@@ -11,7 +11,6 @@ type JwtConfig = NonNullable<AuthConfig['jwt']>;
 interface ValidToken {
   readonly user: User;
   readonly expiresAt: number;
-  /** Scopes that the token lacks. */
   readonly missing: readonly string[];
 }
 

@@ -280,7 +280,6 @@ export class ClusterMember {
     this.#hops.endOpenStreams();
   }
 
-  /** Leaves the cluster, so that the others serve its users. */
   async leave(): Promise<void> {
     if (this.#hasLeft) return;
     this.#hasLeft = true;

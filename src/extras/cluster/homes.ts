@@ -88,7 +88,6 @@ export class Homes {
   readonly #own = new Map<string, number>();
   /** Homes at other gateways, the least recently used first. */
   readonly #known = new NewestMap<string, string>(MAX_KNOWN);
-  /** Claims that are being made. */
   readonly #claiming = new Map<string, Promise<string | undefined>>();
   #isDraining = false;
 

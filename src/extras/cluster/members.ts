@@ -34,7 +34,6 @@ export interface MemberStatus {
   readonly state: MemberFacts['state'] | 'unreachable';
 }
 
-/** The cluster as one of its gateways knows it. */
 export interface ClusterView {
   /** The name of this gateway. */
   readonly instance: string;

@@ -23,9 +23,7 @@ interface PeerListenerOptions {
   readonly facts: () => MemberLoad;
   readonly view: () => ClusterView;
   readonly isHome: (key: string) => boolean;
-  /** Called with the name of the gateway that has sent a ping. */
   readonly onPing: (name: string) => void;
-  /** Serves a request that another gateway has passed on. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
@@ -42,7 +40,6 @@ export class PeerListener {
   readonly #options: PeerListenerOptions;
   readonly #listener: Listener;
   readonly #verified = new WeakMap<IncomingMessage, VerifiedRequest>();
-  /** Connections by the names of the gateways. */
   readonly #connections = new Map<string, Set<Socket>>();
   #accepts = true;
   /** Numbers of requests: passed on and accepted, and refused. */

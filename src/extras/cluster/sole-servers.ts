@@ -277,7 +277,6 @@ const STEP_MS = 200;
 /** Longest time from SIGTERM to SIGKILL for a process whose lease ends, in milliseconds. */
 const KILL_AFTER_MS = 4_000;
 
-/** Prefix of the names of the leases. */
 const LEASE = 'p:';
 
 function leaseOf(key: string): string {

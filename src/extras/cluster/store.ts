@@ -60,10 +60,8 @@ export interface ClaimStore {
    * names that others hold.
    */
   renew(names: readonly string[], holder: string, ms: number): Promise<readonly string[]>;
-  /** Ends the claims among these that `holder` has. */
   release(names: readonly string[], holder: string): Promise<void>;
 
-  /** Returns a record; `undefined` if there is none. */
   read(name: string): Promise<Uint8Array | undefined>;
   /** Replaces a record, without an end of time, if its content is still `before` (`undefined`: absent). Returns whether it did. */
   replace(name: string, before: Uint8Array | undefined, value: Uint8Array): Promise<boolean>;

@@ -66,7 +66,6 @@ const MAX_KEPT = 10_000;
  * connections and calls of a user share one exchange.
  */
 export class ExchangedTokens {
-  /** The tokens with which users have come. */
   readonly subjects: SubjectTokens;
   readonly #options: ExchangedTokensOptions;
   readonly #tokens = new NewestMap<string, Exchanged>(MAX_KEPT);
@@ -279,7 +278,6 @@ function pausesForAll({ count }: Failed): boolean {
   return count > 1;
 }
 
-/** The beginning of the keys of a user. */
 function prefixOf(user: string | undefined): string {
   return `${JSON.stringify(user ?? null)} `;
 }

@@ -70,7 +70,6 @@ export async function exchanged(options: GrantOptions): Promise<StoredTokens> {
   }
 }
 
-/** Asks one provider for a token. */
 async function asked(
   party: ExchangeParty,
   form: Form,

@@ -8,7 +8,6 @@ interface SubjectTokensOptions {
   readonly onNews: (principal: string) => void;
 }
 
-/** Limit of the users whose tokens are kept. */
 const MAX_USERS = 10_000;
 
 /** The latest token with which each user has come, in memory until it ends. All were checked before. */

@@ -83,7 +83,6 @@ export class Logins {
     this.#options = options;
   }
 
-  /** Answers the request with which a client opens the browser. */
   async begin({ query, headers }: RouteRequest): Promise<RouteAnswer> {
     const params = singleParams(query);
     if (params === undefined) return faultPage(400, 'A part of its address stands there twice.');

@@ -16,7 +16,6 @@ interface FrontPersonsOptions {
   readonly userOf: (token: string) => Promise<User | undefined>;
 }
 
-/** A sign-in that goes on in a browser. */
 interface BegunSignIn {
   /** The path of the page that needs to know the person. */
   readonly path: string;

@@ -30,7 +30,6 @@ export interface CutOptions {
   readonly keep: (content: KeptContent) => string | undefined;
 }
 
-/** Content that was cut or replaced, as a whole. */
 export interface KeptContent {
   /** A string literal without its quotes: the text, or bytes in Base64. */
   readonly inside: Uint8Array;

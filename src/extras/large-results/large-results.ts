@@ -63,7 +63,6 @@ export class LargeResults implements ResultCutter {
   readonly #holdings = new Map<Owner, Holding>();
   #bytes = 0;
   #count = 0;
-  /** Number of the latest result. */
   #serial = 0;
 
   /** `seal` makes URIs that cannot be guessed. */

@@ -168,7 +168,6 @@ class ProcessorTime {
     this.#latest.set(pid, cpuMs);
   }
 
-  /** Forgets the groups that have ended. */
   forget(usage: Usage): void {
     for (const pid of this.#latest.keys()) if (!usage.has(pid)) this.#latest.delete(pid);
   }

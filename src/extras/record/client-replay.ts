@@ -8,7 +8,6 @@ import { textOfMessage } from './format.js';
 import { answerOf, idOf, matchesRedacted, matchKey, messagesIn, replaceToken } from './recorded-messages.js';
 import type { RecordedEntry } from './recording-file.js';
 
-/** A new connection to the gateway. */
 export interface ReplayedConnection {
   send(text: string): void;
   close(): void;
@@ -33,7 +32,6 @@ export interface ChangedAnswer {
   /** Number of the line of the recorded answer in its file. */
   readonly line: number;
   readonly request: string;
-  /** Empty if there was no answer. */
   readonly differences: readonly Difference[];
 }
 

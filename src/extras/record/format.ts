@@ -23,7 +23,6 @@ export interface Header extends RecordingSource {
   readonly startedAt: string;
 }
 
-/** The gateway that made a recording. */
 export interface RecordingSource {
   readonly version: string;
   /** Digest of the configured servers without secrets. Equal servers have equal digests. */
@@ -44,7 +43,6 @@ export interface Entry {
   /** The generation of the server. */
   readonly gen?: number | undefined;
   readonly conn: number;
-  /** Name and version of the client. */
   readonly client?: string | undefined;
   /** The exact text, without line feed and secrets. */
   readonly raw?: string;

@@ -62,7 +62,6 @@ export class LineQueue {
     if (this.#work === undefined) this.#plan();
   }
 
-  /** Writes the waiting lines, and closes the sink. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#waiting.length > 0) this.#begin();

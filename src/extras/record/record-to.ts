@@ -15,7 +15,6 @@ import { describeGap, type Entry } from './format.js';
 import { type LineOutput, LineQueue } from './line-queue.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES } from './recording-file.js';
 
-/** The parts of a running gateway that recordings need. */
 export interface RecordedGateway {
   readonly platform: { readonly messages: MessageFeed; readonly clock: Clock };
   readonly calls: CallFeed;

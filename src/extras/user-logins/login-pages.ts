@@ -229,7 +229,6 @@ they would get access to your account.</p>
   }
 }
 
-/** A server at which a user logs in. */
 export type UserSpec = RemoteSpec & { readonly login: LoginSettings };
 
 /** The server as it is for this person; `undefined` if users do not log in there. */

@@ -200,9 +200,7 @@ export class Catalog {
   /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
-  /** All entries, in the order of the list. */
   readonly entries: readonly Uint8Array[];
-  /** The entries of the gateway itself. */
   readonly own: readonly OwnEntry[];
   /** Indexes of the entries that clients with a handshake get in another form. */
   readonly #translated: ReadonlySet<number>;
@@ -299,7 +297,6 @@ export class Catalog {
     return pages;
   }
 
-  /** The entry of a listed tool, as clients of a revision get it. */
   entryFor(route: Route, revision: string | undefined): Uint8Array | undefined {
     const { entry } = route;
     if (entry === undefined || this.#translated.size === 0 || !hasHandshake(revision)) return entry;

@@ -39,7 +39,6 @@ interface UiReference {
   readonly span: Span | undefined;
 }
 
-/** One entry of a server's list, ready for the merged list. */
 export interface ExposedEntry {
   /** Name or URI that clients use. */
   readonly exposed: string;
@@ -260,7 +259,6 @@ function nameOf({ value }: ReadEntry): string[] {
   return isRecord(value) && typeof value.name === 'string' ? [value.name] : [];
 }
 
-/** The name or URI of an entry. */
 function identityOf(kind: ListKind, { value }: ReadEntry): string | undefined {
   const identity = isRecord(value) ? value[IDENTITY[kind]] : undefined;
   return typeof identity === 'string' ? identity : undefined;

@@ -71,7 +71,6 @@ export class OfferedLists {
     this.#all = Object.values(this.#lists);
   }
 
-  /** Returns the lists under exposed or original names. */
   as(naming: ListNaming): ServerLists {
     return mapKinds((kind) => this.#lists[kind].as(naming));
   }
@@ -81,7 +80,6 @@ export class OfferedLists {
     return this.#lists.tools.as('exposed');
   }
 
-  /** Whether the lists of the latest connection were left unread. */
   get areUnread(): boolean {
     return this.#unread !== undefined;
   }

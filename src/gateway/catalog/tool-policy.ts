@@ -32,7 +32,6 @@ export interface NamedViewsOptions {
   readonly clients: readonly { readonly client: string; readonly view: string }[];
 }
 
-/** A view, prepared for its clients. */
 export interface NamedView extends ViewFilter {
   readonly name: string;
   /** A sentence that says why the view shows nothing. Absent if the configuration has the view. */
@@ -115,7 +114,6 @@ function unknownView(name: string, known: readonly string[]): NamedView {
   return { name, fault, showsServer: () => false };
 }
 
-/** The tools of a server that clients of the view see. */
 export function toolsInView<List extends ListedTools>(key: string, tools: List, { showsTool }: ViewFilter = {}): List {
   if (showsTool === undefined) return tools;
   const entries = tools.entries.filter(({ exposed, original }) =>

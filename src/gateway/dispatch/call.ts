@@ -390,7 +390,6 @@ interface EarlierAttempt {
   readonly because?: EndedBecause | undefined;
 }
 
-/** The event that a call waits for. */
 export type Stage = 'none' | 'slot' | 'exclusive-client' | 'connection';
 
 function resultOf(outcome: Outcome): 'answered' | 'error' | 'failed' | 'cancelled' {
@@ -459,7 +458,6 @@ export class Latencies {
   }
 }
 
-/** The handling of one request and of its response. */
 export interface Handling {
   readonly edits: readonly Edit[];
   /** Returns a response in a form that clients accept. Called before all edits of the response. */

@@ -103,7 +103,6 @@ export class Dispatcher implements CallHost {
     return this.admission.queued > 0 || this.inFlightCalls.size > 0;
   }
 
-  /** Timeouts of the gateway's own requests. */
   get listTimeouts(): RequestTimeouts {
     const { listTimeoutMs } = this.limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };

@@ -411,7 +411,6 @@ export interface RunningBackend {
   end(): Promise<void>;
 }
 
-/** A description of a server for clients. */
 export interface DescribedServer {
   readonly key: string;
   readonly prefix: string;

@@ -61,7 +61,6 @@ export class LogLevelRouter {
     this.adjust(backend);
   }
 
-  /** Whether the client's level lets the message through. */
   isWanted(client: DownstreamClient, notification: NotificationEnvelope): boolean {
     return reachesLevel(notification, this.#levels.get(client));
   }

@@ -10,7 +10,6 @@ import type { Backend } from '../registry/backend.js';
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
 export interface OwnTool {
   readonly name: string;
-  /** The list entry as JSON. */
   readonly entry: Uint8Array;
   /** Whether the tool is listed for clients of these backends and this view. If absent, it is listed for all. */
   readonly isOffered?: (backends: Iterable<Backend>, named: NamedView | undefined) => boolean;

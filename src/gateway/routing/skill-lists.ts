@@ -30,7 +30,6 @@ export class SkillLists {
     this.#uris = uris;
   }
 
-  /** Whether any server has skills. */
   get isOffered(): boolean {
     return this.#offering.length > 0;
   }

@@ -50,7 +50,6 @@ export function calledTask(exchange: Exchange, backend: Backend, tool: string, t
   const { params } = request;
   if (params === undefined) return undefined;
   const { dispatcher } = backend;
-  /** Whether the gateway turned the call into a task. */
   let isMade = false;
   return {
     ...tasks.translationOf(exchange, backend),

@@ -35,7 +35,6 @@ export class ServerTasks {
     this.#isPersonal = isPersonal;
   }
 
-  /** Returns the id under which this client knows a server's task. */
   nameFor(client: DownstreamClient, backend: Backend, original: string): string {
     const instance = this.#find(backend, original)?.instance ?? this.#instance;
     return wrapTaskId({ maker: backend.key, instance, original }, client.principal, this.#seal);

@@ -103,7 +103,6 @@ export class TaskWatches {
     for (const { watches } of all) for (const { settled } of [...watches]) settled(false);
   }
 
-  /** Asks whether the server reports the state of this task. */
   #ask(
     connection: UpstreamConnection,
     backend: Backend,

@@ -299,7 +299,6 @@ function unusable(fault: FileFault, reason: string, cause?: unknown): Unusable {
   return { kind: 'unusable', fault, reason, ...(cause !== undefined && { cause }) };
 }
 
-/** Describes something that is not a regular file, in words. */
 export function describeKind(stats: Stats): string {
   if (stats.isDirectory()) return 'a folder, not a file';
   if (stats.isFIFO()) return 'a pipe, not a regular file';

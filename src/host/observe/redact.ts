@@ -3,7 +3,6 @@ import type { Span } from '../../wire/json/json-text.js';
 /** Removes secrets from a text before it enters a log. */
 export type Redact = (text: string) => string;
 
-/** Positions of the secrets in a text. */
 interface FoundSecrets {
   /** Values of the configuration or of a client. */
   readonly known: readonly Span[];

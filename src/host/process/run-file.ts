@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { DRAFT_SUFFIX, privateFile, readRegularFile, removeFile, replaceFile } from '../files/whole-file.js';
 
-/** A gateway and its process groups. */
 export interface GatewayRun {
   /** The host, or container, in which the pids are valid. */
   readonly host: string;

@@ -59,7 +59,6 @@ export function parseListing(text: string): WindowsProcess[] {
 interface WindowsProcessesOptions {
   /** Runs `LISTING` and returns its output. */
   readonly ask: () => Promise<string>;
-  /** Whether a process has this pid now. */
   readonly isTaken: (pid: number) => boolean;
   /** Milliseconds on a monotonic clock. */
   readonly now: () => number;
@@ -109,7 +108,6 @@ export class WindowsProcesses {
     return { startTime, isZombie: false };
   }
 
-  /** Whether a process has this pid now. */
   isTaken(pid: number): boolean {
     return this.#options.isTaken(pid);
   }

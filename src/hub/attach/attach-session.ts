@@ -181,7 +181,6 @@ export class ClientLines {
     this.#onLine = onLine;
   }
 
-  /** The bytes of the line that has not ended. */
   get unfinished(): readonly Uint8Array[] {
     return this.#pieces;
   }

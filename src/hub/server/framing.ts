@@ -63,7 +63,6 @@ export class HubFraming {
     this.#hasEnded = true;
   }
 
-  /** The channel for the answer to the client's next line. */
   readonly openReply = (pipe: PipeReply, message?: Envelope | Rejection): ReplyChannel => {
     this.#lastLine = lineAfter(this.#lastLine);
     const line = this.#lastLine;

@@ -26,7 +26,6 @@ export interface RunningHub {
   readonly clients?: HubClients;
 }
 
-/** The parts of the gateway that the commands of a user need. */
 export interface ServedGateway extends RecordedGateway {
   readonly gateway: Gateway;
   readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };

@@ -117,7 +117,6 @@ export class HubListener {
   }
 }
 
-/** The longest nonce that is taken. */
 const MAX_NONCE_LENGTH = 128;
 
 /** Reads the nonce in the first line of a connection. `undefined` if the line is none of this protocol. */

@@ -38,7 +38,6 @@ export class NpmFault extends Error {
   }
 }
 
-/** The versions of a package in the registry. */
 export interface PublishedVersions {
   /** The versions by dist-tag, such as `latest`. */
   readonly tags: Readonly<Record<string, string>>;

@@ -21,13 +21,11 @@ interface PackageInstallerOptions {
   readonly storeLock: ProcessLock;
   readonly lockFile: LockFile;
   readonly npm: { readonly install: NpmClient['install']; readonly resolve: NpmClient['resolve'] };
-  /** Largest number of packages that are installed at once. */
   readonly limit: number;
   /** Called with the path of a lock file that cannot be next to the configuration. */
   readonly onFallbackPath: (file: string) => void;
   /** Called with the folder of a damaged package, before the package is installed again. */
   readonly onDamaged: (folder: string) => void;
-  /** The packages of the configuration at this moment. */
   readonly requests: () => readonly PackageName[];
   /** Called with the paths of the files that were copied from the folder of an earlier version, and with this folder. */
   readonly onCarried: (files: readonly string[], from: string) => void;

@@ -14,7 +14,6 @@ import { INTEGRITY, type LockedPackage, LockFile, LockFileError, REGISTRY_VERSIO
 import type { InstalledTree } from './package-needs.js';
 import { COPIES, carryOver, refreshCopies } from './written-files.js';
 
-/** Identifies a package with its dependencies. */
 interface StoredPackage {
   readonly name: string;
   readonly locked: LockedPackage;

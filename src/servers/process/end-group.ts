@@ -50,7 +50,6 @@ export abstract class Ending {
     this.clock = clock;
   }
 
-  /** Ends the pause early. */
   protected wake(): void {
     this.#wake();
   }

@@ -18,7 +18,6 @@ export function familyVariable(mark: string): Readonly<Record<string, string>> {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface ChildEnvironmentOptions {
-  /** The variables of the gateway process. */
   readonly parent: Variables;
   /** `env` of the server in the configuration; overrides the parent. */
   readonly declared: Readonly<Record<string, string>>;

@@ -43,7 +43,6 @@ export class Guardian {
   #process: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
-  /** Cancels the planned restart of the guardian process. */
   #cancelStart: Cancel | undefined;
   #isClosed = false;
 

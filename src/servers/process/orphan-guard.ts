@@ -31,7 +31,6 @@ export interface GroupGuard {
   release(mark: string): void;
 }
 
-/** The processes that a server has started. */
 interface Family {
   /** The first process. The start time is empty until it is known. */
   leader: RunProcess;

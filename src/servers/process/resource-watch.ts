@@ -13,11 +13,9 @@ export interface GroupUsage {
   readonly cpuMs: number;
 }
 
-/** A process group of a server. */
 interface WatchedGroup {
   /** The pid of the leader, which is the id of the group. */
   readonly pid: number;
-  /** The limits that apply now. */
   limits(): ResourceLimits;
   /** Called when the group has exceeded a limit in two readings in a row. `reason` is a phrase with its usage. */
   onExceeded(reason: string): void;
@@ -212,7 +210,6 @@ function excessesOf({ memoryBytes, processes }: GroupUsage, limits: ResourceLimi
   ];
 }
 
-/** A process group whose usage is wanted. */
 export interface UsageRequest {
   /** The pid of the leader, which is the id of the group. */
   readonly pid: number;

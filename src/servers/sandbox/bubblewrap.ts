@@ -17,7 +17,6 @@ export const HIDDEN_FILES: readonly string[] = [
   'sysrq-trigger',
 ].map((name) => `/proc/${name}`);
 
-/** The program within the sandbox. */
 interface Confined extends ConfinedProgram {
   readonly cwd: string;
   readonly filterDescriptor: number;

@@ -15,7 +15,6 @@ type Variables = Readonly<Record<string, string | undefined>>;
 export interface ConfinementPlaces {
   readonly folder: string;
   readonly home: string;
-  /** The configuration file that has the server. */
   readonly configFile: string;
   /** Trunkline's own files and folders. */
   readonly closed: readonly string[];
@@ -71,7 +70,6 @@ export interface ConfineOptions {
 export interface Trial {
   /** Folder that takes the files that the server writes outside of the policy's `openings`. */
   readonly scratch: string;
-  /** Changes the policy of the server. */
   readonly policy: (policy: Policy) => Policy;
   readonly onUsed: (target: string) => void;
 }

@@ -77,7 +77,6 @@ export class NameProxy {
     if (this.#isClosed) this.close();
   }
 
-  /** Closes the socket and all connections. */
   close(): void {
     this.#isClosed = true;
     this.#listener?.close();

@@ -21,11 +21,8 @@ export interface Files {
 
 /** The places that a policy depends on; absolute, without symbolic links. */
 export interface Places {
-  /** The home folder of the user. */
   readonly home: string;
-  /** The folder that the server has as its home. */
   readonly ownHome: string;
-  /** The Node that runs packages. */
   readonly node: string;
   /** Trunkline's own files and folders, which stay closed in a folder that is opened. */
   readonly closed: readonly string[];

@@ -9,7 +9,6 @@ export interface Finding extends ReportedFinding {
   readonly repair?: Repair;
 }
 
-/** A finding as `--json` prints it. */
 export interface ReportedFinding {
   readonly level: Level;
   readonly code: Code;

@@ -9,7 +9,6 @@ import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { plural } from '../../wire/json/printable.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 
-/** The hub of a configuration, and whether it answers. */
 export interface ExaminedHub {
   /** Absent if no hub has ever run, or if TRUNKLINE_HUB is `off`. */
   readonly folder: string | undefined;
@@ -103,7 +102,6 @@ const MAX_SHOWN = 5;
 /** Members of a warning that say why something has failed. Other warnings are notices, for example of a tool that waits for approval. */
 const SIGNS_OF_FAULT = ['err', 'reason', 'cause', 'fault', 'trouble'];
 
-/** Reports failures of the last day, from the log of the hub. */
 export async function checkRecentFaults(logFile: string, now: number): Promise<Finding[]> {
   const faults: string[] = [];
   for await (const line of logLines({ file: logFile, maxFiles: MAX_LOG_FILES, isFollowed: false })) {

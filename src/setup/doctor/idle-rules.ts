@@ -5,7 +5,6 @@ import { Globs } from '../../config/rules/spellings.js';
 import { matchesGlob } from '../../wire/json/glob.js';
 import { type Finding, finding } from './finding.js';
 
-/** A tool that a server lists, with the names of its arguments. */
 export interface RuledTool {
   readonly server: string;
   readonly original: string;

@@ -36,7 +36,6 @@ export interface OperatingSystem {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The character between two folders of a PATH on this system. */
 export function pathSeparator({ platform }: OperatingSystem): string {
   return platform === 'win32' ? ';' : ':';
 }

@@ -100,7 +100,6 @@ class Tree {
 }
 
 interface HttpGatewaysFacts {
-  /** The gateways of this user that serve HTTP now. */
   readonly httpGateways: readonly FoundGateway[];
   /** The configuration that the doctor checks; `undefined` if it cannot be used, or is of a cluster, whose gateways all run servers. */
   readonly configFile: string | undefined;

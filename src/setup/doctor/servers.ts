@@ -93,7 +93,6 @@ function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: Observ
   return found;
 }
 
-/** A tool as clients see it. */
 export interface ListedTool {
   readonly server: string;
   readonly name: string;

@@ -227,7 +227,6 @@ async function withoutForgotten({ vault }: LoginOptions, { registeredAt }: Plan,
   return new LoginError(error.message, 'log in again; Trunkline registers itself anew');
 }
 
-/** A login that waits for the person on another device. */
 export interface PendingDeviceLogin extends Pick<DeviceLogin, 'userCode' | 'verificationUri'> {
   readonly finished: Promise<LoginRecord>;
 }
@@ -423,7 +422,6 @@ async function openListener(
 /** Reasons for which a port cannot be used: another program has it, or only an administrator may. */
 const TAKEN: ReadonlySet<string> = new Set(['EADDRINUSE', 'EACCES']);
 
-/** The address at which a browser finds a URL on loopback. */
 function addressOf(url: string): string {
   const { hostname } = new URL(url);
   return isLocalhost(hostname) ? '127.0.0.1' : bare(hostname);

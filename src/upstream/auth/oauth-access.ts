@@ -80,7 +80,6 @@ export class OAuthAccess implements RemoteAccess {
   #release: () => void = () => {};
   #cancel: Cancel = () => {};
   #users = 0;
-  /** Called with each token that is read. */
   readonly #watchers = new Set<(token: string | undefined) => void>();
 
   constructor(options: OAuthAccessOptions) {

@@ -452,7 +452,6 @@ export interface TokenContext {
   readonly fetch: FetchLike;
 }
 
-/** Makes the context for requests about a stored login. */
 export async function contextOf(record: LoginRecord, settings: LoginSettings, fetch: FetchLike): Promise<TokenContext> {
   const { issuer, metadata, resource, client, dpopKey } = record;
   const secret = client.client_id === settings.clientId ? settings.clientSecret : undefined;

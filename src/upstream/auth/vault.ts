@@ -4,7 +4,6 @@ import { NONCE_BYTES, openBytes, sealBytes, TAG_BYTES } from '../../host/sealed-
 import type { RemoteSpec } from '../../spec/server-spec.js';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
 
-/** The login at one remote server, for one configuration file. */
 export interface LoginRecord {
   readonly server: string;
   /** Absolute path of the configuration file, perhaps through symbolic links. */
@@ -22,7 +21,6 @@ export interface LoginRecord {
   readonly issuer: string;
   /** Absent for an authorization server without metadata, which has the default endpoints (2025-03-26). */
   readonly metadata?: AuthorizationServerMetadata;
-  /** The `resource` of each request for tokens. */
   readonly resource?: string;
   /** The client of the login. A secret in the configuration is not stored here. */
   readonly client: StoredClient;

@@ -395,7 +395,6 @@ class HeldMessages {
     return true;
   }
 
-  /** Gives up all messages. */
   close(): void {
     this.#cancel?.();
     for (const message of this.#messages) if (this.delete(message)) message.giveUp();

@@ -38,7 +38,6 @@ export interface ReadingOptions extends Partial<SharedReading> {
     junk(line: Uint8Array, reason: JunkReason): void;
     readonly fault?: OnInternalError;
   };
-  /** The longest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
   /** Whether Trunkline reads nothing from the server at the moment. */
   readonly isPaused?: () => boolean;

@@ -20,7 +20,6 @@ export interface OutgoingRequestsOptions {
   readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
   /** A request timed out. Its handler is settled already. */
   readonly onTimeout: (request: PendingRequest) => void;
-  /** Receives dropped answers and internal errors. */
   readonly events: {
     /** An answer has a malformed result or error, or an id that no request has. It belongs in the server's log only. */
     junk(line: Uint8Array, reason: AnswerFault): void;
@@ -115,7 +114,6 @@ export class OutgoingRequests {
     this.#end(id, { kind: 'failed', reason, sent, because });
   }
 
-  /** Whether a request waits for its answer. */
   isPending(id: number): boolean {
     return this.#pending.get(id) !== undefined;
   }
@@ -231,7 +229,6 @@ interface PendingRequestOptions {
   readonly now: number;
 }
 
-/** A request that waits for its answer. */
 export class PendingRequest implements Due, SentRequest {
   id = 0;
   dueAt: number;

@@ -15,7 +15,6 @@ const SILENT_AFTER = 3;
 const WINDOW_MS = 60_000;
 /** Oversized and unfinished messages within the window. */
 const MAX_EXCESSIVE = 3;
-/** Bytes of stray output within the window. */
 const MAX_STRAY_BYTES = 16 * 1024 * 1024;
 /** Stray output is added up in slots of this length, in milliseconds. */
 const SLOT_MS = 1_000;

@@ -37,7 +37,6 @@ export interface HttpReading extends SharedReading {
   readonly onInternalError: OnInternalError;
   /** Removes secrets from the words of servers. */
   readonly redact?: (text: string) => string;
-  /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
 }
 

@@ -256,7 +256,6 @@ export class Post {
     this.#fail(reason, mayHaveRun(refusal), clauseOf(refusal));
   }
 
-  /** The facts about message and session in a refusal. */
   get #facts() {
     const isInSession = this.#sessionId !== undefined || this.#session.hasOneStream;
     return { isInSession, isInitialize: this.#isInitialize, isModern: this.isModern };

@@ -19,7 +19,6 @@ type LegacyOutcome = DialOutcome & { readonly version?: string | undefined };
 /** Longest wait for the answer to the probe before `initialize` is sent as well, in milliseconds. */
 const SILENCE_MS = 3_000;
 
-/** Outcome of `server/discover`. */
 type Discovery =
   | { readonly kind: 'modern'; readonly revision: ModernRevision; readonly result: DiscoverResult }
   /** The server is not modern, or has no revision in common with Trunkline. */

@@ -22,7 +22,6 @@ import { type Subject, UpstreamListen } from './upstream-listen.js';
 
 export interface ModernOptions {
   readonly clock: Clock;
-  /** Makes an id that cannot be guessed. */
   readonly mintId: () => string;
 }
 

@@ -56,7 +56,6 @@ export class ModernRequest implements RequestHandler, SentRequest {
   readonly takesInputRequests = false;
   readonly #context: RequestContext;
   readonly #options: ModernRequestOptions;
-  /** The latest send of the request. */
   #sent: SentRequest | undefined;
   #isInFlight = false;
   #sends = 0;
@@ -232,7 +231,6 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#settle({ kind: 'answered', response: ownResponse(...content), at: this.#context.clock.now() });
   }
 
-  /** Ends a suspended request. */
   #stop(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#round?.withdraw();
@@ -301,7 +299,6 @@ interface NamedInput extends AskedInput {
   readonly key: Uint8Array;
 }
 
-/** Whether the server requires input before it goes on. */
 function requiresInput({ bytes, tokens: { resultType } }: ResponseEnvelope): boolean {
   if (resultType === undefined || resultType.end - resultType.start < INPUT_REQUIRED.length) return false;
   return stringAt(bytes, resultType) === INPUT_REQUIRED;

@@ -19,7 +19,6 @@ interface UpstreamListenOptions {
   readonly channel: Channel;
   readonly clock: Clock;
   readonly meta: RequestMeta;
-  /** Whether the server declared a capability. */
   readonly offers: (capability: string) => boolean;
   readonly listener: { notification(notification: NotificationEnvelope): void };
 }
@@ -55,7 +54,6 @@ export class UpstreamListen {
   readonly #lists: readonly (typeof REPORTED)[number][];
   readonly #subjects: Subjects = new Map();
   #waiting: { readonly subject: Subject; readonly done: OnSubscribed }[] = [];
-  /** The stream that the server has acknowledged. */
   #current: Stream | undefined;
   /** The stream that the server has not acknowledged yet. */
   #next: Stream | undefined;

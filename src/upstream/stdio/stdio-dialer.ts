@@ -171,7 +171,6 @@ interface JoinOptions extends SharedReading {
   /** Queue that all flooding servers share. */
   readonly floods: FloodQueue;
   readonly backpressure: Backpressure;
-  /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
   /** Whether each client has its own connection to Trunkline, as over HTTP. */
   readonly hasManyConnections: boolean;

@@ -149,7 +149,6 @@ function roughly(text: string): string {
   return text.split(' ').slice(0, 2).join(' ');
 }
 
-/** The configuration that the page shows. */
 function Configuration() {
   const file = configFile.value;
   if (session.value !== 'open' || file === undefined) return null;
@@ -193,7 +192,6 @@ function Trouble() {
   );
 }
 
-/** Explains how to get a session. */
 function Locked() {
   if (session.value === 'opening') return <Waiting />;
   const hasEnded = session.value === 'ended';

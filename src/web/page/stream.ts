@@ -26,7 +26,6 @@ export class Stream {
   readonly #tabs = new BroadcastChannel('trunkline-stream');
   /** Ends the stream, or the wait until this tab reads it. */
   #ending: AbortController | undefined;
-  /** The connection, if this tab is the one that reads. */
   #connection: AbortController | undefined;
   #hidden: ReturnType<typeof setTimeout> | undefined;
   #wait = FIRST_WAIT_MS;

@@ -133,7 +133,6 @@ export interface Need {
   readonly cause: readonly string[];
   /** A command to copy; null if no command helps. */
   readonly command: string | null;
-  /** Action of the page for `server`. */
   readonly action: 'restart' | 'login' | 'review' | null;
   /** The id of the question about a call, which the page answers; null for every other need. */
   readonly question: string | null;

@@ -22,7 +22,6 @@ import { type NewUrlReason, type PageSession, PageSessions } from './sessions.js
 export interface WebOptions {
   /** 0 takes a free port. */
   readonly port: number;
-  /** Folder with the files of the page. */
   readonly files: string;
   readonly isReadOnly: boolean;
   readonly clock: Clock;

@@ -12,7 +12,6 @@ interface BufferPoolOptions {
   readonly sizes?: readonly number[];
   /** The most bytes of idle buffers to keep for reuse. */
   readonly maxIdleBytes?: number;
-  /** Called each time a buffer becomes idle. */
   readonly onIdle?: () => void;
   /** Runs a task once the code that is running now has returned. Runs it at once by default. */
   readonly later?: (task: () => void) => void;

@@ -16,7 +16,6 @@ const EXEMPT_BYTES = 64 * 1024;
 /** Bytes of a dropped line that are kept at either end, because they contain the id of the answered request. */
 const FRAGMENT_BYTES = 512;
 
-/** Receives the lines of a stream. */
 export interface LineSink {
   /**
    * The line from `start` to `end` in `bytes`. Other lines may share the memory of `bytes`, and a view of this line keeps all

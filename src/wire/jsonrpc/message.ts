@@ -92,13 +92,11 @@ export function join(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Joins JSON texts into an array. */
 export function jsonArray(elements: readonly Uint8Array[]): Uint8Array {
   const parts = elements.flatMap((element, index) => (index === 0 ? [element] : [COMMA, element]));
   return join([OPEN, ...parts, CLOSE]);
 }
 
-/** Joins JSON texts into an object. */
 export function jsonObject(members: readonly (readonly [name: string, value: Uint8Array])[]): Uint8Array {
   const parts = members.flatMap(([name, value], index) => {
     return [toBytes(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`), value];

@@ -146,7 +146,6 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** The patterns that a validator needs. */
 function patternsOf({ pattern, patternProperties, additionalProperties = true }: Schema): readonly unknown[] {
   const named = Object.entries(isRecord(patternProperties) ? patternProperties : {});
   const areNeeded = !isAnything(additionalProperties) || named.some(([, schema]) => !isAnything(schema));

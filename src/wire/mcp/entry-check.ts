@@ -172,7 +172,6 @@ export const isFlag = is((value) => typeof value === 'boolean', 'true or false')
 export const anyObject = object();
 
 interface Shape {
-  /** The member that identifies an entry. */
   readonly identity: string;
   readonly members: readonly Rule[];
 }

@@ -7,7 +7,6 @@ import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions
 
 /** A server's answer to `initialize`. */
 export interface InitializeResult {
-  /** The result as JSON, verbatim. */
   readonly raw: Uint8Array;
   readonly protocolVersion: string;
   readonly capabilities: Readonly<Record<string, unknown>>;

@@ -5,7 +5,6 @@ import { isRecord, parseJson } from '../json/json-value.js';
  * Requests whose process ended before it answered. It is unknown whether such a request took effect. Attach processes load this file.
  */
 
-/** A request that is not served again. */
 export interface LostRequest {
   /** The id as JSON. */
   readonly id: string;

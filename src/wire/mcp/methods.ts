@@ -41,7 +41,6 @@ export type ListKind = (typeof LIST_KINDS)[number];
 /** The names of one kind of list in the protocol. */
 export interface ListFacts {
   readonly method: string;
-  /** Member of the result that has the entries. */
   readonly member: string;
   readonly token: 'resultTools' | 'resultPrompts' | 'resultResources' | 'resultTemplates';
   readonly capability: 'tools' | 'prompts' | 'resources';

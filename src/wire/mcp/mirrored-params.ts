@@ -26,7 +26,6 @@ export interface MirroredParam {
   readonly path: readonly string[];
 }
 
-/** The mirrored parameters of a tool. */
 export interface MirroredParams {
   readonly params: readonly MirroredParam[];
   /** The rule that an annotation breaks, as a clause. Clients do not show the tool over HTTP then, and repeat nothing. */

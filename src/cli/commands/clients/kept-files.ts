@@ -131,7 +131,6 @@ interface TwoFiles {
   readonly own: EarlierFile | undefined;
   /** The path of the file of Trunkline's entry. */
   readonly ownFile: string;
-  /** The file that the client uses. */
   readonly other: EarlierFile;
 }
 

@@ -30,7 +30,6 @@ const MAX_BYTES = 256 * 1024 * 1024;
 
 interface Tried {
   readonly key: string;
-  /** Tool to call, and its arguments. */
   readonly tool: string | undefined;
   readonly args: readonly string[];
 }
@@ -72,7 +71,6 @@ export async function sandboxTrial({ settings, isJson }: Invocation, tried: Trie
   }
 }
 
-/** Files and names that a server used in a trial. */
 interface Proposal {
   readonly names: readonly string[];
   readonly read: readonly string[];
@@ -221,7 +219,6 @@ function stampsOf(files: readonly string[]): ReadonlyMap<string, string> {
   return new Map(files.map((file) => [file, stampOf(file)]));
 }
 
-/** A file or folder, and everything in it. */
 function* walk(path: string): Generator<string> {
   yield path;
   if (!lstatSync(path).isDirectory()) return;

@@ -77,7 +77,6 @@ interface StoppedHub {
 
 interface Reported {
   readonly isJson: boolean;
-  /** Gateways that are no hubs and go on. */
   readonly left: readonly RunningGateway[];
   /** Sentence for the case that nothing runs at all. */
   readonly ifNone: string;
@@ -103,7 +102,6 @@ async function report(hubs: readonly StoppedHub[], { isJson, left, ifNone }: Rep
   return isIdle || hubs.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
 }
 
-/** Ends a gateway over HTTP after its calls. */
 async function stopHttp({
   pid,
   url = '',

@@ -213,7 +213,6 @@ const NOT_STARTED = 'none yet, because the hub waits for its first client';
 
 const HEADS: Readonly<Record<GatewayKind, string>> = { hub: 'HUB', http: 'GATEWAY', stdio: 'GATEWAY' };
 
-/** Text of `trunkline ps`. */
 export function processText({ hub, draining }: RunningHubs, look: Look = PLAIN): string {
   const hubs = [hub, ...draining];
   const { kind = 'hub', url } = hub;

@@ -208,7 +208,6 @@ export interface GatewayChoice {
   readonly chosen: RunningGateway | undefined;
   /** The other gateways of the same configuration. */
   readonly alike: readonly RunningGateway[];
-  /** The gateways of other configurations. */
   readonly others: readonly RunningGateway[];
 }
 

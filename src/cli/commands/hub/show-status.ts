@@ -141,7 +141,6 @@ function toJson({ gateways, attached }: OwnProcesses) {
 
 const KINDS: Readonly<Record<RunningGateway['kind'], string>> = { hub: 'hub', http: 'HTTP', stdio: 'one client' };
 
-/** Text of `trunkline ps --all`. */
 export function allText(found: OwnProcesses, look: Look): string {
   const { gateways, attached } = found;
   if (gateways.length + attached.length === 0)

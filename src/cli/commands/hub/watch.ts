@@ -218,7 +218,6 @@ function logLines({ log }: WatchState, look: Look): string[] {
   return [heading, ...lines.map((line) => cliTruncate(`  ${printable(line)}`, look.width ?? 0))];
 }
 
-/** Answers of the hub at one moment. */
 interface WatchFacts {
   readonly hub: HubDescription;
   readonly report: StatusReport;
@@ -246,7 +245,6 @@ export interface WatchState {
   readonly at: number;
   readonly servers: readonly WatchedServer[];
   readonly clients: readonly ClientDescription[];
-  /** The key of the chosen server. */
   readonly chosen: string | undefined;
   /** The last output of a server, if it is shown. */
   readonly log: { readonly server: string; readonly lines: readonly string[] } | undefined;

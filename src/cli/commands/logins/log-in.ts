@@ -160,7 +160,6 @@ async function loginOnDevice(chosen: LoginOptions, showPage: ShowPage): Promise<
   return await finished;
 }
 
-/** A login, as `--json` prints it. */
 export interface ReportedLogin {
   readonly server: string;
   readonly issuer: string | null;

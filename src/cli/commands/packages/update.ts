@@ -62,7 +62,6 @@ interface Outcome {
   readonly remarks: readonly string[];
 }
 
-/** Finds servers by key or by the name of their package. */
 function chooseByName({ servers, disabled }: Config, name: string | undefined): readonly ServerConfig[] {
   if (name === undefined) return servers;
   refuseDisabled([name], disabled);

@@ -69,7 +69,6 @@ export interface HttpValues {
   readonly 'allowed-origin'?: readonly string[];
   readonly 'tls-cert'?: string;
   readonly 'tls-key'?: string;
-  /** The view of the client on stdin. */
   readonly view?: string;
 }
 

@@ -174,7 +174,6 @@ async function approve(
 class PageLogins {
   readonly #settings: GlobalOptions;
   readonly #pending = new Map<string, Requests['POST /login']['answer']>();
-  /** Reasons for which logins have failed. */
   readonly #faults = new Map<string, string>();
 
   constructor(settings: GlobalOptions) {

@@ -3,7 +3,6 @@ import { logLines } from '../../../host/files/log-lines.js';
 import type { CallRow } from '../../../web/server/contract.js';
 import { isRecord, parseJson } from '../../../wire/json/json-value.js';
 
-/** Most calls that a page gets. */
 const MAX_CALLS = 500;
 
 /** The latest calls of a configuration in the call log, which all configurations of the user share. The oldest is first. */

@@ -127,7 +127,6 @@ export type ClusterEvent =
     }
   /** The store has the heartbeat of a gateway with another key. */
   | { readonly kind: 'cluster.stranger' }
-  /** The store answers, or does not. */
   | { readonly kind: 'cluster.store'; readonly isUp: boolean; readonly reason?: string }
   /** Clients were ended, because other gateways serve their users and sessions now. */
   | { readonly kind: 'cluster.fenced'; readonly clients: number }
@@ -144,7 +143,6 @@ export interface EventSink {
   emit(event: GatewayEvent): void;
 }
 
-/** Registers subscribers of events. */
 export interface EventSource {
   /** Calls `listener` for each event of this kind, in the tick in which it happens. Returns the function that unsubscribes. */
   subscribe<K extends Kind>(kind: K, listener: (event: EventOf<K>) => void): () => void;

@@ -44,7 +44,6 @@ interface FileContentChange {
   /** The text to write. */
   readonly content: string;
   readonly entries: readonly TouchedEntry[];
-  /** The entry of Trunkline that is added. */
   readonly entry?: ClientEntry;
 }
 
@@ -388,7 +387,6 @@ export interface FileChange {
   readonly file: string;
   /** The backup; absent if there was no file before. */
   readonly backup?: string;
-  /** SHA-256 of the written content. */
   readonly written: string;
   /** The entries that were added, replaced or removed. */
   readonly entries: readonly TouchedEntry[];

@@ -14,7 +14,6 @@ const MAX_BACKUPS = 5;
 /** Mode of a new file, because files of clients may hold secrets. */
 const NEW_FILE_MODE = 0o600;
 
-/** A client's file as it was read. */
 export interface ClientFile {
   /** The path behind symbolic links, which stay links. */
   readonly file: string;

@@ -19,7 +19,6 @@ export interface KnownClient {
   readonly path: readonly string[];
   /** The members that lead to the servers in another version of the client. */
   readonly otherPath?: readonly string[];
-  /** Whether the servers are a list with names. */
   readonly isList?: boolean;
   /** The form of an entry. */
   readonly shape: Shape;

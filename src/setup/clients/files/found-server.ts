@@ -9,7 +9,6 @@ export interface ClientLocation {
    * installed itself: its file is never written.
    */
   readonly scope: 'user' | 'project' | 'local' | 'extension';
-  /** The absolute path of the file. */
   readonly file: string;
   readonly format: 'json' | 'jsonc' | 'toml' | 'yaml';
   /** The members that lead to the servers, such as `['mcpServers']`, or `['projects', '/home/me/x', 'mcpServers']`. */
@@ -24,7 +23,6 @@ export type ClientEntry = Readonly<Record<string, unknown>>;
 /** An entry of a client's file in one form for all clients. Values of variables and headers are secrets. */
 export interface FoundServer {
   readonly place: ClientLocation;
-  /** The name of the entry in that file. */
   readonly name: string;
   readonly run: FoundCommand | FoundRemote;
   readonly isDisabled: boolean;
@@ -59,7 +57,6 @@ export interface UnreadableLocation {
   readonly because: string;
 }
 
-/** The servers of all clients of this user. */
 export interface FoundServers {
   readonly servers: readonly FoundServer[];
   readonly unreadable: readonly UnreadableLocation[];

@@ -31,9 +31,7 @@ export interface KeepingPlaces {
   readonly platform: string;
   readonly home: string;
   readonly env: Variables;
-  /** The Node that runs Trunkline. */
   readonly nodePath: string;
-  /** The package store of Trunkline. */
   readonly storeFolder: string;
   readonly serversFolder: string;
   /** Follows the key in the name of the server's folder, because several configurations can have the same key. */
@@ -124,7 +122,6 @@ function packageFolders(name: string, cwd: string | undefined, places: KeepingPl
   return [...new Set(parents)].map((parent) => join(parent, name));
 }
 
-/** The folders into which npx has installed packages. */
 export function npxFolders(places: KeepingPlaces): readonly string[] {
   const { platform, home, env } = places;
   const local = env.LOCALAPPDATA ?? join(home, 'AppData', 'Local');
@@ -167,7 +164,6 @@ function npmSetting(
   return path !== undefined && isAbsolute(path) ? path : undefined;
 }
 
-/** The first of these files that exists and is not empty. */
 function firstFile(files: readonly string[]): EarlierFile[] {
   for (const file of files) {
     const stat = statSync(file, { throwIfNoEntry: false });

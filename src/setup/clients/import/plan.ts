@@ -41,7 +41,6 @@ export interface PlanOptions extends ToRunOptions {
   readonly secrets: ImportEnvFile;
   readonly env: Variables;
   readonly isOurselves: (run: FoundServer['run']) => boolean;
-  /** Whether the programs of the servers are confined. */
   readonly isConfined?: boolean;
   /** Whether confined servers may use the files and folders that their entries name. Default: true. */
   readonly opensNamed?: boolean;
@@ -117,7 +116,6 @@ export function planImport(options: PlanOptions): PlannedServer[] {
 export const NEEDS_SERVERS =
   'servers behind a URL are used below `servers:` only, and the configuration has `mcpServers:`';
 
-/** The result, or the `CannotImport` that was thrown. */
 function orCannot<T>(make: () => T): T | CannotImport {
   try {
     return make();

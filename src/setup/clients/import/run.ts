@@ -43,7 +43,6 @@ export function toRun(server: FoundServer, options: ToRunOptions): Run {
   return run.kind === 'remote' ? remoteRun(run, our) : commandRun(run, our, project, options);
 }
 
-/** The folder of the project that has the entry. */
 function projectOf({ place: { scope, file, path } }: FoundServer): string | undefined {
   if (scope === 'user' || scope === 'extension') return undefined;
   if (scope === 'local') return path[1];

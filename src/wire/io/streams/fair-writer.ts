@@ -174,7 +174,6 @@ export class FairWriter implements MessageSink {
     else onAllWritten();
   }
 
-  /** Drops all waiting messages. */
   #clear(): void {
     for (let next = this.#waiting.take(); next !== undefined; next = this.#waiting.take()) next.item.lease?.release();
   }
