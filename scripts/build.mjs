@@ -15,10 +15,10 @@ const path = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
  * before them attaches to a hub; every client of a hub has a process with it. Other files follow from the `import()`s.
  */
 const STAGES = [
-  // Two small files of `src/wire/json` are there for the commands, which need nothing else of what serves.
+  // Three small files of `src/wire` are there for the commands, which need nothing else of what serves.
   {
     name: 'main',
-    test: /src\/(hub|cli|host\/errors|wire\/json)\/(attach\/|commands\/serve\/)?(main|attach|usage-error|serve-options|printable|suggest)\.ts$/,
+    test: /src\/(hub|cli|host\/errors|wire\/json|wire\/mcp)\/(attach\/|commands\/serve\/)?(main|attach|usage-error|serve-options|printable|suggest|exposed-name)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },

@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 94_900,
-  sourceFiles: 520,
+  sourceLines: 95_400,
+  sourceFiles: 524,
   tinyFiles: 11,
-  testLines: 95_050,
+  testLines: 95_400,
   rooms: 16,
   floors: 11,
   upwardImports: 0,

@@ -85,6 +85,7 @@ export const EXIT_CODES = [
   '3   no gateway runs: status, ps, metrics, restart, record, inspect without',
   '    FILE and logs without a log need one; hub status and hub restart need',
   '    a hub',
+  '4 to 10  how a call failed: see `trunkline call --help`',
   '70  a bug in Trunkline',
   'When a signal ends a command other than serve: 128 plus its number.',
 ];

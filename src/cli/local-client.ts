@@ -1,5 +1,5 @@
 import type { GatewayProcess } from '../app/gateway-process.js';
-import { type ClientConnection, openPipe } from '../app/open-pipe.js';
+import type { ClientConnection } from '../app/open-pipe.js';
 import { VERSION } from '../version.js';
 import { readText, toBytes } from '../wire/json/json-text.js';
 import { RPC_CODES, RpcError } from '../wire/jsonrpc/message.js';
@@ -48,6 +48,7 @@ export class LocalClient {
    */
   static async open(composition: GatewayProcess, view = '', server?: string): Promise<LocalClient> {
     const { scan } = composition.platform;
+    const { openPipe } = await import('../app/open-pipe.js');
     return await LocalClient.connect(scan, (receive) => openPipe(composition, receive, view, server));
   }
 

@@ -123,6 +123,11 @@ function write(text: string): Promise<void> {
   });
 }
 
+/** The time since `since`, as `12 s`. */
+export function elapsed(since: number): string {
+  return `${Math.round((performance.now() - since) / 1_000)} s`;
+}
+
 /** Text from a server for stdout: unchanged for a file or a pipe, escaped for a terminal. */
 export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean }): string {
   return isTTY ? printableLines(text) : text;

@@ -162,18 +162,67 @@ function addTools(program: CliCommand): void {
     )
     .runs(async () => (await import('./commands/calls/tools.js')).tools);
   program
+    .command('find')
+    .argument('[WORDS...]', 'what has to be done, in a few words, or the name of a tool')
+    .summary('search the tools of all servers')
+    .description(
+      'Prints the tools that fit best to the words, the best first: the name and the arguments, as `trunkline call` takes them, and the first sentence of the description. Ranks them as search mode does. Uses the running gateway if there is one; otherwise starts the servers once. The exit code is 1 if no tool fits.',
+    )
+    .option('--server <KEY>', 'search this server only; without WORDS, list its tools')
+    .option('--limit <N>', 'print at most so many tools; default: 8, at most 50')
+    .option('--json', 'print the tools as JSON')
+    .option('--view <NAME>', 'as a client with this view sees them')
+    .option('--alone', 'start servers for this search, also if a gateway runs')
+    .option(...HUB)
+    .option(...GATEWAY)
+    .example('trunkline find read a file', 'trunkline find --server files', 'trunkline find issue --limit 3 --json')
+    .runs(async () => (await import('./commands/calls/find.js')).find);
+  program
+    .command('describe')
+    .argument('<TOOL...>', 'names of tools, as `trunkline find` prints them, or SERVER.TOOL')
+    .summary('show what a tool does, and its arguments')
+    .description(
+      'Prints the arguments of each tool as `trunkline call` takes them, with the texts of its server: required arguments first, optional ones in brackets, and `...` after one that may be given several times. Uses the running gateway if there is one; otherwise starts the servers of the tools. The exit code is 4 if a tool is unknown.',
+    )
+    .option('--json', 'print the definitions with their schemas, as a client gets them')
+    .option('--view <NAME>', 'as a client with this view sees them')
+    .option('--alone', 'start servers for this command, also if a gateway runs')
+    .option(...HUB)
+    .option(...GATEWAY)
+    .example('trunkline describe files.read_text_file', 'trunkline describe files__read_text_file --json')
+    .runs(async () => (await import('./commands/calls/find.js')).describe);
+  program
+    .command('skill')
+    .summary('write a skill with which an agent uses the tools from its shell')
+    .description(
+      `Prints a SKILL.md for agents that run commands: which servers there are, and how to find, describe and call their tools. It has at most 4 kB. With --install, writes it to the folder in which the agent looks for the skills of its user. A file that this command has not written stays, unless --force is given. Run it again when servers come or go.`,
+    )
+    .option('--install <CLIENT>', 'write it for claude, codex, copilot, cursor, gemini or opencode')
+    .option('--remove <CLIENT>', 'remove the file that --install has written')
+    .option('--force', 'replace a file that this command has not written')
+    .option('--json', 'print the text, or the file and what became of it, as JSON')
+    .option('--view <NAME>', 'for the tools of this view')
+    .option('--alone', 'start servers for this command, also if a gateway runs')
+    .option(...HUB)
+    .option(...GATEWAY)
+    .example('trunkline skill > SKILL.md', 'trunkline skill --install claude', 'trunkline skill --remove claude')
+    .runs(async () => (await import('./commands/calls/skill.js')).skill);
+  program
     .command('call')
     .argument('<TOOL>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
     .argument('[ARGUMENT...]', 'KEY=TEXT, KEY:=JSON, or one JSON object; - reads the object from stdin')
     .summary('call one tool and print its result')
     .description(
-      `Calls one tool and prints its result: text as text, everything else as JSON. The message of a failed tool goes to stderr. Uses the running gateway if there is one; otherwise starts the server for this call.
+      `Calls one tool and prints its result: text as text, everything else as JSON. With --quiet, prints text alone. The message of a failed tool goes to stderr. Uses the running gateway if there is one; otherwise starts the server for this call.
 
-KEY=TEXT passes text, or a number, true, false, an array or an object where the tool asks for one. The same KEY several times makes an array. KEY:=JSON passes the JSON value as it is.`,
+KEY=TEXT passes text, or a number, true, false, an array or an object where the tool asks for one. The same KEY several times makes an array. KEY:=JSON passes the JSON value as it is.
+
+The exit code tells how the call ended: 1 the tool reports an error, 2 the command line has a mistake, 4 the tool is unknown, 5 a rule denies the call, 6 the tool is not approved, 7 its server needs a login, 8 its server could not take the call, which was not sent, 9 no answer came in time, 10 the answer was lost. After 9 and 10, the call may have taken effect.`,
     )
     .option('--json', 'print the result as the server sent it')
     .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start a server for this call, also if a gateway runs')
+    .option(...HUB)
     .option(...GATEWAY)
     .example('trunkline call trunkline__status')
     .example('trunkline call files.read_text_file path=notes.txt head:=5')
@@ -796,6 +845,12 @@ function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summar
     .option('--json', 'print the result as JSON')
     .runs(async () => (await import('./commands/config/secret.js')).secret.bind(undefined, action));
 }
+
+/** The option of the commands that an agent runs again and again. */
+const HUB = [
+  '--hub',
+  'start the hub if no gateway runs, and leave it running, so that the next command is fast',
+] as const;
 
 /** The option of the commands about a running gateway. */
 const GATEWAY = [

@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import { printable } from '../wire/json/printable.js';
-import { folded, isQuietWanted, terminalWidth } from './output.js';
+import { elapsed, folded, isQuietWanted, terminalWidth } from './output.js';
 
 export interface Look {
   /** Columns of the terminal. `undefined` for a file or a pipe, whose lines are as long as they have to be. */
@@ -226,9 +226,4 @@ export async function waiting<T>(what: string, work: Promise<T>, line = new Prog
     clearInterval(timer);
     line.clear();
   }
-}
-
-/** The time since `since`, as `12 s`. */
-export function elapsed(since: number): string {
-  return `${Math.round((performance.now() - since) / 1_000)} s`;
 }

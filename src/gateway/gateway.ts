@@ -33,7 +33,7 @@ import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
 import { type OwnTool, offeredOf } from './routing/own-tool.js';
 import type { RequestGate } from './routing/request-gate.js';
-import { createSearchTools, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
+import { createSearchTools, FOUND, ListModes, mayGetSearch, unwrapCall } from './search/search-mode.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions {
@@ -283,6 +283,17 @@ export class Gateway implements GatewayPort {
 
   named(viewName: string | undefined): NamedView | undefined {
     return viewName === undefined ? undefined : this.#namedViews.of(viewName);
+  }
+
+  /** Finds tools as `trunkline__find_tools` does, for the operator, who sees what clients of this view see. */
+  async find(args: unknown, viewName: string | undefined) {
+    const named = this.named(viewName);
+    const shown = this.#pool.oldest.filter(({ key }) => this.#pool.has(key) && named?.showsServer(key) !== false);
+    const backends = new Map(shown.map((backend) => [backend.key, backend]));
+    const { findTools } = await import('./search/find-tools.js');
+    const visible = { catalogs: this.catalogsIn(named), backends, named };
+    const result = findTools(args, visible, { ...FOUND, defined: FOUND.most });
+    return { result, isStarting: shown.some(({ hasKnownLists }) => !hasKnownLists) };
   }
 
   /** Name under which a tool is listed; `undefined` for every other name. Without `server`: a tool of Trunkline's own. */

@@ -148,6 +148,17 @@ export interface CallDetail {
   readonly command: string | null;
 }
 
+/** The result of the command `find`. */
+export interface FoundTools {
+  /** The result of `trunkline__find_tools`, with the definitions of all tools in it. */
+  readonly result: {
+    readonly content: readonly unknown[];
+    readonly structuredContent?: Readonly<Record<string, unknown>> | undefined;
+  };
+  /** Whether servers are starting whose tools are not known yet. */
+  readonly isStarting: boolean;
+}
+
 /** A line in the result of the command `output`, which has the last lines. */
 export interface OutputLine {
   /** Milliseconds since 1970. */

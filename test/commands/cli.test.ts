@@ -330,18 +330,18 @@ describe('call', () => {
     [
       'a similar name for a tool that the server refuses',
       ['good__ecko'],
-      { code: 1, stderr: 'trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n' },
+      { code: 4, stderr: 'trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n' },
     ],
     [
       'a similar name for a tool that the server reports as missing',
       ['good__faill'],
-      { code: 1, stderr: 'Tool faill not found\n  did you mean `good__fail`?\n' },
+      { code: 4, stderr: 'Tool faill not found\n  did you mean `good__fail`?\n' },
     ],
     [
       'a similar name without a server',
       ['good_echo'],
       {
-        code: 1,
+        code: 4,
         stderr:
           'trunkline: Unknown tool: good_echo. Did you mean `good__echo`? (error -32602)\n  `trunkline tools` lists all tools\n',
       },

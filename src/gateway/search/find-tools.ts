@@ -20,8 +20,6 @@ interface SearchedList {
 /** One index for each list of tools, made at the first search in it. */
 const LISTS = new WeakMap<Catalog, SearchedList>();
 
-/** Number of the best tools whose definitions are part of the answer. */
-const MAX_DEFINED = 3;
 const MAX_SENTENCE_BYTES = 240;
 const MAX_DESCRIPTION_BYTES = 2_048;
 const MAX_DESCRIBED = 20;
@@ -35,7 +33,7 @@ const MAX_COMPARED = 500;
 export function findTools(
   args: unknown,
   visible: VisibleBackends,
-  { most, usual }: { readonly most: number; readonly usual: number },
+  { most, usual, defined }: { readonly most: number; readonly usual: number; readonly defined: number },
 ): CallToolResult {
   const { query = '', server, limit = usual } = isRecord(args) ? args : {};
   if (typeof query !== 'string' || typeof limit !== 'number')
@@ -49,7 +47,7 @@ export function findTools(
   const count = Math.min(most, Math.max(1, Math.floor(limit)));
   const found = search(visible, wanted, server, count);
   if (found.length === 0) return textResult(describeNothing(wanted, server, visible));
-  const tools = found.map(([name, { key, entry }], at) => describe(name, key, entry, at < MAX_DEFINED));
+  const tools = found.map(([name, { key, entry }], at) => describe(name, key, entry, at < defined));
   const lines = tools.map(({ name, sentence, params }) => {
     const listed = params.length === 0 ? '' : ` (${params.join(', ')})`;
     return `${name}${listed}${sentence === '' ? '' : `: ${sentence}`}`;

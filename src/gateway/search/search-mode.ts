@@ -87,8 +87,8 @@ function decide({ mode, limited }: Session, { entries }: Catalog): ListDecision 
 /** The tool that calls another one. */
 const CALL_TOOL = 'trunkline__call_tool';
 
-/** Number of tools in one answer of the search. */
-const FOUND = { most: 50, usual: 8 };
+/** Number of tools in one answer of the search, and of those among them whose definitions are part of it. */
+export const FOUND = { most: 50, usual: 8, defined: 3 };
 
 /** Clients send these entries with each conversation, so they are short. */
 const FIND_TOOLS = {

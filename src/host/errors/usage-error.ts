@@ -14,7 +14,12 @@ export class UsageError extends HintedError {
 }
 
 /** Exit codes of all commands. Documented in `--help` and in the README. */
-export const EXIT = { ok: 0, failed: 1, usage: 2, noHub: 3, internal: 70 } as const;
+export const EXIT = {
+  ...{ ok: 0, failed: 1, usage: 2, noHub: 3 },
+  /** Of `trunkline call` alone, so that a program can act on them. */
+  ...{ unknownTool: 4, denied: 5, notApproved: 6, login: 7, unavailable: 8, timeout: 9, unknown: 10 },
+  internal: 70,
+} as const;
 
 /** The signals that end every command. */
 export const END_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

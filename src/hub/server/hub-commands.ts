@@ -131,6 +131,11 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
       if (withUsage === true) await composition.usage.refresh();
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
+    /** The tools that fit best to the arguments of `trunkline__find_tools`, among those of a view. */
+    find: async ({ args, view }) => {
+      const { gateway } = (await running).composition;
+      return await gateway.find(args, typeof view === 'string' ? view : undefined);
+    },
     metrics: async () => await (await running).composition.features.texts.metrics?.(),
     restart: async ({ server }) => {
       const { composition } = await running;

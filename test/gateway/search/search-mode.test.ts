@@ -8,6 +8,7 @@ import {
   offering,
   pageOf,
   type ServerScript,
+  scriptGateway,
   startGateway,
   toolOf,
 } from '../../support/scripted-gateway.js';
@@ -353,5 +354,37 @@ describe('the search', () => {
       }),
       { numRuns: 30 },
     );
+  });
+});
+
+describe('the search of a command', () => {
+  const VIEWS = {
+    views: [{ name: 'reads', servers: ['files'], tools: { deny: ['*__create_*'] } }],
+    clients: [],
+  };
+
+  it('finds the tools of clients that do not search, with the definition of each', async () => {
+    const { gateway } = await startGateway({ servers: { files: FILES, github: GITHUB } });
+    const { result, isStarting } = await gateway.find({ query: 'create', limit: 50 }, undefined);
+    const { tools } = result.structuredContent as { tools: { name: string; inputSchema: unknown }[] };
+    expect(tools.map(({ name }) => name).sort()).toEqual([
+      'files__create_directory',
+      'github__create_issue',
+      'github__create_pull_request',
+    ]);
+    expect(tools.every(({ inputSchema }) => inputSchema !== undefined)).toBe(true);
+    expect(isStarting).toBe(false);
+  });
+
+  it('finds nothing that the view hides', async () => {
+    const { gateway } = await startGateway({ servers: { files: FILES, github: GITHUB }, views: VIEWS });
+    const { result } = await gateway.find({ query: 'create' }, 'reads');
+    expect(result.structuredContent).toBeUndefined();
+    expect(JSON.stringify(result.content)).not.toContain('github');
+  });
+
+  it('says that servers start whose tools are not known', async () => {
+    const { gateway } = scriptGateway({ servers: { files: FILES } });
+    expect(await gateway.find({ query: 'create' }, undefined)).toMatchObject({ isStarting: true });
   });
 });

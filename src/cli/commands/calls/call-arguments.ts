@@ -90,7 +90,7 @@ function argumentOf(all: readonly ArgumentPair[], schema: unknown): string {
   return `[${all.map((pair) => textOf(pair, ofItem)).join(',')}]`;
 }
 
-function typesOf(schema: unknown): readonly unknown[] {
+export function typesOf(schema: unknown): readonly unknown[] {
   if (!isRecord(schema)) return [];
   const { type, anyOf, oneOf } = schema;
   if (type !== undefined) return Array.isArray(type) ? type : [type];

@@ -1,117 +1,84 @@
-import { createHash } from 'node:crypto';
-import type { ContentBlock, ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import { readConfig, refuseDisabled } from '../../../app/read-config.js';
-import type { Config, ServerConfig } from '../../../config/resolve/config.js';
+import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
-import { didYouMean, suggest } from '../../../wire/json/suggest.js';
 import { RpcError } from '../../../wire/jsonrpc/message.js';
-import { exposedName, splitExposedName } from '../../../wire/mcp/exposed-name.js';
-import { METHODS } from '../../../wire/mcp/methods.js';
 import type { Invocation } from '../../command.js';
-import type { LocalClient, Progress } from '../../local-client.js';
-import { flushed, forStream, reportFault, tell } from '../../output.js';
-import { elapsed, ProgressLine } from '../../terminal.js';
-import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
-import { type CallArguments, objectOf, readArguments, toJsonObject } from './call-arguments.js';
-import { chooseFrom, examine, type Once, runOnce, type TriedServer } from './run-once.js';
-import { listAllTools, reportFaults } from './tools.js';
+import { flushed, tell } from '../../output.js';
+import { type HubClientForCommand, runningHub } from '../hub/hub-client.js';
+import { readArguments, toJsonObject } from './call-arguments.js';
+import { listAllTools } from './listed-tools.js';
+import {
+  exitOfError,
+  exposedOf,
+  isUnlisted,
+  mayBeUnknown,
+  objectFor,
+  printResult,
+  send,
+  type TypedCall,
+  tellError,
+} from './one-call.js';
 
 /** `trunkline call`: calls one tool, at the running gateway if there is one, and prints its result. */
-export async function call({ settings, words, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
+export async function call(invocation: Invocation<{ alone: true; hub: true }>): Promise<number> {
+  const { settings, words, options, isJson } = invocation;
   const [tool = '', ...typed] = words;
   const isOnStdin = typed.length === 1 && typed[0] === '-';
   const args = isOnStdin ? { kind: 'object' as const, text: toJsonObject(await readStdin()) } : readArguments(typed);
-  const name = tool.includes('.') ? exposedNameOf(tool, await readConfig(settings)) : tool;
-  const hub = options.alone ? undefined : await runningHub(settings);
-  if (hub !== undefined) return await callAtHub(hub, { name, args, isJson });
-  return await runOnce(
-    settings,
-    (config) => possibleOwners(config, name),
-    async (once) => {
-      const owner = once.composition.gateway.catalogs.tools.resolve(name)?.key;
-      // The gateway would report that the server failed too often, but it was started only once.
-      const ofOwner = ({ server, report }: TriedServer) => server.key === owner && report.state !== 'ready';
-      const isLost = examine(once).some((tried) => tried.fault !== undefined && ofOwner(tried));
-      reportFaults(once, ofOwner);
-      if (isLost) return EXIT.failed;
-      try {
-        const code = printResult(await send(once, name, await objectFor(once.client, name, args)), isJson);
-        if (code !== EXIT.ok) suggestListed(once, name);
-        return code;
-      } catch (error) {
-        if (error instanceof UsageError) return await reportFault(error);
-        if (!(error instanceof RpcError)) throw error;
-        tellError(error);
-        if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
-        reportFaults(once, ({ report }) => report.state !== 'ready');
-        return EXIT.failed;
-      }
-    },
-  );
+  const asked = { tool, args, isJson };
+  const hub = options.alone ? undefined : await runningHub(settings, options.hub);
+  if (hub !== undefined) return await callAtHub(hub, settings, asked);
+  const { callAlone } = await import('./call-alone.js');
+  return await callAlone(settings, asked);
 }
 
 async function callAtHub(
   hub: HubClientForCommand,
-  { name, args, isJson }: { name: string; args: CallArguments; isJson: boolean },
+  settings: GlobalOptions,
+  { tool, args, isJson }: TypedCall,
 ): Promise<number> {
+  let name = tool;
   try {
-    const progressLine = new ProgressLine(process.stderr);
+    const progressLine = process.stderr.isTTY
+      ? new (await import('../../terminal.js')).ProgressLine(process.stderr)
+      : undefined;
+    name = await nameAtHub(settings, tool);
     const object = await objectFor(hub.client, name, args);
     const code = printResult(await send({ client: hub.client, progressLine }, name, object), isJson);
     await flushed();
-    return code;
+    return mayBeUnknown(code) && isUnlisted(name, await namesAt(hub)) ? EXIT.unknownTool : code;
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
+    const code = exitOfError(error);
+    // The mistake may be the name of the server.
+    if (code === EXIT.unknownTool && tool.includes('.')) await nameInConfig(settings, tool);
     tellError(error);
     tell('  `trunkline tools` lists all tools, `trunkline status` says what is wrong with a server');
-    return EXIT.failed;
+    return mayBeUnknown(code) && isUnlisted(name, await namesAt(hub)) ? EXIT.unknownTool : code;
   } finally {
     hub.close();
   }
 }
 
-/** Returns the exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
-function exposedNameOf(name: string, { servers, disabled }: Config): string {
-  const at = name.indexOf('.');
-  refuseDisabled([name.slice(0, at)], disabled);
-  const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
-  const prefix = servers.find((server) => server.key === key)?.prefix ?? key;
-  return exposedName(key, prefix, name.slice(at + 1), (text) => createHash('sha256').update(text).digest('hex'));
+/** The names of all tools that the gateway lists; none if it has ended. */
+async function namesAt({ client }: HubClientForCommand): Promise<readonly string[]> {
+  const { tools } = JSON.parse(await listAllTools(client).catch(() => '{"tools":[]}')) as ListToolsResult;
+  return tools.map(({ name }) => name);
 }
 
-/** Returns the arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
-async function objectFor(client: LocalClient, name: string, args: CallArguments): Promise<string> {
-  if (args.kind === 'object') return args.text;
-  const { tools } = JSON.parse(await listAllTools(client)) as ListToolsResult;
-  return objectOf(args.pairs, tools.find((tool) => tool.name === name)?.inputSchema);
+/** Returns the exposed name of a tool. Reads the configuration only if an entry of it may have a prefix, because that takes long. */
+export async function nameAtHub(settings: GlobalOptions, tool: string): Promise<string> {
+  if (!tool.includes('.')) return tool;
+  if (/\bprefix\b/.test(readConfigText(new ConfigLocation(settings).file))) return await nameInConfig(settings, tool);
+  const [key = ''] = tool.split('.');
+  return exposedOf(key, key, tool);
 }
 
-function tellError({ message, code, data }: RpcError): void {
-  tell(`trunkline: ${message} (error ${code})`);
-  if (data !== undefined) tell(`  ${JSON.stringify(data)}`);
-}
-
-/** Calls a tool of a server and reports its failure. Resolves with whether it succeeded. */
-export async function tryTool(once: Once, tool: string, typed: readonly string[]): Promise<boolean> {
-  const name = exposedNameOf(tool, once.config);
-  try {
-    const result = await send(once, name, await objectFor(once.client, name, readArguments(typed)));
-    const { content, isError } = JSON.parse(new TextDecoder().decode(result)) as Record<string, unknown>;
-    if (isError !== true) return true;
-    tell(`${tool} failed: ${JSON.stringify(content)}`);
-  } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
-    tellError(error);
-    suggestListed(once, name);
-  }
-  return false;
-}
-
-/** Returns the servers whose prefix begins the name, or all servers if there is none. */
-function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
-  const prefix = splitExposedName(name)?.prefix;
-  const owners = servers.filter((server) => prefix !== undefined && server.prefix === prefix);
-  return owners.length === 0 ? servers : owners;
+/** Returns the exposed name of `SERVER.TOOL`. Throws a `UsageError` for an unknown or disabled server. */
+async function nameInConfig(settings: GlobalOptions, tool: string): Promise<string> {
+  const { exposedNameIn } = await import('./call-alone.js');
+  return await exposedNameIn(settings, tool);
 }
 
 async function readStdin(): Promise<string> {
@@ -122,61 +89,4 @@ async function readStdin(): Promise<string> {
   } catch (cause) {
     throw new UsageError('the arguments on stdin are not UTF-8', 'save the file as UTF-8', { cause });
   }
-}
-
-async function send(
-  { client, progressLine }: { readonly client: LocalClient; readonly progressLine: ProgressLine },
-  name: string,
-  object: string,
-): Promise<Uint8Array> {
-  const meta = progressLine.isVisible ? `,"_meta":{"progressToken":${client.nextId}}` : '';
-  let shown = `calling ${name}`;
-  const since = performance.now();
-  const show = () => progressLine.show(`${shown}, ${elapsed(since)}`);
-  const timer = setInterval(show, 1_000);
-  show();
-  try {
-    const params = `{"name":${JSON.stringify(name)},"arguments":${object}${meta}}`;
-    return await client.request(METHODS.callTool, params, (progress) => {
-      shown = `calling ${name}: ${describeProgress(progress)}`;
-      show();
-    });
-  } finally {
-    clearInterval(timer);
-    progressLine.clear();
-  }
-}
-
-function describeProgress({ progress, total, message }: Progress): string {
-  const share = total === undefined ? String(progress) : `${progress} of ${total}`;
-  return typeof message === 'string' ? `${share}, ${message}` : share;
-}
-
-/** Prints a result, and returns the exit code. Without `--json`, the text of a failed tool goes to stderr, and not among results. */
-function printResult(result: Uint8Array, isJson: boolean): number {
-  const json = new TextDecoder().decode(result);
-  const { content, structuredContent, isError } = JSON.parse(json) as Record<string, unknown>;
-  const code = isError === true ? EXIT.failed : EXIT.ok;
-  if (isJson) {
-    process.stdout.write(`${forStream(json, process.stdout)}\n`);
-    return code;
-  }
-  const blocks: ContentBlock[] = Array.isArray(content) ? content : [];
-  const texts = blocks.map((block) => (block.type === 'text' ? block.text : JSON.stringify(block)));
-  if (texts.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
-  for (const text of texts.map((each) => each.replace(/\r?\n$/, ''))) {
-    if (isError === true) tell(text);
-    else process.stdout.write(`${forStream(text, process.stdout)}\n`);
-  }
-  return code;
-}
-
-/** Suggests a similar tool, if the server does not list this one. Returns whether the user needs no further hint. */
-function suggestListed({ composition }: Once, name: string): boolean {
-  const { tools } = composition.gateway.catalogs;
-  const route = tools.resolve(name);
-  if (route?.isListed === true || tools.own.some((each) => each.name === name)) return true;
-  const nearest = route === undefined ? undefined : suggest(name, tools.listed.get(route.key) ?? []);
-  if (nearest !== undefined) tell(`  ${didYouMean(nearest)}`);
-  return nearest !== undefined;
 }

@@ -23,8 +23,8 @@ import { type Fault, faultOf } from '../../../status/verdict.js';
 import { sentence, someOf } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import { LocalClient } from '../../local-client.js';
-import { tell } from '../../output.js';
-import { elapsed, ProgressLine } from '../../terminal.js';
+import { elapsed, tell } from '../../output.js';
+import { ProgressLine } from '../../terminal.js';
 
 /** Dependencies of a command that needs servers. Every server is ready or has failed. */
 export interface Once {

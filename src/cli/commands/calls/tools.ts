@@ -4,14 +4,12 @@ import { EXIT } from '../../../host/errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../status/status.js';
 import { adviseOnTools, type ToolAdvice } from '../../../status/tool-advice.js';
 import { reportView, type ToolRow, type ViewTools } from '../../../status/tool-report.js';
-import { readString, readText, toBytes, visitElements, visitMembers } from '../../../wire/json/json-text.js';
 import { plural, printable } from '../../../wire/json/printable.js';
-import { LISTS } from '../../../wire/mcp/methods.js';
 import type { Invocation, InvokedWords } from '../../command.js';
-import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
 import { lookOf, table, waiting } from '../../terminal.js';
-import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
+import { type HubClientForCommand, runningHub } from '../hub/hub-client.js';
+import { listAllTools, onlyNamed } from './listed-tools.js';
 import { chooseFrom, chooseServers, examine, type Once, runOnce, type TriedServer } from './run-once.js';
 import { readToolUseOf } from './tool-use.js';
 
@@ -47,7 +45,8 @@ async function toolsOfHub(hub: HubClientForCommand, { settings, words: names, is
     const keys = servers.map(({ server }) => server);
     const chosen = chooseFrom(keys, names);
     const reports = servers.filter(({ server }) => chosen.includes(server));
-    const listed = names.length === 0 ? result : onlyOf(result, reports);
+    const listed =
+      names.length === 0 ? result : onlyNamed(result, new Set(reports.flatMap(({ tools: { exposed } }) => exposed)));
     const rows = async () => (await hub.views()).find(({ name }) => name === (settings.view ?? ''))?.tools ?? [];
     const text = isJson
       ? forStream(listed, process.stdout)
@@ -115,41 +114,6 @@ function describeSizes(rows: readonly ToolRow[], sum: number, advice: readonly T
   const lines = advice.map(({ text, server, yaml }) => `${text}\n  in the entry of ${server}:  ${yaml}`);
   const parts = [table([['TOKENS', 'TOOL', 'SERVER', 'DESCRIPTION'], ...cells], look, 3), total];
   return [...parts, ...(lines.length === 0 ? [] : [`To save tokens:\n${lines.join('\n')}`])].join('\n\n');
-}
-
-/** Returns the entries of these servers, byte for byte. */
-function onlyOf(result: string, servers: readonly ServerReport[]): string {
-  const names = new Set(servers.flatMap(({ tools: { exposed } }) => exposed));
-  const bytes = toBytes(result);
-  const entries: string[] = [];
-  visitMembers(bytes, 0, Number.POSITIVE_INFINITY, (_, list) => {
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (entry) => {
-      const text = readText(bytes, entry);
-      if (names.has(JSON.parse(text).name)) entries.push(text);
-    });
-  });
-  return listOf(entries);
-}
-
-function listOf(entries: readonly string[]): string {
-  return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
-}
-
-/** Requests all pages of `tools/list` and returns them as one result. */
-export async function listAllTools(client: LocalClient): Promise<string> {
-  const entries: string[] = [];
-  for (let params: string | undefined = '{}'; params !== undefined; ) {
-    const page: Uint8Array = await client.request(LISTS.tools.method, params);
-    params = undefined;
-    visitMembers(page, 0, Number.POSITIVE_INFINITY, (key, value) => {
-      if (readString(page, key) === LISTS.tools.member) {
-        visitElements(page, value.start, Number.POSITIVE_INFINITY, (entry) => entries.push(readText(page, entry)));
-      } else {
-        params = `{"cursor":${readText(page, value)}}`;
-      }
-    });
-  }
-  return listOf(entries);
 }
 
 /**

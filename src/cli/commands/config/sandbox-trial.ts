@@ -21,7 +21,7 @@ import { type ChildSpec, programOf, type SandboxSpec } from '../../../spec/serve
 import { outputOf } from '../../../status/verdict.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
-import { tryTool } from '../calls/call-tool.js';
+import { tryTool } from '../calls/call-alone.js';
 import { chooseServers, examine, type Once, runOnce } from '../calls/run-once.js';
 
 /** Most entries and bytes of a folder that are copied for a trial. A larger one is opened for reading instead. */

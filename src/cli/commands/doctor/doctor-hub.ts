@@ -6,8 +6,9 @@ import type { ExaminedHub } from '../../../setup/doctor/hub.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ServerReport, StatusReport } from '../../../status/status.js';
 import type { ToolRow } from '../../../status/tool-report.js';
-import { listAllTools } from '../calls/tools.js';
-import { connectToHub, describeHub, openGateway, openHubClient } from '../hub/hub-access.js';
+import { listAllTools } from '../calls/listed-tools.js';
+import { connectToHub, describeHub, openGateway } from '../hub/hub-access.js';
+import { openHubClient } from '../hub/hub-client.js';
 import { notedPid } from '../hub/running.js';
 
 /**

@@ -1,25 +1,17 @@
-import { isUtf8 } from 'node:buffer';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import type { ClientConnection } from '../../../app/open-pipe.js';
 import type { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../host/errors/error-text.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
-import { folderOfHub, helloOf, isHubWanted } from '../../../hub/attach/attach.js';
+import { folderOfHub, isHubWanted } from '../../../hub/attach/attach.js';
 import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
-import { attachTo, type HubConnection, whyRefused } from '../../../hub/attach/find-hub.js';
 import type { ClientDescription, GatewayKind, HubDescription } from '../../../hub/control.js';
 import { hubLog, hubNumbers, inspectHubFolder } from '../../../hub/hub-folder.js';
-import { FrameReader } from '../../../hub/wire.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import type { ProcessReport, StatusReport } from '../../../status/status.js';
 import { describeSharing, duration } from '../../../status/status-text.js';
-import type { ViewTools } from '../../../status/tool-report.js';
 import { VERSION } from '../../../version.js';
 import { capitalized, describeBytes, plural, printable } from '../../../wire/json/printable.js';
-import { RPC_CODES, RpcError } from '../../../wire/jsonrpc/message.js';
-import { createScan } from '../../../wire/mcp/envelope.js';
-import { LocalClient, type ToldProfile } from '../../local-client.js';
 import { note, tell } from '../../output.js';
 import { type Cell, type Look, PLAIN, stateCell, table } from '../../terminal.js';
 import {
@@ -176,14 +168,6 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/** Connects a command to the running gateway, if any. Names it if the configuration has several. Reports a refusal on stderr. */
-export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
-  const opened = await openHubClient(settings, 'if alike');
-  if (typeof opened !== 'string') return opened;
-  tell(`trunkline: the running gateway cannot be used, because ${opened}; this command starts servers of its own`);
-  return undefined;
-}
-
 export interface RunningHubs {
   readonly hub: HubDescription;
   /** Earlier hubs whose clients have not moved yet. */
@@ -292,102 +276,6 @@ export function silentText(
 
 export const REFUSED =
   'The hub does not take commands of this version of Trunkline. `trunkline hub stop` of the other version ends it.';
-
-/** A client of the running gateway, for one command. */
-export interface HubClientForCommand {
-  readonly client: LocalClient;
-  /** Asks the gateway for the reports of its servers. */
-  report(): Promise<StatusReport>;
-  /** Asks the gateway for the tools that each view shows and hides. */
-  views(): Promise<readonly ViewTools[]>;
-  close(): void;
-}
-
-/**
- * Connects a command to the gateway of its configuration as a client: the hub, else one that serves HTTP, else one on stdin. Starts none.
- * Returns `undefined` if none runs, or for a hub if TRUNKLINE_HUB is `off`. If the gateway refuses the client, returns the reason as a
- * sentence without a period.
- */
-export async function openHubClient(
-  options: GlobalOptions,
-  says?: 'if alike',
-): Promise<HubClientForCommand | string | undefined> {
-  const open = await openGateway(options, says === undefined ? {} : { says });
-  if ('because' in open) return REFUSALS[open.kind];
-  const { control, gateway, report } = open;
-  if (gateway.kind === 'hub' && process.env.TRUNKLINE_HUB === 'off') {
-    control.close();
-    return undefined;
-  }
-  try {
-    const hello = helloOf(gateway.configFile ?? '', 0, options.view ?? '');
-    // Servers are shared by clients with equal profiles. A profile of its own would start processes for this command.
-    const [profile] = (await control.request('profiles')) as readonly ToldProfile[];
-    const attempt = await attachTo(gateway.folder, gateway.name, hello);
-    if (attempt.kind !== 'attached') {
-      control.close();
-      return whyRefused(attempt.kind === 'refused' ? attempt.because : 'ending');
-    }
-    const { connection } = attempt;
-    const client = await LocalClient.connect(createScan(isUtf8), (...on) => overFrames(connection, ...on), profile);
-    const views = async () => ((await control.request('tools')) as { readonly views: readonly ViewTools[] }).views;
-    const close = () => {
-      client.close();
-      control.close();
-    };
-    return { client, report, views, close };
-  } catch (error) {
-    control.close();
-    if (error instanceof RpcError || !(error instanceof Error)) throw error;
-    return error.message;
-  }
-}
-
-const REFUSALS = {
-  'not running': undefined,
-  silent: 'it does not answer',
-  refused: 'it does not take commands of this version',
-} as const;
-
-const NEWLINE = 0x0a;
-const LOST = 'The gateway ended before it answered. Whether the call took effect is unknown: check before repeating it';
-
-/** Sends lines to the gateway, and takes the messages out of its frames. */
-function overFrames(
-  { socket, readInto }: HubConnection,
-  receive: (message: Uint8Array) => void,
-  fail: (error: Error) => void,
-): ClientConnection {
-  let pieces: Uint8Array[] = [];
-  const frames = new FrameReader({
-    write: (bytes) => {
-      let start = 0;
-      for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
-        const line = Buffer.concat([...pieces, bytes.subarray(start, end)]);
-        pieces = [];
-        start = end + 1;
-        if (line.length > 0) receive(line);
-      }
-      // A copy, because `frames` reads the next bytes into the same memory. `slice` of a `Buffer` would not copy.
-      if (start < bytes.length) pieces.push(Buffer.from(bytes.subarray(start)));
-    },
-    message: () => false,
-    // A command makes only a few requests, so it does not move to the successor of its hub.
-    control: () => {},
-  });
-  const lost = () => fail(new RpcError(RPC_CODES.internalError, LOST));
-  socket.once('end', lost);
-  socket.once('close', lost);
-  socket.on('error', () => {});
-  readInto(frames);
-  return {
-    send: (message) => {
-      socket.write(message);
-      socket.write('\n');
-    },
-    close: () => socket.destroy(),
-  };
-}
 
 /** The folder and log of the hub of a configuration, whether it runs or not. */
 export interface HubSite {

@@ -7,8 +7,8 @@ import { fitsNode, nodeRangeIn } from '../../../servers/packages/package-needs.j
 import { installedTree } from '../../../servers/packages/package-store.js';
 import type { PackageRequest } from '../../../spec/server-spec.js';
 import type { Invocation } from '../../command.js';
-import { forStream, printJson, say, tell } from '../../output.js';
-import { type Cell, elapsed, lookOf, table } from '../../terminal.js';
+import { elapsed, forStream, printJson, say, tell } from '../../output.js';
+import { type Cell, lookOf, table } from '../../terminal.js';
 import { progressBar } from '../calls/run-once.js';
 import { listRemarks, remarksOnNewest, remarksOnPackage } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';

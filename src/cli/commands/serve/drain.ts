@@ -8,8 +8,8 @@ import { type FoundGateway, findGateways } from '../../../state/gateway-file.js'
 import { userHubsFolder } from '../../../state/user-files.js';
 import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
-import { note, printJson } from '../../output.js';
-import { elapsed, waiting } from '../../terminal.js';
+import { elapsed, note, printJson } from '../../output.js';
+import { waiting } from '../../terminal.js';
 import { configurationOf, isNamedGateway } from '../hub/running.js';
 
 const POLL_MS = 100;

@@ -8,6 +8,7 @@ import { fileNamesIn } from '../../../host/files/whole-file.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import { CLIENTS, type KnownClient } from './client-table.js';
 import type { ClientLocation, ClientSystem } from './found-server.js';
+import { OWN_NAME } from './own-entry.js';
 
 /** The system of this process. Any system but macOS and Windows keeps its files where Linux does. */
 export function thisSystem(): ClientSystem {
@@ -112,12 +113,19 @@ export function folderNamed(name: string, { platform, home, env }: ClientSystem)
 /** Folders of clients, each with the variable that names it and its usual place in the home folder. */
 const OWN_FOLDERS: ReadonlyMap<string, readonly [variable: string, usual: string]> = new Map([
   ['claude', ['CLAUDE_CONFIG_DIR', '']],
+  ['claude-folder', ['CLAUDE_CONFIG_DIR', '.claude']],
   ['codex', ['CODEX_HOME', '.codex']],
   ['cline', ['CLINE_DIR', '.cline']],
   ['copilot', ['COPILOT_HOME', '.copilot']],
   ['kimi', ['KIMI_CODE_HOME', '.kimi-code']],
   ['grok', ['GROK_HOME', '.grok']],
 ]);
+
+/** The file of Trunkline's skill in the folder where a client looks for the skills of its user; `undefined` if it has none. */
+export function skillFile({ skills }: KnownClient, system: ClientSystem): string | undefined {
+  const [folder] = skills === undefined ? [] : resolvePath(skills, system);
+  return folder && join(folder, OWN_NAME, 'SKILL.md');
+}
 
 /** Entries of a folder whose names match, sorted. None if the folder cannot be read. */
 function matching(folder: string, part: string): string[] {

@@ -35,6 +35,8 @@ export interface KnownClient {
   readonly isCreatedByUsers?: boolean;
   /** Whether a file with servers alone would be no valid file of the client. */
   readonly needsFile?: boolean;
+  /** The folder in which the client looks for the skills of its user. */
+  readonly skills?: string;
   /** The client's own program that changes the file, because a running Claude Code rewrites its file all the time. */
   readonly program?: 'claude' | 'codex';
 }
@@ -88,11 +90,13 @@ export const CLIENTS: readonly KnownClient[] = [
     variables: 'claude-code',
     project: ['.mcp.json'],
     signs: ['{home}/.claude'],
+    skills: '{claude-folder}/skills',
     program: 'claude',
   }),
   client('cursor', 'Cursor', ['{home}/.cursor/mcp.json'], {
     variables: 'cursor',
     project: ['.cursor/mcp.json'],
+    skills: '{home}/.cursor/skills',
     isCreatedByUsers: true,
   }),
   vsCode('vscode', 'VS Code', '{config}/Code/User', { project: ['.vscode/mcp.json'] }),
@@ -104,6 +108,8 @@ export const CLIENTS: readonly KnownClient[] = [
     path: ['mcp_servers'],
     shape: 'codex',
     project: ['.codex/config.toml'],
+    // Its folder for skills does not depend on CODEX_HOME.
+    skills: '{home}/.agents/skills',
     program: 'codex',
   }),
   client('gemini', 'Gemini CLI', ['{home}/.gemini/settings.json'], {
@@ -111,6 +117,7 @@ export const CLIENTS: readonly KnownClient[] = [
     shape: 'gemini',
     variables: 'gemini',
     project: ['.gemini/settings.json'],
+    skills: '{home}/.gemini/skills',
   }),
   client('antigravity', 'Antigravity', [
     '{home}/.gemini/config/mcp_config.json',
@@ -140,6 +147,7 @@ export const CLIENTS: readonly KnownClient[] = [
       shape: 'opencode',
       variables: 'claude-code',
       project: ['opencode.jsonc', 'opencode.json', '.opencode/opencode.jsonc', '.opencode/opencode.json'],
+      skills: '{xdg}/opencode/skills',
     },
   ),
   client('copilot', 'GitHub Copilot CLI', ['{copilot}/mcp-config.json'], {
@@ -148,6 +156,7 @@ export const CLIENTS: readonly KnownClient[] = [
     // Earlier versions read it there if the variable XDG_CONFIG_HOME was set.
     alsoRead: ['{xdg}/copilot/mcp-config.json', '{xdg}/mcp-config.json'],
     project: ['.github/mcp.json'],
+    skills: '{copilot}/skills',
   }),
   client('goose', 'Goose', onUnix(['{xdg}/goose/config.yaml'], ['{config}/Block/goose/config/config.yaml']), {
     format: 'yaml',
