@@ -42,12 +42,10 @@ export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
 export interface ConfinementOptions {
   /** A launch that finds out the needs of a server. Absent unless the person wants one. */
   readonly trial?: Trial | undefined;
-  /** The configuration that is in force. */
   readonly config: () => Config;
 }
 
 interface ConfinedDialerOptions extends ConfinementOptions {
-  /** The gateway's own environment. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -8,7 +8,6 @@ const DRAIN_MS = 2_000;
 const FIRST_PROBE_MS = 100;
 
 export interface DrainedClient {
-  /** Number of requests without an answer. */
   readonly inFlight: number;
   /** Whether the client has sent something after it could read an answer. */
   readonly isLive: boolean;

@@ -300,7 +300,6 @@ export class GatewayProcess implements FeatureHost {
 }
 
 export interface Changed extends ConfigChanges {
-  /** Whether anything is different. */
   readonly isOther: boolean;
   /** Changed settings that take effect when Trunkline is restarted. */
   readonly needsRestart: readonly string[];

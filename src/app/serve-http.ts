@@ -20,7 +20,6 @@ import type { GatewayProcess } from './gateway-process.js';
 import { logHttpEvents } from './log-events.js';
 import { createEraChooser } from './platform.js';
 
-/** The HTTP options of the command line. */
 export interface HttpSettings {
   readonly host: string;
   readonly port: number;
@@ -35,13 +34,11 @@ export interface ServeHttpOptions extends HttpService {
 }
 
 interface HttpService {
-  /** The limits and the users. */
   readonly http: HttpConfig;
   readonly composition: GatewayProcess;
   readonly logger: Logger;
 }
 
-/** The open listener. */
 export interface ServedHttp {
   /** URL without the path of the endpoint, such as `http://localhost:8080`. */
   readonly url: string;

@@ -858,7 +858,6 @@ const GATEWAY = [
   'this gateway, as `trunkline ps --all` lists it, instead of the usual one',
 ] as const;
 
-/** The option of the commands about a user. */
 const MACHINE = ['--machine', 'NAME is a machine, as in the file of `gateway.http.auth.tokens`'] as const;
 
 /** Scripts may give the option to every command that changes files. */

@@ -34,7 +34,6 @@ export class ListChanges {
     if (this.#listed.has(kind)) this.relay(kind, notificationMessage(LISTS[kind].changed));
   }
 
-  /** Relays a server's own announcement. */
   relay(kind: ListKind, message: SplicedMessage): void {
     this.#next.set(LISTS[kind].changed, message);
     this.#debounce.request();

@@ -171,7 +171,6 @@ export interface DownstreamClient {
 export interface Exchange {
   /** The gateway may replace the request before it is routed, such as to add a trace context. */
   request: RelayedRequest;
-  /** The request as the client sent it. */
   readonly received: SplicedMessage;
   /**
    * Reviews the answer of the server before anything is made of it, and returns the answer that goes on, or the reason for which the
@@ -308,7 +307,6 @@ export interface CallEnd {
   readonly result: Uint8Array | undefined;
   /** The reason for which the gateway answers with an error, or with a tool result that says so. */
   readonly failure: RpcError | Failure | undefined;
-  /** The answer as the client gets it. */
   readonly message: SplicedMessage | undefined;
 }
 

@@ -76,7 +76,6 @@ export interface EraSession {
   close(): void;
 }
 
-/** Parts that every era needs. */
 export interface EraOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;

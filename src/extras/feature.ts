@@ -110,7 +110,6 @@ export interface SoleServerDialer {
     target: DialTarget<ChildSpec> & ToolHeaders,
     listener: UpstreamListener,
     dialers: {
-      /** Runs the process here. */
       readonly processes: Dialer<ChildSpec>;
       /** Options of a connection to the process at another gateway. */
       readonly remote: HttpReading;
@@ -245,7 +244,6 @@ export class Switch {
     return this.#changes;
   }
 
-  /** Ends the running task. */
   close(): Promise<void> {
     return this.set(undefined);
   }

@@ -1,6 +1,5 @@
 import type { Clock } from '../wire/timing/clock.js';
 
-/** Names that are remembered for a while. */
 export class ShortMemory {
   readonly #clock: Clock;
   /** Ends in milliseconds on the clock, by name, in the order in which they were added. */

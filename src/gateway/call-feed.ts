@@ -134,7 +134,6 @@ export class ObservedCall implements CallTrail {
   server: string | undefined;
   /** Instance of this server. */
   instance: string | undefined;
-  /** Whether this server is behind a URL. */
   isRemote = false;
   /** Generation and revision of the connection of the last attempt. */
   generation: number | undefined;

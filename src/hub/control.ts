@@ -46,7 +46,6 @@ export function lineReader(
 /** Kind of clients that a process of Trunkline serves: those of a hub, those over HTTP, or one on stdin. */
 export type GatewayKind = 'hub' | 'http' | 'stdio';
 
-/** The result of the command `describe`. */
 export interface HubDescription {
   /** Older hubs do not send it. */
   readonly kind?: GatewayKind;

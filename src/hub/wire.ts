@@ -63,7 +63,6 @@ export type Welcome =
   | { readonly ok: false; readonly because: HubRefusal };
 
 export type HubRefusal =
-  /** The configuration turns the hub off. */
   | 'off'
   /** The hub has as many clients as it may have. */
   | 'full'
@@ -129,7 +128,6 @@ export const FRAME = {
 export type Closing =
   /** A user has stopped the hub. The client starts the next one when it has a message to send. */
   | 'stopped'
-  /** The configuration does not want a hub. */
   | 'off'
   /** The client has closed its end, and its last requests were not answered in time. */
   | 'drained';

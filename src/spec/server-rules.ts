@@ -54,9 +54,7 @@ export interface ToolHints {
 
 /** Changes to the parameters of one tool, by name of the parameter. */
 export interface ParamShapes {
-  /** Parameters that clients do not see. */
   readonly hide?: readonly string[];
-  /** Values that replace those of the client. */
   readonly set?: Readonly<Record<string, unknown>>;
   /** Values of parameters that the client leaves out. */
   readonly default?: Readonly<Record<string, unknown>>;

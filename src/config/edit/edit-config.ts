@@ -11,7 +11,6 @@ import { ConfigError } from '../file/config-error.js';
 import { readConfigText } from '../file/find-config.js';
 import { parseYaml } from '../file/yaml-source.js';
 
-/** An entry as it is written into the file. */
 export type NewEntry = Readonly<Record<string, unknown>>;
 
 export type ConfigEdit =

@@ -32,7 +32,6 @@ export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly WrittenServer[];
   readonly disabled: readonly string[];
-  /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
   readonly gateway: WrittenGateway & { readonly startLimit?: number; readonly cluster?: WrittenCluster };
@@ -61,7 +60,6 @@ interface EntryWithDefaults extends Omit<ServerEntry, 'settings' | 'rules' | 'in
 /** The settings of a server, completed from `defaults:` and from the built-in defaults. */
 export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
 
-/** The two names of the map of servers. */
 export type ServersKey = 'servers' | 'mcpServers';
 
 export type GatewayConfig = WrittenGateway & {
@@ -107,7 +105,6 @@ export interface ClusterConfig extends ClusterFiles {
   readonly listen: Address;
 }
 
-/** Limits of the HTTP server, and its users. */
 export interface HttpConfig extends ValuesOf<typeof HTTP_SETTINGS> {
   /** The URL that clients use, without a path. */
   readonly publicUrl?: string | undefined;
@@ -118,7 +115,6 @@ export interface HttpConfig extends ValuesOf<typeof HTTP_SETTINGS> {
 /** The users of the HTTP server. Paths are relative to the folder of the file until `resolveConfig` has resolved them. */
 export type AuthConfig = NonNullable<WrittenHttp['auth']>;
 
-/** Logins through Trunkline. */
 export type FrontConfig = NonNullable<AuthConfig['front']>;
 
 type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;

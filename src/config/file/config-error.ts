@@ -16,7 +16,6 @@ export type ConfigErrorCode =
   | 'config-not-found'
   /** The path exists, but cannot be read as a file. */
   | 'config-unreadable'
-  /** The file is not valid YAML. */
   | 'config-syntax'
   /** Another program has changed the file since it was read, so nothing was written. */
   | 'config-changed'
@@ -84,7 +83,6 @@ export function formatProblem(file: string | undefined, { message, hint, line, c
  */
 export class ServerFault extends Error {
   override readonly name = 'ServerFault';
-  /** The next step to take. */
   readonly hint: string;
   /** Path of the fault within the server's entry; empty for the whole entry. */
   readonly path: readonly PropertyKey[];

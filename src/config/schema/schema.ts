@@ -251,7 +251,6 @@ const METADATA_FORM = 'a string, true, false, or a list of strings';
 
 const SANDBOX_FORM = 'true, false, or a map with `read`, `write`, `network` or `unixSockets`';
 
-/** The key `oauth` of a server behind a URL. */
 const oauth = map(
   {
     clientId: text('The id of an OAuth app that you have registered.', 'the id of an OAuth app'),
@@ -1006,7 +1005,6 @@ export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `
 
 export type ServerEntry = z.output<typeof server>;
 
-/** The content of a file after the check. */
 export type FileData = z.output<typeof fileSchema>;
 
 /** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */

@@ -319,7 +319,6 @@ export const STOP_KILL_AFTER_MS = 3000;
 export const DEMAND_EVERY_MS = 60_000;
 
 interface About {
-  /** The description in the schema. */
   readonly about: string;
 }
 
@@ -339,7 +338,6 @@ export interface Count extends Range<number> {
   readonly standard: number | undefined;
 }
 
-/** One of the given words. */
 interface Choice extends About {
   readonly kind: 'choice';
   readonly standard: string;

@@ -4,7 +4,6 @@ import type { HttpRefusal } from './http-refusal.js';
 /** The sender of a request, or the refusal of the request. */
 export type CallerOrRefusal = Caller | { readonly refusal: HttpRefusal };
 
-/** Authenticates requests. */
 export interface CallerCheck {
   /**
    * Finds the caller by the header `Authorization`. `address` is that of the connection, `now` a time in milliseconds on

@@ -13,12 +13,10 @@ import { McpRequest, type ReadBody } from './mcp-request.js';
 
 export interface FastifyAppOptions {
   readonly listener: Listener;
-  /** Serves the requests of MCP. */
   readonly endpoint: () => HttpEndpoint;
   /** Reads the body of a request. Returns `undefined` if the request is to be served. */
   readonly read: (request: McpRequest) => Promise<Served | undefined>;
   readonly users?: HttpUsers | undefined;
-  /** Paths of features. */
   readonly routes: readonly HttpRoute[];
   readonly readBody: (request: IncomingMessage, maxBytes: number) => Promise<ReadBody>;
   /** Returns the text of /metrics. Absent if there are no metrics. */
@@ -234,7 +232,6 @@ function mcpOf(request: FastifyRequest): McpRequest | undefined {
   return ('mcp' in request && request.getDecorator<McpRequest | null>('mcp')) || undefined;
 }
 
-/** The server or view that the path names. */
 function askedEndpoint(request: FastifyRequest): string | undefined {
   const { key, view } = request.params as { readonly key?: string; readonly view?: string };
   return view === undefined ? key : endpointOfView(view);

@@ -26,7 +26,6 @@ const KEEP_ALIVE_MS = 130_000;
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: http.Server[] = [];
-  /** Number of connections so far. */
   #accepted = 0;
   readonly #connections: Connections;
   /** Sockets that carry HTTP (with TLS, the decrypted side), and their responses that wait for earlier responses. */

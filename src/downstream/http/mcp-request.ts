@@ -16,7 +16,6 @@ export class McpRequest {
   readonly asked: string | undefined;
   /** The sender. Its principal is empty until the request is authenticated. */
   caller: Caller = { principal: '' };
-  /** The server or view that serves the request. */
   endpoint: string | undefined;
   /** The reason why the server or view is closed to the caller. */
   closed: HttpRefusal | undefined;

@@ -491,7 +491,6 @@ export class Session extends PostingClient {
     if (hasChanged) this.#record();
   }
 
-  /** Whether the handshake has succeeded. */
   get isInitialized(): boolean {
     return this.client.revision !== undefined;
   }

@@ -165,7 +165,6 @@ export class InputRounds implements ReplyChannel {
     this.forget();
   }
 
-  /** Ends the call, and forgets its answer. */
   forget(): void {
     this.#isOver = true;
     this.#gathering?.();

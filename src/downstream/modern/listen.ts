@@ -182,7 +182,6 @@ interface RequestedListen {
   readonly form: AnswerForm;
   /** Whether another process served the client before, so that the client may have lists of that process. */
   readonly isResumed: boolean;
-  /** Called once. */
   readonly onEnded: (listen: Listen) => void;
 }
 
@@ -473,7 +472,6 @@ const MAX_IN_FLIGHT = 16;
 /** Subscribes one client to resources and unsubscribes it, with requests of the gateway's own. */
 class ResourceSubscriptions {
   readonly #options: ClientListensOptions;
-  /** Requests that wait for others to end. */
   #queue: ResourceRequest[] = [];
   readonly #inFlight = new Set<ResourceRequest>();
   #isStarting = false;

@@ -23,7 +23,6 @@ import { UrlVisits, wantsVisits } from './url-visits.js';
 export interface ExchangeContext {
   readonly calls: SuspendedCalls;
   readonly seals: () => GatewaySeals;
-  /** Sends the request to its server again. */
   readonly serve: (exchange: ModernExchange) => void;
   /** Reports that the client got a request for input as the answer. The call goes on after that. */
   readonly onSuspended: (exchange: ModernExchange) => void;

@@ -72,7 +72,6 @@ export class UrlVisits {
     return round > MAX_ROUNDS ? undefined : this.#asking(visits, { round, pages, count: visits.length, isAccepted });
   }
 
-  /** Stops sending the request again. */
   cancel(): void {
     this.#cancelTimer();
   }

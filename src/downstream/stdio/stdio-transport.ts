@@ -52,7 +52,6 @@ export interface StdioService extends PipeEnd {
   readonly maxLineBytes: number;
   /** Limit of the unfinished lines of all servers and clients together. */
   readonly unfinishedLines?: FairMemory;
-  /** Memory for reading the client's messages. */
   readonly bufferPool?: BufferPool;
   readonly clock: Clock;
   /** Runs a task in the next turn of the event loop. Present if other clients wait while this one is read. */
@@ -71,7 +70,6 @@ export interface Framing {
 }
 
 export interface StdioTransport {
-  /** Requests that were not answered yet. */
   readonly inFlight: number;
   /** Whether the client has sent something after it could read an answer. A list of messages from a file never does. */
   readonly isLive: boolean;

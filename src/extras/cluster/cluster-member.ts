@@ -289,7 +289,6 @@ export class ClusterMember {
     await this.#members.leave();
   }
 
-  /** Accepts no more requests of other gateways. */
   async close(): Promise<void> {
     await this.leave();
     this.#hops.close();

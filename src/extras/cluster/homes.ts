@@ -12,7 +12,6 @@ export interface PlacedRequest {
   readonly caller: Caller;
   readonly session?: {
     readonly id: string;
-    /** Whether this gateway has the session. */
     isOpen(): boolean;
     /** Whether a gateway of the cluster made the id for this caller. Other ids have no home. */
     isSound(): boolean;

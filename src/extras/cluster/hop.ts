@@ -15,7 +15,6 @@ export const HOME_HEADER = 'trunkline-home';
 export interface PassedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Path of the endpoint. */
   readonly url: string;
   readonly body?: Uint8Array | undefined;
   readonly placed: PlacedRequest;
@@ -27,7 +26,6 @@ export interface PassedRequest {
 /** Status of the answer of a gateway that does not serve the request, and names the one that does. */
 const MISDIRECTED = 421;
 
-/** How a request to another gateway ended. */
 export type Hopped =
   | { readonly kind: 'answered' }
   /** The gateway has served nothing, and has named the home of the request. */
@@ -43,7 +41,6 @@ interface HopsOptions {
   readonly passedHeaders: () => readonly string[];
 }
 
-/** A gateway to which requests are passed. */
 interface Receiver {
   readonly name: string;
   readonly address: string;

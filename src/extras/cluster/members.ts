@@ -57,7 +57,6 @@ export interface MembersOptions {
   readonly ping: (name: string, address: string) => Promise<MemberLoad>;
   /** Whether requests go to this gateway, or come from it. */
   readonly isInUse: (name: string) => boolean;
-  /** Reports that a gateway does not answer. */
   readonly onUnreachable: (name: string) => void;
 }
 
@@ -71,11 +70,9 @@ interface Member {
   facts: MemberFacts;
   /** Its reported load, and the homes that were proposed for it since its last heartbeat. */
   load: number;
-  /** When its last heartbeat was seen. */
   beatenAt: number;
   /** Whether it answers. `undefined` until it was pinged, because the store does not prove that it still has its address. */
   isReachable: boolean | undefined;
-  /** The pings in flight. */
   asking: Promise<void> | undefined;
 }
 
@@ -136,7 +133,6 @@ export class Members {
     return this.isReachable(name) && this.#members.get(name)?.facts.state === 'ready';
   }
 
-  /** The other gateways that answer. */
   get reachable(): readonly string[] {
     return [...this.#members.values()].flatMap(({ name, isReachable }) => (isReachable ? [name] : []));
   }

@@ -90,7 +90,6 @@ export class RequestSigner {
   }
 }
 
-/** A request whose signature is valid. */
 export interface VerifiedRequest extends Signed {
   isBody(body: Uint8Array): boolean;
 }

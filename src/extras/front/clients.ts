@@ -8,7 +8,6 @@ import type { SealedTexts } from '../sealed-texts.js';
 import { ShortMemory } from '../short-memory.js';
 import { comparable, hostOf, type Redirects } from './redirects.js';
 
-/** A program that wants to log a person in. */
 export interface FrontClient {
   /** The name that the program gave itself, safe to show. */
   readonly name: string;
@@ -39,7 +38,6 @@ const MAX_URIS = 16;
 /** Longest sum of all redirect URIs of a client. They are part of its id, which is part of addresses. */
 const MAX_URIS_LENGTH = 2_048;
 const MAX_NAME_LENGTH = 64;
-/** Longest URL of a document. */
 const MAX_ID_LENGTH = 512;
 const MAX_DOCUMENTS = 256;
 const USUAL_AGE_MS = 5 * 60_000;

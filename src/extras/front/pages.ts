@@ -11,7 +11,6 @@ interface ConsentFacts {
   readonly scopes: readonly string[];
   /** The sealed request, which the form sends back. */
   readonly request: string;
-  /** The path to which the form is sent. */
   readonly action: string;
 }
 

@@ -58,7 +58,6 @@ const OUTDATED: TokenAnswer = {
   }),
 };
 
-/** The identity provider behind the front. */
 export class Provider {
   readonly #options: ProviderOptions;
 

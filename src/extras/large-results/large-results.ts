@@ -20,7 +20,6 @@ const LIMITS = { bytes: 128 * MIB, count: 4_096 };
 /** Time for which a result is kept after its last use, in milliseconds. */
 const KEPT_MS = 15 * 60_000;
 
-/** Beginning of the URIs of kept results. */
 const URI = 'trunkline://result/';
 
 /** Path of the tool result within the result of each method. `tasks/get` of the extension has it within the task. */

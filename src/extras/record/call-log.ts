@@ -92,7 +92,6 @@ export interface LoggedCall {
 
 export interface CallLogOptions {
   readonly sink: LineOutput;
-  /** Path of the configuration file. */
   readonly config: string;
   /** Whether the log has arguments and results too. */
   readonly wantsContent: boolean;

@@ -181,7 +181,6 @@ export interface Difference {
   readonly now: unknown;
 }
 
-/** Stands for a missing value. */
 const ABSENT = Symbol('absent');
 
 /** Dates and times in the usual forms of programs. */

@@ -10,7 +10,6 @@ import { printable } from '../../wire/json/printable.js';
 
 export const FORMAT = 1;
 
-/** The first line of a file. */
 export interface Header extends RecordingSource {
   readonly trunkline: 'recording';
   readonly format: number;
@@ -40,7 +39,6 @@ export interface Entry {
   readonly server?: string | undefined;
   /** Instance of the server, if there are several. */
   readonly instance?: string | undefined;
-  /** The generation of the server. */
   readonly gen?: number | undefined;
   readonly conn: number;
   readonly client?: string | undefined;

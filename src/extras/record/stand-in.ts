@@ -36,7 +36,6 @@ export class StandIn {
     this.#options = options;
   }
 
-  /** Takes one line. */
   receive(text: string): void {
     for (const message of messagesIn(text)) this.#received(message);
   }

@@ -74,7 +74,6 @@ export interface CallSpan {
 
 type Attributes = Record<string, string | number>;
 
-/** Host and port of a server behind a URL. */
 export interface ServerAddress {
   readonly address: string;
   readonly port: number;
@@ -151,13 +150,11 @@ export class CallSpans implements CallObserver {
 interface Origin {
   readonly parent: TraceContext | undefined;
   readonly link: TraceContext | undefined;
-  /** The value of `traceparent` in the request. */
   readonly value: Range | undefined;
 }
 
 class TracedCall implements CallObservation {
   readonly #options: CallSpansOptions;
-  /** The value of `traceparent` in the request. */
   #value: Range | undefined;
   readonly #epoch: number;
   readonly #front: CallSpan;

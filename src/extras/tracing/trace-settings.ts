@@ -1,8 +1,6 @@
 import type { TracingConfig } from '../../config/file/check-file.js';
 
-/** How spans of calls are made and sent. */
 export interface TraceSettings extends SpanSettings {
-  /** URL to which batches of spans are posted. */
   readonly endpoint: string;
   /** Headers of the configuration. Absent if the endpoint and the headers of the environment count. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

@@ -184,7 +184,6 @@ export interface Shadowed {
   readonly prefix?: string;
 }
 
-/** A list entry of the gateway itself. */
 export interface OwnEntry {
   readonly name: string;
   readonly entry: Uint8Array;

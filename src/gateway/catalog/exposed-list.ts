@@ -40,9 +40,7 @@ interface UiReference {
 }
 
 export interface ExposedEntry {
-  /** Name or URI that clients use. */
   readonly exposed: string;
-  /** Name or URI that the server uses. */
   readonly original: string;
   /** The server's bytes with the exposed name; `undefined` if the entry is withheld from lists. */
   readonly entry: Uint8Array | undefined;

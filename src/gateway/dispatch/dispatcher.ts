@@ -44,7 +44,6 @@ export interface DispatcherOptions extends CallHostOptions, CallRules {
   readonly whyDown?: () => WhyDown | undefined;
   /** Says as a clause on which page the user of this instance logs in. Absent if each reason says how to log in. */
   readonly loginAdvice?: (() => string | undefined) | undefined;
-  /** Whether the server is behind a URL. */
   readonly isRemote?: boolean;
 }
 
@@ -135,7 +134,6 @@ export class Dispatcher implements CallHost {
     this.admission.configure();
   }
 
-  /** Fails a call without sending it. */
   refuse(exchange: Exchange, reason: FailureReason, words?: FailureWords): void {
     this.counters.calls += 1;
     this.fail(exchange, reason, false, words);

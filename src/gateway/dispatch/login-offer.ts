@@ -5,7 +5,6 @@ import { type EnvelopeRequest, ownRequest } from '../../wire/mcp/relayed-request
 
 /** A login at a server, which the user must complete in a browser. */
 export interface OfferedLogin {
-  /** The page to open. */
   readonly url: string;
   /** The code that the page shows, if the person has to compare it. */
   readonly code?: string;

@@ -407,7 +407,6 @@ export interface Candidates {
   readonly isUnknown: (response: ResponseEnvelope) => boolean;
   /** Called with the server that had the answer. */
   readonly onFound: (backend: Backend) => void;
-  /** The answer if no server has one. */
   readonly notFound: RpcError;
 }
 

@@ -186,7 +186,6 @@ export interface ReadRules {
   readonly isPrivate?: boolean;
   /** Whether other users must not be able to change the file. They may be able to read it. */
   readonly isGuarded?: boolean;
-  /** Whether the path may be a symbolic link. */
   readonly followsLinks?: boolean;
   /** Whether a private file may belong to root, and be readable by its group. */
   readonly isFromSystem?: boolean;

@@ -32,7 +32,6 @@ export interface HttpRequest {
   readonly lookup?: LookupFunction;
 }
 
-/** Thrown for a request that got no answer. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   /** Whether a byte of the request may have reached the server. */

@@ -24,7 +24,6 @@ export function readLogLine(line: string): { readonly text: string; readonly lev
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these sequences begin with a control character.
 const TERMINAL_CODES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]{0,300}(?:\u0007|\u001b\\)/g;
 
-/** Content of a record of any logger. */
 export interface LogRecord {
   /** A word, or a number of pino or bunyan. `undefined` if the record has none. */
   readonly level: unknown;

@@ -57,7 +57,6 @@ export function parseListing(text: string): WindowsProcess[] {
 }
 
 interface WindowsProcessesOptions {
-  /** Runs `LISTING` and returns its output. */
   readonly ask: () => Promise<string>;
   readonly isTaken: (pid: number) => boolean;
   /** Milliseconds on a monotonic clock. */

@@ -79,7 +79,6 @@ export class HubControl {
 const UNANSWERED = 'The gateway ended before it answered.';
 const NOBODY = (_event: unknown): void => {};
 
-/** Reason for which a hub takes no commands. */
 export type NoControl = 'not running' | 'silent' | 'refused';
 
 /**

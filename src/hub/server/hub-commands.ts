@@ -34,7 +34,6 @@ export interface ServedGateway extends RecordedGateway {
   readonly usage: {
     /** Measures memory and processes of all servers, for the next status. */
     refresh(): Promise<void>;
-    /** The last hour of these servers. */
     history(servers: Iterable<string>): HistoryReport;
   };
   readonly features: {
@@ -42,7 +41,6 @@ export interface ServedGateway extends RecordedGateway {
     readonly texts: Readonly<Record<string, () => Promise<string>>>;
     /** Returns the part that answers questions about calls. Absent before the first question. */
     first(name: 'questions'): { answer(id: string, answer: 'yes' | 'no'): boolean } | undefined;
-    /** Loads the code that features need later. */
     preload(): Promise<void>;
   };
   outputOf(key: string): readonly OutputLine[];

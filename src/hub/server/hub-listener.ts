@@ -24,7 +24,6 @@ export interface HubListenerOptions {
   readonly onUnreachable: (error: Error) => void;
 }
 
-/** The other end of an accepted connection. */
 export interface HubPeer {
   readonly stream: Duplex;
   /** Reads the bytes after the hello. */

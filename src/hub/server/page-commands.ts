@@ -56,7 +56,6 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
       const entry = definitionOf(String(name), tools);
       return entry === undefined ? null : secrets.redact(new TextDecoder().decode(entry));
     },
-    /** The tools that each view shows and hides. */
     tools: async () => {
       const { composition } = await running;
       const { gateway, config, secrets } = composition;

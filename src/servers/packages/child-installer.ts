@@ -18,7 +18,6 @@ export class ChildInstaller implements Installer {
   readonly #options: ChildInstallerOptions;
   /** The installer, whose slots and store lock all installations of this process share. */
   #installer: Promise<PackageInstaller> | undefined;
-  /** The installations that have not ended. */
   readonly #running = new Map<AbortController, Promise<unknown>>();
   /** Packages that this process has installed, by the key of their request. */
   readonly #obtained = new Map<string, Obtained>();

@@ -62,7 +62,6 @@ export class NpmClient {
     this.#options = options;
   }
 
-  /** Looks up the versions of a package. */
   async published(
     { name, env }: { readonly name: string; readonly env: PackageRequest['env'] },
     signal: AbortSignal,
@@ -283,7 +282,6 @@ interface NpmResult {
   readonly lines: readonly string[];
 }
 
-/** Limit on stdout, and on stderr. */
 const MAX_OUTPUT_CHARACTERS = 1024 * 1024;
 /** Stops an aborted npm quickly. An npm that has ended gets 50 ms, in which its exit is noticed. */
 const LADDER = { termAfterMs: 50, killAfterMs: 1_000 };

@@ -35,7 +35,6 @@ export interface Obtained {
   readonly locked: LockedPackage;
   /** Absolute path, to be run with Node. */
   readonly program: string;
-  /** False if the package was installed before. */
   readonly isNew: boolean;
 }
 

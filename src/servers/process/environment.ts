@@ -168,7 +168,6 @@ function isOfNetwork(name: string): boolean {
   return NETWORK.has(name.toUpperCase());
 }
 
-/** The Node that runs packages and npm. */
 export interface ServerNode {
   readonly path: string;
   readonly variables: Readonly<Record<string, string>>;

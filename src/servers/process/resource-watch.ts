@@ -47,7 +47,6 @@ interface Watched {
   readonly group: WatchedGroup;
   reading: UsageReading | undefined;
   readAt: number;
-  /** Readings in a row that exceeded a limit. */
   excesses: number;
   /** The reading on request that is under way. */
   refreshing: Promise<void> | undefined;

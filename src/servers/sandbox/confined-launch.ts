@@ -16,7 +16,6 @@ export interface ConfinementPlaces {
   readonly folder: string;
   readonly home: string;
   readonly configFile: string;
-  /** Trunkline's own files and folders. */
   readonly closed: readonly string[];
 }
 

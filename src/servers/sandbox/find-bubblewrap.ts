@@ -12,7 +12,6 @@ export type Confinement =
   | { readonly isAvailable: true /** Absolute path of bubblewrap. */; readonly program: string }
   | { readonly isAvailable: false; readonly fault: ConfinementFault };
 
-/** The reason why a server cannot be confined. */
 export interface ConfinementFault {
   readonly code: Code;
   /** A clause. */

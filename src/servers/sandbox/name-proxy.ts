@@ -19,7 +19,6 @@ export interface NameProxyOptions {
   readonly allowed: readonly string[] | 'all';
   /** Called for each refused connection. `name` is text of the server. */
   readonly onRefused: (name: string, port: number, reason: string) => void;
-  /** Called for each allowed connection. */
   readonly onUsed?: (name: string, port: number) => void;
 }
 

@@ -30,7 +30,6 @@ export interface Places {
   readonly certificates: readonly string[];
 }
 
-/** A file or folder that the server sees. */
 export interface Opening {
   readonly path: string;
   readonly access: 'read' | 'write';
@@ -189,7 +188,6 @@ class Finder {
     return this.#writable.some((folder) => isWithin(path, folder));
   }
 
-  /** Finds a command as the system does. */
   locate(command: string): string | undefined {
     const { cwd, env } = this.#program;
     const isPath = command.includes(sep);

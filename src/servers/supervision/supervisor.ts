@@ -39,7 +39,6 @@ interface Child {
   installing: Installing | undefined;
   launched: Launched | undefined;
   cancelTimer: Cancel;
-  /** Called when the phase `stopping` is over. */
   stopWaiters: (() => void)[];
 }
 
@@ -293,7 +292,6 @@ const MAX_URGENT_MS = 500;
 interface Start {
   readonly begunAt: number;
   hasSlot: boolean;
-  /** Whether a caller waits for it. */
   isUrgent: boolean;
   cancelTimer: Cancel;
 }

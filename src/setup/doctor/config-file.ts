@@ -29,7 +29,6 @@ export function checkBrokenConfig({ code, file, problems }: ConfigError): Findin
   });
 }
 
-/** Origin of the path of the configuration. */
 export type ConfigSource = '--config' | 'TRUNKLINE_CONFIG' | 'the usual places';
 
 /** Checks a usable configuration: its file, its warnings, and its servers that cannot run. */

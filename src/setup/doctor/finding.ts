@@ -3,7 +3,6 @@ import { CODES, type Code, type Level } from '../../host/errors/codes.js';
 import { errorMessage } from '../../host/errors/error-text.js';
 import { explain } from '../../host/errors/file-error.js';
 
-/** One result of a check. */
 export interface Finding extends ReportedFinding {
   /** Repair that `--fix` carries out. Absent if none is safe. */
   readonly repair?: Repair;

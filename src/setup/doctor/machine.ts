@@ -261,7 +261,6 @@ export async function checkNpm(
   return [finding('TL-NPM-UNREACHABLE', 'npm does not reach its registry', errors.slice(0, 3))];
 }
 
-/** The npm that would install packages. */
 export function npmOf({ node, env }: Machine): string | undefined {
   return findNpm(node.path, env.PATH ?? env.Path);
 }

@@ -249,7 +249,6 @@ function isLocalUrl(url: string): boolean {
 /** The servers of Trunkline, and how `--fix` removes the same server from a client. */
 export interface Taken {
   readonly servers: readonly ServerConfig[];
-  /** The configuration that has the servers. */
   readonly configFile: string;
   /** The configuration file that Trunkline uses when a client passes no `--config`. */
   readonly userConfigFile: string;

@@ -345,7 +345,6 @@ async function runProgram(file: string, args: readonly string[]): Promise<boolea
   return (await execa(file, [...args], options)).exitCode === 0;
 }
 
-/** The program that runs: `dist/cli.js`. */
 function programPath(): string {
   return process.argv[1] ?? '';
 }

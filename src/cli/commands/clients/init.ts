@@ -197,7 +197,6 @@ function shortened(reason: string): string {
   return line.length > MAX_REASON ? `${line.slice(0, MAX_REASON)}…` : line;
 }
 
-/** Whether a signal has ended a command. */
 function isInterrupted(exitCode: number): boolean {
   return exitCode > 128;
 }

@@ -129,7 +129,6 @@ interface TwoFiles {
   readonly client: string;
   /** The file of Trunkline's entry, if it exists. */
   readonly own: EarlierFile | undefined;
-  /** The path of the file of Trunkline's entry. */
   readonly ownFile: string;
   readonly other: EarlierFile;
 }

@@ -11,7 +11,6 @@ import { openQuestions } from '../../questions.js';
 import { chooseServers, examine, type Once, runOnce } from '../calls/run-once.js';
 import { reportFaults } from '../calls/tools.js';
 
-/** Result for one tool, as `--json` prints it. */
 interface ReviewedTool {
   readonly tool: string;
   readonly state: 'approved' | 'waiting' | 'unknown';

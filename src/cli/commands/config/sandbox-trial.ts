@@ -75,7 +75,6 @@ interface Proposal {
   readonly names: readonly string[];
   readonly read: readonly string[];
   readonly write: readonly string[];
-  /** Files that were too large to copy. */
   readonly uncopied: readonly string[];
 }
 

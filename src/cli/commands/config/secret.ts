@@ -10,7 +10,6 @@ import { readHidden } from '../../questions.js';
 
 export const NAME_OF_VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Place of a stored value. */
 type Storage = 'file' | 'keychain';
 
 /** `trunkline secret set|list|remove`: the secrets of this user, to which a configuration refers by name. */

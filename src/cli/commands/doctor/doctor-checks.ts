@@ -344,7 +344,6 @@ export const NOT_STARTED: Started = { findings: [], working: new Set() };
 interface Observed {
   readonly servers: readonly ObservedServer[];
   readonly tools: readonly ListedTool[];
-  /** The same tools, with their original names. */
   readonly rows: readonly ToolRow[];
 }
 

@@ -71,7 +71,6 @@ interface StoppedHub {
   readonly result: 'stopped' | 'killed' | 'failed';
   /** Number of clients that stay connected; `null` if it is not known. */
   readonly clients: number | null;
-  /** Sentence for the user. */
   readonly text: string;
 }
 

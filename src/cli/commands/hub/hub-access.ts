@@ -241,7 +241,6 @@ function serverRow(server: ProcessReport, look: Look): Cell[] {
   return [id, stateCell(state, look), String(pid ?? UNKNOWN), revision ?? UNKNOWN, memory, cpu, ...numbers, shared];
 }
 
-/** Text of a cell whose value is not known. */
 export const UNKNOWN = '-';
 
 export function clientName(name: string | null): string {

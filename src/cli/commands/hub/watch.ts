@@ -20,7 +20,6 @@ export interface WatchTerminalOptions {
   readonly hubEnded: Promise<void>;
 }
 
-/** Interval of the requests to the hub. */
 const LOOK_EVERY_MS = 1_000;
 
 /** Alternate screen of the terminal, without a cursor. At the end, the terminal shows its earlier content again. */
@@ -239,7 +238,6 @@ interface WatchedServer {
   readonly needsApproval: boolean;
 }
 
-/** Everything that the screen shows. */
 export interface WatchState {
   readonly hub: HubDescription;
   readonly at: number;

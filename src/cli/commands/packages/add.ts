@@ -33,7 +33,6 @@ interface AddOptions {
   env: readonly string[];
   /** Each `Name: value`. */
   header: readonly string[];
-  /** Whether the program is confined. */
   sandbox: true;
   dryRun: true;
 }

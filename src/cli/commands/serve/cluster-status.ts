@@ -45,7 +45,6 @@ function toJson({ instance, address, state, version, load }: ClusterView['member
   return { instance, address, state, version, load };
 }
 
-/** The table of the gateways. */
 function clusterText({ instance: self, members, storeFault }: ClusterView, look: Look): string {
   const rows = members.map(({ instance, address, state, version, load }) => [
     ...[instance === self ? `${instance} (here)` : instance, address],

@@ -30,7 +30,6 @@ export class HubFollower {
   /** The file that is shown; null if there is none. */
   #configFile: string | null | undefined;
   #control: HubControl | undefined;
-  /** The gateway at the other end of `#control`. */
   #followed: RunningGateway | undefined;
   /** Sentence about the end of the last hub; empty before the first. */
   #ended = '';

@@ -24,7 +24,6 @@ export type GatewayEvent =
 export const HELD_MS = 500;
 
 export type CallEvent =
-  /** A request was sent to a server. */
   | {
       readonly kind: 'attempt.started';
       readonly server: string;
@@ -34,7 +33,6 @@ export type CallEvent =
       /** Whether an earlier process has seen the call. */
       readonly isRepeated: boolean;
     }
-  /** A request that was sent has ended. */
   | {
       readonly kind: 'attempt.ended';
       readonly server: string;

@@ -41,7 +41,6 @@ interface PlannedChange extends FileContentChange {
 interface FileContentChange {
   readonly kind: 'add' | 'replace' | 'remove';
   readonly place: ClientLocation;
-  /** The text to write. */
   readonly content: string;
   readonly entries: readonly TouchedEntry[];
   readonly entry?: ClientEntry;
@@ -57,7 +56,6 @@ interface NoChange {
 
 interface PlanOptions {
   readonly system: ClientSystem;
-  /** Trunkline's program. */
   readonly cliPath: string;
 }
 

@@ -10,17 +10,13 @@ import type { ClientLocation, ClientSystem, FoundServer } from './found-server.j
  * The facts about one client. Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may contain `*`.
  */
 export interface KnownClient {
-  /** The stable name on command lines. */
   readonly client: string;
-  /** The name for people. */
   readonly title: string;
   readonly format: ClientLocation['format'];
-  /** The members that lead to the servers. */
   readonly path: readonly string[];
   /** The members that lead to the servers in another version of the client. */
   readonly otherPath?: readonly string[];
   readonly isList?: boolean;
-  /** The form of an entry. */
   readonly shape: Shape;
   readonly variables: FoundServer['variables'];
   /** The files of the user. A new entry goes into the first one that exists. */

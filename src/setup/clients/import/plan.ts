@@ -24,7 +24,6 @@ export interface PlannedServer {
   readonly entry?: NewEntry;
   /** The name in the client, if it is another one. */
   readonly comment?: string;
-  /** The variables that have to be set. */
   readonly unset?: readonly string[];
   /** The file in the data folder for a server that would write beside its program. */
   readonly kept?: KeptFile;

@@ -4,11 +4,9 @@ import { HintedError } from '../../../host/errors/usage-error.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import { CannotImport, escapeReferences, NO_ARGUMENTS, type Run, remoteRun, variableName } from './run.js';
 
-/** The official registry of MCP servers. */
 const PUBLIC_REGISTRY = 'https://registry.modelcontextprotocol.io';
 
 const TIMEOUT_MS = 15_000;
-/** Number of similar names to offer. */
 const MAX_HITS = 20;
 
 /** The reason why the registry gave no server, with the next step. */

@@ -18,7 +18,6 @@ export interface ImportEnvFile {
   readonly values: Variables;
 }
 
-/** The parts of an entry besides its run. */
 interface EntrySettings {
   readonly secrets: ImportEnvFile;
   readonly env: Variables;
