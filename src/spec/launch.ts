@@ -62,9 +62,7 @@ export interface ChildExit {
 export interface Launched {
   /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
   readonly pid: number | undefined;
-  /**
-   * Ends the whole group. Resolves once no member is left, and never rejects. Calling again with shorter times brings the signals forward.
-   */
+  /** Resolves once no member is left, and never rejects. Calling again with shorter times brings the signals forward. */
   end(ladder: StopLadder): Promise<void>;
 }
 

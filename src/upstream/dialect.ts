@@ -126,10 +126,7 @@ export abstract class EraConnection implements UpstreamConnection {
     return this.channel.isClosed;
   }
 
-  /**
-   * Whether the server declares a capability. A server that declares nothing at all counts as one with all lists, because it
-   * may have them, and official clients ask it for them.
-   */
+  /** A server that declares nothing at all counts as one with all lists, because it may have them, and official clients ask it for them. */
   offers(capability: string): boolean {
     const isSilent = Object.values(this.capabilities).every((value) => value === null);
     const isOfLists = LIST_KINDS.some((kind) => LISTS[kind].capability === capability);

@@ -109,9 +109,7 @@ function refusalOf(url: URL, { server, isInsecure = false }: FetchOptions): stri
   return isLocal && !isLoopback(server?.hostname ?? '') ? 'it is this machine, and the server is not' : undefined;
 }
 
-/**
- * Returns the reason for which these addresses of `url` are not asked. Private addresses are asked for servers in private networks only.
- */
+/** Private addresses are asked for servers in private networks only. */
 async function refusalOfAddresses(addresses: string[], url: URL, options: FetchOptions): Promise<string | undefined> {
   const { server } = options;
   const linkLocal = addresses.find(isLinkLocal);

@@ -51,10 +51,7 @@ interface Asked {
   readonly folder: string | undefined;
 }
 
-/**
- * Finds all gateways of this user that run on this machine. Waits without a time limit for the hubs of the configuration that the
- * command is about.
- */
+/** Waits without a time limit for the hubs of the configuration that the command is about. */
 export async function findRunning(asked?: Asked): Promise<readonly RunningGateway[]> {
   const hubs = allHubFolders(userHubsFolder()).flatMap((folder) =>
     hubNumbers(folder).map((number) => findHub(folder, number, folder === asked?.folder ? asked : undefined)),

@@ -6,9 +6,7 @@
 
 import type { ClientLocation, ClientSystem, FoundServer } from './found-server.js';
 
-/**
- * The facts about one client. Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may contain `*`.
- */
+/** Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may contain `*`. */
 export interface KnownClient {
   readonly client: string;
   readonly title: string;
