@@ -69,7 +69,6 @@ export interface ResourceLimits {
 
 /** Limits of the calls to one server. Times are milliseconds. */
 export interface CallLimits {
-  /** Longest time without an answer or progress. */
   readonly timeoutMs: number;
   /** Longest time until the answer, regardless of progress. */
   readonly maxTimeoutMs: number;

@@ -38,7 +38,6 @@ export interface Program {
 
 /** Files, names and sockets that the entry of a confined server opens to it. Paths are absolute. */
 export interface SandboxSpec {
-  /** The server's key in the configuration. */
   readonly server: string;
   /** The user for whom the process runs. All processes of a server for one user share a home folder. Absent without users. */
   readonly user?: string;
@@ -84,7 +83,6 @@ export interface HeadersCommand {
 
 /** A login with OAuth at a server behind a URL. Members that the entry does not set are discovered. */
 export interface LoginSettings {
-  /** The server's key in the configuration. */
   readonly server: string;
   readonly configFile: string;
   /** Whether a person logs in, or the client itself. */
@@ -119,7 +117,6 @@ export interface ExchangeParty {
   readonly tokenEndpoint?: string;
   readonly clientId?: string;
   readonly clientSecret?: string;
-  /** Further parameters of requests for tokens. */
   readonly parameters?: Readonly<Record<string, string>>;
 }
 
@@ -163,7 +160,6 @@ export interface ChildTimeouts {
   readonly startMs: number;
   /** Time from closing stdin to SIGTERM when one child is stopped. */
   readonly stopGraceMs: number;
-  /** Time from SIGTERM to SIGKILL. */
   readonly killAfterMs: number;
 }
 
@@ -182,7 +178,6 @@ interface RestartPolicy {
   readonly demandEveryMs: number;
 }
 
-/** An npm package that a child runs. */
 export interface PackageRequest extends PackageName {
   /** The name as the configuration writes it, with variables not expanded. Messages show this text. */
   readonly shown: string;

@@ -7,7 +7,6 @@ export type ApprovalVerdict = Unapproved | 'approved';
 /** The kinds of texts that need approval: the entries of lists, and those of the handshake. */
 export type ApprovedKind = 'tools' | 'prompts' | 'resources' | 'templates' | 'instructions';
 
-/** The approved definitions of one server. */
 export interface ToolApprovals {
   /**
    * Judges definitions by original name or URI. In the first run that uses this server, the first list of each kind that has

@@ -247,7 +247,6 @@ function isDefinition(value: unknown): value is ApprovedDefinition {
 
 interface ServerApprovalsOptions {
   readonly file: ApprovalFile;
-  /** The command that shows the withheld tools. */
   readonly command: string;
   /** Whether the first tools of a server are approved without review. */
   readonly trustsFirstUse: boolean;

@@ -148,7 +148,6 @@ const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
 const MAX_CATALOGUES = 256;
 
 interface OpenCataloguesOptions extends CatalogueReading {
-  /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
   /** Clock that delays writes, because a starting client needs the processor first. Without it, they begin at once. */
   readonly clock?: Clock;
@@ -167,7 +166,6 @@ export interface CatalogueStore {
   readonly settled: CatalogueCache['settled'];
 }
 
-/** Content of the file of a missed start. */
 const MISSED = Buffer.from('{"missed":true}\n');
 
 /** Identifies the program of a server and its version. */

@@ -165,7 +165,6 @@ function assessConfiguration({ message, hint, isOfUser }: NonNullable<ServerFact
   };
 }
 
-/** Largest number of users in one sentence. */
 const MAX_USERS = 3;
 
 /** Assesses the instances of users that lack a variable, while other users have the server. */

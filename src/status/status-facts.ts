@@ -145,7 +145,6 @@ export interface StatusFacts extends VisibleLists {
   readonly questions?: readonly OpenQuestion[] | undefined;
   /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
   readonly notices?: readonly string[] | undefined;
-  /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
   /** Calls that wait for admission, over all servers. */
   readonly waiting: SharedLimit;

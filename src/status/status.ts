@@ -381,7 +381,6 @@ export interface ProcessReport {
   readonly memoryBytes: number | null;
   /** The clients that share the process, and the rule. Absent in answers of older versions. */
   readonly sharing?: { readonly mode: string; readonly rule: string } | null;
-  /** Present share of one processor. */
   readonly cpuPercent: number | null;
   readonly processes: number | null;
   readonly calls: number;

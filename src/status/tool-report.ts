@@ -12,7 +12,6 @@ export interface ViewTools {
   /** Empty for the view of all servers. */
   readonly name: string;
   readonly clients: readonly string[];
-  /** Estimated tokens of the whole list. */
   readonly tokens: number;
   readonly mode: ListMode;
   /** Estimated tokens of the list that clients in search mode get. */

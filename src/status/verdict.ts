@@ -14,7 +14,6 @@ export interface Fault {
   readonly isInOutput: boolean;
   /** The cause, in one line, with *it* for the server. */
   readonly reason: string;
-  /** Sentences for the user. */
   readonly remedy: string;
   /** Network problem in the output. The words are the same for all servers, so that they can be grouped. */
   readonly trouble: string | undefined;

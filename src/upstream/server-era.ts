@@ -54,7 +54,6 @@ export class ServerEra {
     return this.#setting !== 'auto';
   }
 
-  /** Reason for the era of the latest start. */
   get source(): EraSource {
     if (this.isFixed) return { kind: this.#isOfTransport ? 'transport' : 'configured' };
     if (!this.#hasBegunAsKnown) return { kind: 'asked' };

@@ -180,7 +180,6 @@ export function newDropCounters() {
   return {
     /** Answers to requests that timed out or were cancelled. */
     late: 0,
-    /** Second answers to one request. */
     duplicate: 0,
     /** Answers to requests that were never sent. */
     unknown: 0,
@@ -188,9 +187,7 @@ export function newDropCounters() {
     junk: 0,
     /** Messages that were repaired and passed on, because they had bytes that are not UTF-8, or an id that was missing or null. */
     repaired: 0,
-    /** Lines that are empty or only white space. */
     blank: 0,
-    /** Messages beyond the frame limit. */
     oversized: 0,
     /** Unfinished messages that were dropped, because each was the largest when the memory for them was full. */
     evicted: 0,

@@ -450,13 +450,10 @@ function viewFaults({ views = {}, clients = {}, ...data }: FileData, root: Serve
   return [...ofViews, ...ofClients];
 }
 
-/** A place in the file that names a server as an interceptor. */
-interface InterceptorUse {
-  readonly path: (string | number)[];
-  readonly key: string;
-}
-
-function interceptorUses({ defaults, views = {}, ...data }: FileData, root: ServersKey): readonly InterceptorUse[] {
+function interceptorUses(
+  { defaults, views = {}, ...data }: FileData,
+  root: ServersKey,
+): readonly { readonly path: (string | number)[]; readonly key: string }[] {
   const lists: [(string | number)[], readonly string[]][] = [
     [['defaults', 'interceptors'], defaults?.interceptors ?? []],
     ...Object.entries(data[root] ?? {}).flatMap(([key, { settings, interceptors = [] }]) =>

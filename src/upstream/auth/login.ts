@@ -64,7 +64,6 @@ export interface LoginOptions {
 
 /** A login that waits for the person in the browser. */
 export interface PendingLogin {
-  /** The page to open. */
   readonly url: string;
   /** URL to which the page sends the browser back. The authorization server must know this URL. */
   readonly redirectUri: string;

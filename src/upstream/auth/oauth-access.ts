@@ -66,7 +66,6 @@ export class OAuthAccess implements RemoteAccess {
   readonly #url: URL;
   #loading: Promise<void> | undefined;
   #record: LoginRecord | undefined;
-  /** Reason for which the vault cannot be read. */
   #fault: Error | undefined;
   #renewing: Promise<Blocked | undefined> | undefined;
   /** Number of renewals in a row that threw an error, and the pause after one that may succeed later. */

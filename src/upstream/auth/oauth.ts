@@ -441,7 +441,6 @@ export function checkIssuer({ issuer, metadata }: Discovered, iss: string | unde
   }
 }
 
-/** Parameters of every request for tokens. */
 export interface TokenContext {
   readonly issuer: string;
   readonly metadata: AuthorizationServerMetadata | undefined;

@@ -108,7 +108,6 @@ export class Bridge implements Channel {
     this.#readers.delete(reader);
   }
 
-  /** Whether a request waits for its answer. */
   isPending(id: number): boolean {
     return this.#outgoing.isPending(id);
   }
@@ -325,7 +324,6 @@ export interface BridgeEvents extends HealthEvents, ServerMessages {
 }
 
 export interface BridgeOptions extends ReadingOptions {
-  /** Sends messages to the server. */
   readonly output: TrackedSink;
   readonly events: BridgeEvents;
   /** Messages wait while the server has more unread bytes than this. Requests fail as `overloaded` if it takes no byte for 5 s. */

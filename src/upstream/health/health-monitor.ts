@@ -96,7 +96,6 @@ interface LivenessProbeOptions {
   /** Sends a request in the form that the era of the connection requires. */
   readonly request: UpstreamConnection['request'];
   readonly suspected: () => void;
-  /** The server answers. */
   readonly cleared: () => void;
   /** The server answered none of the probe's requests. */
   readonly unresponsive: () => void;

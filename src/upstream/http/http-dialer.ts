@@ -35,7 +35,6 @@ export interface HttpReading extends SharedReading {
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly onInternalError: OnInternalError;
-  /** Removes secrets from the words of servers. */
   readonly redact?: (text: string) => string;
   readonly messages: MessageFeed;
 }
@@ -64,7 +63,6 @@ const FAULT_OF_LOSS = { lapsed: 'server', unreachable: 'network', blocked: 'bloc
   string
 >;
 
-/** Connects to servers behind a URL. */
 export class HttpDialer {
   readonly #options: HttpDialerOptions;
 

@@ -8,7 +8,6 @@ import { EventStreamReader } from './event-stream.js';
 export type ConnectionLoss =
   /** The server forgot the session, or ended the stream that the session depends on. */
   | 'lapsed'
-  /** No connection to the server can be made. */
   | 'unreachable'
   /** The server does not accept the credentials. */
   | 'blocked';
@@ -23,14 +22,12 @@ export interface HttpIncoming {
    * end with whether it is complete, and never rejects.
    */
   follow(response: HttpAnswer, reader: MessageReader, push: (chunk: Uint8Array) => void): Promise<boolean>;
-  /** Whether a request waits for its answer. */
   isPending(id: number): boolean;
   /** Headers of the client's HTTP request that the configuration passes on with a request, by lower-case names. */
   passedHeaders(id: number): Readonly<Record<string, string>> | undefined;
   fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void;
   /** The connection is over. Called once. `because` is a clause with *it* as the subject. */
   lost(loss: ConnectionLoss, because: string): void;
-  /** Writes a line to the log of the server. */
   note(text: string): void;
   /** The server forgot the session, and has opened another one. */
   renewed(): void;
@@ -56,7 +53,6 @@ export interface SessionRequest {
   readonly message?: RequestEnvelope | NotificationEnvelope | undefined;
   /** Headers of the client whose message it is. All others replace those of the same name. */
   readonly passed?: Readonly<Record<string, string>> | undefined;
-  /** Resumes a stream behind this event. */
   readonly lastEventId?: string | undefined;
   /** Called when bytes of the request can reach the server. */
   readonly onSent?: () => void;
@@ -72,7 +68,6 @@ export interface HttpSession {
     readonly incoming: HttpIncoming;
     readonly rereadTools: () => Promise<void>;
   };
-  /** Whether nothing can be sent anymore. */
   readonly isOver: boolean;
   /** Whether answers come on one stream for all requests (revision 2024-11-05). */
   readonly hasOneStream: boolean;

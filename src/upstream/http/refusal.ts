@@ -7,7 +7,6 @@ export interface ServerRefusal {
   readonly status: number;
   readonly statusMessage?: string | undefined;
   readonly body: string;
-  /** The code of the JSON-RPC error in the body. */
   readonly code?: number | undefined;
   /** Whether the message was sent in a session with an id, or to the stream of a session. */
   readonly isInSession: boolean;

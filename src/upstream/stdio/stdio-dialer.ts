@@ -46,7 +46,6 @@ import type {
  */
 
 export interface StdioDialerOptions extends JoinOptions, FamilyOptions {
-  /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly resources: ResourceWatch;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */

@@ -16,7 +16,6 @@ export function untilNow(values: Values, now: number | null): Values {
   return [...values.slice(0, -1), now ?? values.at(-1) ?? null];
 }
 
-/** Words for the time that a line shows. */
 export function spanOf({ length }: Values): string {
   return length < HISTORY_MINUTES ? `last ${length} min` : 'last hour';
 }

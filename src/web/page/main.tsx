@@ -155,7 +155,6 @@ function Configuration() {
   return <span class="configuration">{file === null ? 'No configuration file' : <code>{foreign(file)}</code>}</span>;
 }
 
-/** Faults that concern the whole page. */
 function Trouble() {
   const state = hub.value;
   const { configFault = null, configInForce } = report.value ?? {};

@@ -27,7 +27,6 @@ import {
   whole,
 } from './widgets.js';
 
-/** View of everything about one server. */
 export function Server({ name }: { name: string }) {
   const server = report.value?.servers.find((each) => each.server === name);
   const isDisabled = hub.value?.kind === 'running' && hub.value.disabled.includes(name);

@@ -22,7 +22,6 @@ export const callLog = signal(NO_CALLS);
 let isFollowed = false;
 let followedUntil = 0;
 
-/** Usage of the servers in the last hour. */
 export const history = signal<HistoryReport | undefined>(undefined);
 
 /** The file of the configuration that is shown; null if there is none, `undefined` before that is known. */

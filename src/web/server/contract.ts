@@ -41,7 +41,6 @@ export interface Requests {
   >;
   /** The definition of a tool that the view shows, as its clients get it. */
   readonly 'GET /definition': Request<{ name: string; view: string }, string>;
-  /** Tools of a server that wait for approval. */
   readonly 'GET /review': Request<{ server: string }, readonly ReviewRow[]>;
   readonly 'GET /logins': Request<object, readonly LoginRow[]>;
   /** Runs the checks of `trunkline doctor --no-start`. */
@@ -112,7 +111,6 @@ export type HubState =
 
 export interface ConfiguredServer {
   readonly server: string;
-  /** Command line or URL. */
   readonly runs: string;
   readonly isDisabled: boolean;
 }
@@ -125,11 +123,9 @@ export interface Need {
   /** Code of `docs/errors.md`, if it has one. */
   readonly code: string | null;
   readonly server: string | null;
-  /** The event, in one sentence. */
   readonly title: string;
   /** Meaning; '' if the title has it. */
   readonly detail: string;
-  /** Lines of output that show the cause. */
   readonly cause: readonly string[];
   /** A command to copy; null if no command helps. */
   readonly command: string | null;

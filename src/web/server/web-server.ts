@@ -28,7 +28,6 @@ export interface WebOptions {
   /** Called with the first request that needs the source, and again with a later one if it rejects. */
   readonly loadSource: () => Promise<PageSource>;
   readonly onNewUrl: (url: string, reason: NewUrlReason) => void;
-  /** Called when a session was opened. */
   readonly onOpened?: () => void;
   readonly onFault: (error: unknown) => void;
   readonly limits?: Partial<typeof WEB_LIMITS>;

@@ -24,7 +24,6 @@ export interface LineSink {
   line(bytes: Uint8Array, start: number, end: number): void;
 }
 
-/** Both ends of a dropped line. */
 export interface OversizedLine {
   readonly head: Uint8Array;
   readonly tail: Uint8Array;
@@ -59,7 +58,6 @@ export interface LineDecoderOptions {
   readonly canBegin?: ((byte: number) => boolean) | undefined;
   /** Memory of the unfinished lines of all decoders (`unfinishedLines`). Without it, only the limit for one line applies. */
   readonly unfinishedLines?: FairMemory | undefined;
-  /** Source of the decoder's memory. */
   readonly bufferPool?: BufferPool | undefined;
 }
 
@@ -106,7 +104,6 @@ export class LineDecoder implements ByteReader {
     return this.#blankLines;
   }
 
-  /** Carriage returns that came. */
   get returns(): number {
     return this.#returns;
   }

@@ -8,7 +8,6 @@ export interface FeedConnection {
   readonly number: number;
   /** The server at the other end, or the only server that the client at the other end sees. */
   readonly server?: string | undefined;
-  /** The launch of the server. */
   readonly generation?: number;
   /** The client's description of itself; `undefined` before its handshake, and for servers. */
   readonly client?: () => { readonly name?: unknown; readonly version?: unknown } | undefined;

@@ -130,7 +130,6 @@ export class CorrelationTable<Request> {
     return this.#pending.get(id);
   }
 
-  /** Removes a request that was answered. */
   settle(id: number): Request | undefined {
     const request = this.#pending.get(id);
     if (request !== undefined) this.#pending.delete(id, request);

@@ -5,7 +5,6 @@ import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions.js';
 
-/** A server's answer to `initialize`. */
 export interface InitializeResult {
   readonly raw: Uint8Array;
   readonly protocolVersion: string;

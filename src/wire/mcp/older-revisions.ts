@@ -202,7 +202,6 @@ function wrapSchema(bytes: Uint8Array, schema: Span): Uint8Array {
   ]);
 }
 
-/** The first byte of the token `true`. */
 const LETTER_T = 0x74;
 
 /** Path to the original schema within the wrapping schema. */

@@ -1,7 +1,6 @@
 import type { Edit } from '../json/splice.js';
 import type { ResponseEnvelope } from './envelope.js';
 
-/** End of a request. */
 export type Outcome =
   | {
       readonly kind: 'answered';

@@ -46,7 +46,6 @@ export class Backpressure {
     stream.resume();
   }
 
-  /** Opens the handle of one more client. */
   client(): ClientBackpressure {
     const client = new ClientBackpressure(this.#clients, () => this.#update());
     this.#clients.add(client);

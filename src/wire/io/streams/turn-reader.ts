@@ -18,7 +18,6 @@ export interface TimedRead {
 export type Pace = (read: TimedRead, proceed: () => void) => boolean;
 
 export interface TurnReaderOptions {
-  /** Source of the bytes. */
   readonly stream: () => { pause(): void; resume(): void };
   readonly clock: { now(): number };
   readonly pace: Pace;
