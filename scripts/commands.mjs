@@ -21,6 +21,7 @@ const MORE = {
   inspect: 'recording.md',
   record: 'recording.md',
   replay: 'recording.md',
+  trust: 'layers.md#what-trust-means',
   add: 'importing.md#add-a-server',
   remove: 'importing.md#remove-disable-and-enable-a-server',
   'secret set': 'configuration.md#secrets',

@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 95_400,
-  sourceFiles: 524,
+  sourceLines: 95_750,
+  sourceFiles: 527,
   tinyFiles: 11,
-  testLines: 95_400,
+  testLines: 95_900,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 8,
   callFiles: 40,
-  listFiles: 203,
+  listFiles: 205,
 };
 
 const source = filesOf('src');

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { type Config, type ConfigChanges, compareConfigs, isChange } from '../config/resolve/config.js';
 import { type CreateFeature, type FeatureHost, Features } from '../extras/feature.js';
 import { CallFeed } from '../gateway/call-feed.js';
@@ -252,7 +253,8 @@ export class GatewayProcess implements FeatureHost {
     const ofInstances = this.#instances.changesTo(next);
     const completed = [this.#instances.completed(before), this.#instances.completed(next)] as const;
     const changes = compareConfigs(...completed, ofInstances);
-    const isOther = isChange(changes) || notice !== undefined;
+    const hasOtherLayers = !isDeepStrictEqual(before.layers?.hidden, next.layers?.hidden);
+    const isOther = isChange(changes) || hasOtherLayers || notice !== undefined;
     this.#active.accept(next, isOther);
     // Secrets must be known before anything about the new servers is logged.
     this.secrets.know(next.servers.flatMap(secretSourcesOf));

@@ -1,7 +1,9 @@
+import { dirname } from 'node:path';
+import type { DownstreamClient } from '../downstream/port.js';
 import type { Gateway } from '../gateway/gateway.js';
 import type { OwnTool, VisibleBackends } from '../gateway/routing/own-tool.js';
 import type { Redact } from '../host/observe/redact.js';
-import { factsForUser, type ServiceFacts, type StatusFacts } from '../status/status-facts.js';
+import { factsForUser, type ServerFacts, type ServiceFacts, type StatusFacts } from '../status/status-facts.js';
 import { createRestartTool, createStatusTool } from '../status/status-tools.js';
 import { VERSION } from '../version.js';
 import type { SharedLimit } from '../wire/io/shared-limit.js';
@@ -48,7 +50,7 @@ export class GatewayStatus {
     if (this.#tools !== undefined && isShallowEqual(madeFor, this.#tools.madeFor)) return this.#tools.all;
     const readUsage = (pid: number) => usage.refresh(pid);
     const all = [
-      createStatusTool((visible) => this.#factsFor(visible), { notice, readUsage }),
+      createStatusTool((visible, client) => this.#factsFor(visible, client), { notice, readUsage }),
       ...(restartTool ? [createRestartTool(runnable(instances), (id) => instances.restart(id))] : []),
       ...features.tools,
     ];
@@ -58,16 +60,32 @@ export class GatewayStatus {
 
   get facts(): StatusFacts {
     const { active, gateway } = this.#source;
-    const { catalogs, pool } = gateway();
+    const { catalogs, pool, connected } = gateway();
     const backends = new Map(pool.oldest.map((backend) => [backend.key, backend]));
-    const withoutInstance = active.config.servers.flatMap(({ key }) => (backends.has(key) ? [] : [key]));
-    return { ...this.#allFacts({ backends, catalogs }), withoutInstance };
+    const { servers, layers } = active.config;
+    // A server of a project waits for a client there, whatever its sharing.
+    const withoutInstance = servers.flatMap(({ key }) =>
+      backends.has(key) || !pool.isFor(key, undefined) ? [] : [key],
+    );
+    const folders = [...connected.values()].map(({ facts }) => facts.origin?.folder);
+    const remarks = new Set(folders.flatMap((folder) => layers?.remarkOn(folder) ?? []));
+    const facts = this.#allFacts({ backends, catalogs }, remarks);
+    return { ...facts, servers: facts.servers.map((server) => this.#inItsLists(server)), withoutInstance };
   }
 
-  #factsFor(visible: VisibleBackends): StatusFacts {
+  /** A server of a project has the lists that clients of the project see, because the lists of all servers would have names twice. */
+  #inItsLists(server: ServerFacts): ServerFacts {
+    if (server.layer === undefined) return server;
+    const folder = dirname(server.layer.file);
+    return { ...server, catalogs: this.#source.gateway().catalogsIn(undefined, { environment: {}, folder }) };
+  }
+
+  #factsFor(visible: VisibleBackends, client: DownstreamClient): StatusFacts {
     const { principal } = visible;
     const isOfUser = this.#source.hasUsers && principal !== undefined && principal !== LOCAL_USER;
-    const facts = this.#allFacts(visible);
+    const { origin } = this.#source.gateway().connected.get(client)?.facts ?? {};
+    const remark = this.#source.active.config.layers?.remarkOn(origin?.folder);
+    const facts = this.#allFacts(visible, remark === undefined ? [] : [remark]);
     if (!isOfUser) return facts;
     const { instances } = this.#source;
     const own = factsForUser(facts, principal);
@@ -76,7 +94,7 @@ export class GatewayStatus {
     return { ...own, servers };
   }
 
-  #allFacts({ backends, ...visible }: VisibleBackends): StatusFacts {
+  #allFacts({ backends, ...visible }: VisibleBackends, remarks: Iterable<string>): StatusFacts {
     const { platform, redact, notices, active, instances, features, waiting, eventLoop } = this.#source;
     const { pool } = this.#source.gateway();
     return {
@@ -90,7 +108,7 @@ export class GatewayStatus {
       platform: process.platform,
       config: active.facts,
       service: this.#source.service(),
-      notices: [...notices.values()],
+      notices: [...notices.values(), ...remarks],
       partialFrames: platform.unfinishedLines,
       requestBodies: platform.requestBodies,
       internalErrorCount: platform.internalErrors.count,

@@ -3,6 +3,7 @@ import type { Logger } from '../host/observe/logger.js';
 import type { ServiceFacts } from '../status/status-facts.js';
 import type { ClientDrainOptions } from './drain-client.js';
 import type { GatewayProcess } from './gateway-process.js';
+import type { LayerScope } from './read-layers.js';
 
 /** The clients on this machine: the client on stdin, or those of the hub. */
 export interface LocalClients {
@@ -18,6 +19,8 @@ export interface LocalClients {
    * The variables and the working folder of the client for which the first servers are started. Absent if they are those of this process.
    */
   readonly origin?: Origin;
+  /** The trusted projects whose servers the clients may see. */
+  readonly layers: LayerScope;
   /** Called with the log before anything is logged. */
   readonly logTo: (logger: Logger) => void;
   /** Returns the facts about how they are served, for the status. `undefined` for one client that is not meant to share servers. */

@@ -14,6 +14,7 @@ import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER } from '../version.js';
 import { hintFor } from '../wire/json/suggest.js';
 import type { GlobalOptions } from './global-options.js';
+import { type LayerScope, withLayers } from './read-layers.js';
 
 /** Finds the configuration file and reads it as `readConfigFile` does. Throws a `ConfigError` when there is none. */
 export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
@@ -28,16 +29,23 @@ export async function readConfigOrError(options: GlobalOptions): Promise<Config 
   });
 }
 
-type ReadOptions = [checkedFiles?: ConfigCache | undefined, origin?: Origin | undefined];
+type ReadOptions = [
+  checkedFiles?: ConfigCache | undefined,
+  origin?: Origin | undefined,
+  layers?: LayerScope | undefined,
+];
 
 /**
  * Reads a configuration file. Throws a `ConfigError` when the file is missing or has mistakes. The default origin has the
  * variables and the working folder of this process.
  */
-export async function readConfigFile(file: string, ...[checkedFiles, origin]: ReadOptions): Promise<Config> {
+export async function readConfigFile(file: string, ...[checkedFiles, origin, scope]: ReadOptions): Promise<Config> {
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
-  return { ...(await withRules(await resolved(file, checked, origin))), stamp: checksumOf(text) };
+  const own = await resolved(file, checked, origin);
+  if (scope === undefined) return { ...(await withRules(own)), stamp: checksumOf(text) };
+  const whole = await withLayers(own, checked, { scope, origin, checkedFiles, resolve: loadOptions });
+  return { ...(await withRules(whole)), stamp: checksumOf(text) };
 }
 
 /**
@@ -70,10 +78,15 @@ async function check(file: string, text: string, cache: ConfigCache | undefined)
 
 /** Reads the secrets of a checked file, and resolves the file with them. */
 async function resolved(file: string, checked: CheckedFile, origin: Origin | undefined): Promise<Config> {
+  return resolveConfig(file, checked, await loadOptions(file, checked, origin));
+}
+
+/** The facts about this machine with which a file is resolved. The secrets are those of `checked`, packages those of `file`. */
+async function loadOptions(file: string, checked: CheckedFile, origin: Origin | undefined): Promise<LoadOptions> {
   const secrets = await readSecretsOf(file, checked);
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
   const environment = { env: process.env, ...(origin && { origin }), ...(secrets && { secrets }) };
-  return resolveConfig(file, checked, { ...environment, nodePath: serverNode().path, ownFolder: OWN_FOLDER, store });
+  return { ...environment, nodePath: serverNode().path, ownFolder: OWN_FOLDER, store };
 }
 
 async function readSecretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {

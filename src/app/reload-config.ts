@@ -2,13 +2,15 @@ import { homedir } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/file/config-error.js';
 import { candidateFiles, currentFolder, stampOf } from '../config/file/find-config.js';
-import type { Config, Origin } from '../config/resolve/config.js';
+import type { Config, Layers, Origin } from '../config/resolve/config.js';
 import { watchFiles } from '../host/files/watch-files.js';
+import { statesOf } from '../host/files/whole-file.js';
 import type { Logger } from '../host/observe/logger.js';
 import type { ConfigCache } from '../state/config-cache.js';
 import type { GatewayProcess } from './gateway-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { logConfig, readConfig, readConfigFile } from './read-config.js';
+import type { LayerScope } from './read-layers.js';
 
 export interface ReloadOptions {
   readonly settings: GlobalOptions;
@@ -19,21 +21,29 @@ export interface ReloadOptions {
   };
   readonly logger: Logger;
   /** The configuration at the start. `file` is empty if no file was found; `stamp` is absent if the file was rejected. */
-  readonly read: { readonly file: string; readonly stamp?: number; readonly envFiles: readonly string[] };
+  readonly read: Followed & { readonly file: string; readonly stamp?: number };
   readonly checkedFiles: ConfigCache | undefined;
+  /** The trusted projects that count. Their files are followed, too. */
+  readonly layers?: LayerScope | undefined;
   /** Default: the variables and the working folder of this process. */
   readonly origin?: Origin;
   /** Called with each configuration that was applied. */
   readonly onApplied?: ((config: Config) => void) | undefined;
 }
 
+/** The parts of a configuration that name further files to follow. */
+interface Followed {
+  readonly envFiles: readonly string[];
+  readonly layers?: Layers;
+}
+
 /**
- * Reads and applies the configuration file whenever this file or one of its environment files changes. Reports a file with
+ * Reads and applies the configuration file whenever this file, one of its environment files, or the trust in a project changes. Reports a file with
  * mistakes and changes nothing. Returns the function that stops this.
  */
 export function reloadOnChange(options: ReloadOptions): () => void {
-  const { settings, composition, logger, checkedFiles, origin, onApplied } = options;
-  const { envFiles, stamp } = options.read;
+  const { settings, composition, logger, checkedFiles, origin, layers, onApplied } = options;
+  const { envFiles, stamp, layers: known } = options.read;
   const file = options.read.file === '' ? undefined : options.read.file;
   const { clock } = composition.platform;
   let isOver = false;
@@ -45,7 +55,7 @@ export function reloadOnChange(options: ReloadOptions): () => void {
   // The first file that was found stays the file of this run, because another file would be another set of servers.
   let chosen = file;
   const read = () => {
-    const rest = [checkedFiles, origin] as const;
+    const rest = [checkedFiles, origin, layers] as const;
     return chosen === undefined ? readConfig(settings, ...rest) : readConfigFile(chosen, ...rest);
   };
   // Reads follow one another, so that the last state of the file is applied last.
@@ -59,7 +69,7 @@ export function reloadOnChange(options: ReloadOptions): () => void {
     chosen ??= config?.file;
     if (config !== undefined) onApplied?.(config);
     // Another environment file may have changed before it was watched.
-    if (config !== undefined && follow(config.envFiles)) reload();
+    if (config !== undefined && follow(config)) reload();
     if (config?.gateway.watch !== false) return;
     logger.info('stopped watching the configuration file, because it says `watch: false`');
     stop();
@@ -69,18 +79,22 @@ export function reloadOnChange(options: ReloadOptions): () => void {
   const place = { env, cwd: currentFolder(), home: homedir(), platform };
   const configFiles = file === undefined ? candidateFiles({ ...place, searchesFolder }) : [file];
   let watched: readonly string[] = [];
-  const follow = (named: readonly string[]) => {
-    const files = [...configFiles, ...named];
+  const follow = (named: Followed) => {
+    const files = [...configFiles, ...named.envFiles, ...(named.layers?.files ?? [])];
     if (isOver || isDeepStrictEqual(files, watched)) return false;
     watched = files;
     unwatch();
     unwatch = watchFiles({ files, clock, onChange: reload });
     return true;
   };
-  follow(envFiles);
+  follow(options.read);
   logger.debug('watching the configuration file');
   // The file may have changed since the start. An unchanged file is not read again, so commands for secrets run once.
-  const isSame = envFiles.length === 0 && stamp !== undefined && stampOf(configFiles[0] ?? '') === stamp;
+  const isSame =
+    envFiles.length === 0 &&
+    stamp !== undefined &&
+    stampOf(configFiles[0] ?? '') === stamp &&
+    (known === undefined || statesOf(known.files) === known.states);
   if (!isSame) reload();
   return stop;
 }

@@ -26,6 +26,7 @@ import { type GlobalOptions, openLog } from './global-options.js';
 import type { LocalClients } from './local-clients.js';
 import type { Platform } from './platform.js';
 import { logConfig, readConfigFile, requireView } from './read-config.js';
+import type { LayerScope } from './read-layers.js';
 import { runToEnd } from './run-to-end.js';
 import type { HttpSettings, ServedHttp, ServeHttpOptions } from './serve-http.js';
 
@@ -53,7 +54,9 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const service = local?.service();
   if (service?.kind === 'alone') logger.warn({ because: service.because }, NOT_SHARED);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
-  const { config, fault } = await usableConfig(clientSide.location, logger, caches.checkedFiles, local);
+  // Clients over HTTP have no folder here, and cannot be told from a client on stdin that shares their gateway.
+  const layers = clientSide.http === undefined ? local?.layers : undefined;
+  const { config, fault } = await usableConfig(clientSide.location, logger, caches.checkedFiles, local, layers);
   if (fault === undefined) logConfig(config, logger);
   // A connected client learns of an unknown view from the instructions and the status.
   if (local?.isAttached !== true) requireView(config, settings.view);
@@ -127,7 +130,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const { origin } = local ?? {};
       const onApplied = (applied: Config) => local?.reloaded?.(applied);
       const { watch, startupWaitMs } = config.gateway;
-      const reload = { settings, composition, logger, read: config, checkedFiles, onApplied };
+      const reload = { settings, composition, logger, read: config, checkedFiles, layers, onApplied };
       if (watch) {
         const { reloadOnChange } = await import('./reload-config.js');
         unfollow = reloadOnChange({ ...reload, ...(origin && { origin }) });
@@ -180,9 +183,10 @@ async function usableConfig(
   logger: Logger,
   checkedFiles: ConfigCache | undefined,
   local: LocalClients | undefined,
+  layers: LayerScope | undefined,
 ): Promise<{ readonly config: Config; readonly fault?: string }> {
   try {
-    return { config: await readConfigFile(location.file, checkedFiles, local?.origin) };
+    return { config: await readConfigFile(location.file, checkedFiles, local?.origin, layers) };
   } catch (error) {
     if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);

@@ -128,6 +128,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
       ignoresHangup: aloneBecause === undefined,
       isGone: () => life.refusal === 'off',
       inputEnded: life.over,
+      layers: aloneBecause === undefined ? 'all' : 'own',
       origin,
       logTo: (opened) => {
         logger = opened;

@@ -113,6 +113,7 @@ function onStdin(client: StdioClient, aloneBecause: string | undefined): LocalCl
     isAttached: !isTerminal,
     isGone: client.isGone,
     inputEnded: client.inputEnded,
+    layers: 'own',
     logTo: (logger) => {
       void client.unread.then((unwrittenBytes) =>
         logger.warn({ unwrittenBytes }, 'closed the session of the client on stdin, because it does not read'),

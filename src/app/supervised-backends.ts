@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   type Config,
+  isForFolder,
   isInView,
   isPerUser,
   type Origin,
@@ -159,10 +160,16 @@ export class SupervisedBackends {
       sharing: activeConfig.sharingOf(server).sharing,
       isSessionless: () => this.#isKnownModern(server),
       isMisconfigured: server.spec === undefined,
-      // A process that acts for users needs a client, because without a user it would have no login.
+      ...(config.layers !== undefined &&
+        config.layers.hidden.size > 0 && {
+          isFor: (origin: Origin | undefined) => isForFolder(activeConfig.config, server, origin?.folder),
+        }),
+      // A process that acts for users needs a client, because without a user it would have no login. So does one of a project.
       waitsForClient:
         server.isInterceptor !== true &&
-        (!isInView(config, server.key, onlyView) || (hasUsers && server.actsForUsers === true)),
+        (!isInView(config, server.key, onlyView) ||
+          !isForFolder(config, server, undefined) ||
+          (hasUsers && server.actsForUsers === true)),
       isInterceptor: server.isInterceptor,
       variantOf: (origin: Origin | undefined) => variantOf(server, origin),
     }));
@@ -257,6 +264,7 @@ export class SupervisedBackends {
       problem: instance?.server.problem,
       isPerUser: instance && isPerUser(this.#options.activeConfig.config, instance.server),
       isRemote: instance?.server.spec?.kind === 'remote',
+      layer: instance?.server.layer,
       isInsecure: isInsecure(instance?.server.spec),
       userLogin: loginServerOf(instance?.server.spec)?.user && 'Its user logs in on a page that a refused call names.',
       sharing: instance && this.#options.activeConfig.sharingOf(instance.server),

@@ -495,6 +495,24 @@ function addConfiguration(program: CliCommand): void {
   addChange(program, 'enable', 'use a disabled server again', 'Makes Trunkline use a disabled server again.');
   const ignored = 'Makes Trunkline ignore a server, which stays in the configuration.';
   addChange(program, 'disable', 'ignore a server', ignored);
+  program
+    .command('trust')
+    .argument('[FOLDER]', 'a folder of the project; without it, the current folder')
+    .summary('use the configuration of a project beside your own')
+    .description(
+      `Shows the trunkline.yaml of the project around the current folder, or what has changed in it since it was trusted, and what its servers would run. Then asks whether to trust this text. Clients that run in the folder see its servers beside yours; a key of the project replaces yours there. Without trust, the file does nothing. The text that was shown stays in use until another one is trusted.`,
+    )
+    .option('-y, --yes', 'trust without asking')
+    .option('--remove', 'trust the project no longer')
+    .option('--list', 'list the trusted projects')
+    .option('--json', 'print the result as JSON, and ask nothing; with --yes, also trust')
+    .example(
+      'trunkline trust',
+      'trunkline trust ~/src/shop --yes',
+      'trunkline trust --remove',
+      'trunkline trust --list',
+    )
+    .runs(async () => (await import('./commands/config/trust.js')).trust);
   const secret = program
     .command('secret')
     .summary('store, list or remove secrets')

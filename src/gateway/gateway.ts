@@ -193,11 +193,11 @@ export class Gateway implements GatewayPort {
     return this.catalogsIn(undefined);
   }
 
-  /** The same lists as clients of this view see them. */
-  catalogsIn(named: NamedView | undefined): Catalogs {
+  /** The same lists as clients of this view and this origin see them. */
+  catalogsIn(named: NamedView | undefined, origin?: ClientOrigin): Catalogs {
     const { cursors } = this.#options.seals;
     const { ownTools } = this.#settings;
-    const servers = this.#pool.oldest.filter(({ key }) => this.#pool.has(key) && named?.showsServer(key) !== false);
+    const servers = this.#shownServers(named, origin);
     const own = offeredOf(ownTools, servers, named);
     return mergeCatalogs({
       servers,
@@ -285,13 +285,14 @@ export class Gateway implements GatewayPort {
     return viewName === undefined ? undefined : this.#namedViews.of(viewName);
   }
 
-  /** Finds tools as `trunkline__find_tools` does, for the operator, who sees what clients of this view see. */
-  async find(args: unknown, viewName: string | undefined) {
+  /** Finds tools as `trunkline__find_tools` does, for the operator, who sees what clients of this view see that work in the folder. */
+  async find(args: unknown, viewName: string | undefined, folder?: string) {
     const named = this.named(viewName);
-    const shown = this.#pool.oldest.filter(({ key }) => this.#pool.has(key) && named?.showsServer(key) !== false);
+    const origin = folder === undefined ? undefined : { environment: {}, folder };
+    const shown = this.#shownServers(named, origin);
     const backends = new Map(shown.map((backend) => [backend.key, backend]));
     const { findTools } = await import('./search/find-tools.js');
-    const visible = { catalogs: this.catalogsIn(named), backends, named };
+    const visible = { catalogs: this.catalogsIn(named, origin), backends, named };
     const result = findTools(args, visible, { ...FOUND, defined: FOUND.most });
     return { result, isStarting: shown.some(({ hasKnownLists }) => !hasKnownLists) };
   }
@@ -436,11 +437,17 @@ export class Gateway implements GatewayPort {
 
   /** Whether all clients see the same list. With `auto`, the name of a client decides. */
   #showsSame(kind: ListKind): boolean {
-    return this.#namedViews.areNone && (kind !== 'tools' || this.#settings.mode !== 'auto');
+    return this.#namedViews.areNone && !this.#pool.differs && (kind !== 'tools' || this.#settings.mode !== 'auto');
   }
 
-  #isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
-    return (key) => this.#pool.has(key) && (server === undefined ? named?.showsServer(key) !== false : key === server);
+  #shownServers(named: NamedView | undefined, origin: ClientOrigin | undefined): readonly Backend[] {
+    return this.#pool.oldest.filter(({ key }) => this.#pool.isFor(key, origin) && named?.showsServer(key) !== false);
+  }
+
+  /** Returns whether a client has a server: the only one that it asks for, or those of its view and of the folder in which it works. */
+  #isShownTo({ server, origin }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
+    if (server !== undefined) return (key) => key === server && this.#pool.has(key);
+    return (key) => named?.showsServer(key) !== false && this.#pool.isFor(key, origin);
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type ConfigLocation, checksumOf, stampOf } from '../config/file/find-config.js';
+import { type ConfigLocation, checksumOf, currentFolder, stampOf } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
@@ -12,15 +12,18 @@ import { type ClientProfile, profileKey } from '../wire/mcp/handshake.js';
 import type { Clock } from '../wire/timing/clock.js';
 import { Debounce } from '../wire/timing/debounce.js';
 import type { CacheFolder } from './cache-folder.js';
+import { trustedTextAround } from './trusted-projects.js';
 import { instructionsFolder } from './user-files.js';
 
 /**
  * Describes the gateway to a client that connects before the configuration is read. Uses the instructions and capabilities that
  * the last run has cached for this kind of client, unless the configuration file has changed since.
  */
-export function knownDescription(location: ConfigLocation, { profile, view }: ClientFacts): GatewayDescription {
+export function knownDescription(location: ConfigLocation, { profile, view, origin }: ClientFacts): GatewayDescription {
   try {
     const { file: configFile } = location;
+    // The texts are kept for clients of the user's servers only, and a project has others.
+    if (trustedTextAround(origin?.folder ?? currentFolder()) !== '') return { offered: [], instructions: ABOUT };
     const cached = readInstructions(instructionsFolder(), { configFile, profile, view });
     if (cached !== undefined && cached.stamp === stampOf(configFile))
       return { offered: cached.offered, instructions: cached.text };
@@ -59,6 +62,7 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
     const { file: configFile, stamp } = composition.config;
     if (gateway.newest === undefined || stamp === undefined || client.isGone()) return;
     const { facts, session } = gateway.newest;
+    if (composition.config.layers?.projectOf(facts.origin?.folder) !== undefined) return;
     const { instructions: text } = session;
     // The text has no server yet, so the cached one may say more.
     if (text === ABOUT) return;

@@ -39,6 +39,9 @@ export function approvalFolders(purpose: ApprovalFolders['purpose']): ApprovalFo
   return { approvalsFolder: join(folder, 'approvals'), withheldFolder: join(folder, 'withheld'), purpose };
 }
 
+/** File of the projects whose configuration `trunkline trust` has accepted. */
+export const trustedFile = inDataFolder('trusted.json');
+
 /** File that lists the changes of clients' files, for `trunkline undo`. */
 export const clientChangesFile = inDataFolder('client-changes.json');
 

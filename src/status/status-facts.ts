@@ -1,3 +1,4 @@
+import type { ServerLayer } from '../config/resolve/config.js';
 import type { SharingRule } from '../config/resolve/sharing.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { VisibleLists } from '../gateway/routing/own-tool.js';
@@ -8,6 +9,8 @@ import type { CountedName } from './refused-names.js';
 
 export interface ServerFacts extends SupervisedFacts, SharedServer {
   readonly backend: Backend;
+  /** The merged lists with the server, if they are others than those of all servers together. */
+  readonly catalogs?: VisibleLists['catalogs'] | undefined;
 }
 
 export interface SharedServer {
@@ -26,6 +29,8 @@ export interface SupervisedFacts {
   readonly isPerUser?: boolean | undefined;
   /** Whether the server is behind a URL, so that it has a connection instead of a process. */
   readonly isRemote?: boolean | undefined;
+  /** The project that the server belongs to. Absent for a server of the user's own file. */
+  readonly layer?: ServerLayer | undefined;
   /** Whether its messages cross a network in plain text, as its entry allows. */
   readonly isInsecure?: boolean | undefined;
   /** A sentence about the login of the user of this instance. Present if each user has a login of their own. */

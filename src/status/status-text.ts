@@ -284,6 +284,7 @@ function renderServer(server: ServerReport): string[] {
     server.tools.denied.length > 0 && row('denied by configuration', server.tools.denied.join(', ')),
     approval?.firstUse === true &&
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
+    server.project && row('project', describeProject(server.project)),
     server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
     server.era !== null && row('era', describeEra(server.era)),
@@ -303,6 +304,10 @@ function renderServer(server: ServerReport): string[] {
     ...outputRows(server),
     adviceRow(server),
   ]);
+}
+
+function describeProject({ file, key, hides }: NonNullable<ServerReport['project']>): string {
+  return `${file}, for clients in its folder${hides ? `, in place of your server ${key}` : ''}`;
 }
 
 /** Entries of a server that clients can use, such as `12 tools, 1 prompt`. */

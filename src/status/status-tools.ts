@@ -1,3 +1,4 @@
+import type { DownstreamClient } from '../downstream/port.js';
 import { createOwnTool, type OwnTool, textResult, type VisibleBackends } from '../gateway/routing/own-tool.js';
 import type { StatusFacts } from './status-facts.js';
 
@@ -16,12 +17,12 @@ export async function loadStatus() {
 
 /** Makes `trunkline__status`: the problems of all servers and what to do, or everything about one server. */
 export function createStatusTool(
-  facts: (visible: VisibleBackends) => StatusFacts,
+  facts: (visible: VisibleBackends, client: DownstreamClient) => StatusFacts,
   { notice, readUsage }: StatusToolOptions = {},
 ): OwnTool {
   const description = notice === undefined ? STATUS_TOOL.description : `${notice}\n\n${STATUS_TOOL.description}`;
-  return createOwnTool({ ...STATUS_TOOL, description }, async (args, visible) => {
-    const now = facts(visible);
+  return createOwnTool({ ...STATUS_TOOL, description }, async (args, visible, { client }) => {
+    const now = facts(visible, client);
     const keys = now.servers.map(({ backend }) => backend.key);
     const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
@@ -32,7 +33,7 @@ export function createStatusTool(
     }
     const pid = now.servers.find(({ backend }) => backend.key === chosen.server)?.lifecycle?.pid;
     if (pid !== undefined) await readUsage?.(pid);
-    const report = reportStatus(facts(visible), chosen.server);
+    const report = reportStatus(facts(visible, client), chosen.server);
     return { ...textResult(renderOneServer(report)), structuredContent: { ...report } };
   });
 }

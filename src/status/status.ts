@@ -62,7 +62,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     refusedNames: refusedNames.map((each) => reportRefusedName(each, facts.now)),
     internalErrorCount: facts.internalErrorCount,
     eventLoop: { p99Ms: facts.eventLoop.p99Ms, maxMs: facts.eventLoop.maxMs },
-    servers: chosen.map((one) => reportServer(facts, one, logLines)),
+    servers: chosen.map((one) => reportServer({ ...facts, catalogs: one.catalogs ?? facts.catalogs }, one, logLines)),
     /** Keys of the servers that have no process now, because each session starts one of its own. */
     startedBySessions: (facts.withoutInstance ?? []).filter((key) => server === undefined || key === server),
   };
@@ -172,6 +172,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   const instructions = backend.handshake?.instructions;
   return {
     server: backend.key,
+    /** The project that the server belongs to, its key there, and whether clients of the project see it in place of one of the user. */
+    project: one.layer ?? null,
     state: serverStateOf(one),
     /** Whether the server is behind a URL. Then `uptimeSeconds`, `generation` and `restarts` are those of its connection. */
     remote: one.isRemote === true,

@@ -29,6 +29,7 @@ describe('the report', () => {
     });
     expect(report().servers[0]).toEqual({
       server: 'a',
+      project: null,
       sandbox: null,
       state: 'ready',
       remote: false,

@@ -33,6 +33,8 @@ export interface CheckedFile {
   readonly servers: readonly WrittenServer[];
   readonly disabled: readonly string[];
   readonly sharedVariables: readonly string[];
+  /** What `defaults` has for servers of other files, below the `defaults` of those. Its variables are for this file only. */
+  readonly shared: SharedDefaults;
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
   readonly gateway: WrittenGateway & { readonly startLimit?: number; readonly cluster?: WrittenCluster };
   readonly warnings: readonly ConfigProblem[];
@@ -56,6 +58,14 @@ interface EntryWithDefaults extends Omit<ServerEntry, 'settings' | 'rules' | 'in
   readonly isInterceptor?: true;
   readonly settings: ServerSettings;
 }
+
+interface SharedDefaults {
+  readonly settings: NonNullable<FileData['defaults']>['settings'];
+  readonly rules: readonly CallRule[];
+  readonly interceptors: readonly string[];
+}
+
+const NO_DEFAULTS: SharedDefaults = { settings: {}, rules: [], interceptors: [] };
 
 /** The settings of a server, completed from `defaults:` and from the built-in defaults. */
 export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
@@ -125,10 +135,13 @@ export type ViewConfig = Omit<NonNullable<FileData['views']>[string], 'rules'> &
   readonly rules?: readonly CallRule[];
 };
 
-/** Checks the text of a configuration file. Throws a `ConfigError` with all mistakes; `file` is the file's name in messages. */
-export function checkFile(text: string, file: string): CheckedFile {
+/**
+ * Checks the text of a configuration file. Throws a `ConfigError` with all mistakes; `file` is the file's name in messages. `beneath` are the
+ * defaults of the user, for the file of a project.
+ */
+export function checkFile(text: string, file: string, beneath = NO_DEFAULTS): CheckedFile {
   try {
-    return checkText(text, file);
+    return checkText(text, file, beneath);
   } catch (cause) {
     // Parser and schema recurse into values, and pass all mistakes as arguments of one call.
     if (!(cause instanceof RangeError)) throw cause;
@@ -137,7 +150,7 @@ export function checkFile(text: string, file: string): CheckedFile {
   }
 }
 
-function checkText(text: string, file: string): CheckedFile {
+function checkText(text: string, file: string, beneath: SharedDefaults): CheckedFile {
   const source = parseYaml(text, file);
   const root = serversKey(source, file);
   const data = check(source, root, file);
@@ -157,13 +170,19 @@ function checkText(text: string, file: string): CheckedFile {
   const servers = entries.map(([key, own]) => {
     const positions = positionsIn(own, { env: shared, envFile, rules: sharedRules }, [root, key], source);
     const problem = inert.has(key) && { problem: locateFault(inertFault(), positions) };
-    return { ...toWrittenServer(key, own, data, root), positions, ...problem };
+    const first = beneath.rules.length;
+    return { ...toWrittenServer(key, own, data, root, beneath), positions: positions.map(behind(first)), ...problem };
   });
   const gateway = toCheckedGateway(data);
   return {
     servers,
     disabled: all.flatMap(([key, { settings }]) => (settings.disabled === true ? [key] : [])),
     sharedVariables: Object.keys(shared),
+    shared: {
+      settings: data.defaults?.settings ?? {},
+      rules: rulesAt(['defaults', 'rules'], sharedRules),
+      interceptors: data.defaults?.interceptors ?? [],
+    },
     secretCommands: data.secretCommand ?? {},
     gateway,
     warnings: [
@@ -175,12 +194,22 @@ function checkText(text: string, file: string): CheckedFile {
   };
 }
 
-function toWrittenServer(key: string, entry: ServerEntry, data: FileData, root: ServersKey): EntryWithDefaults {
+function toWrittenServer(
+  key: string,
+  entry: ServerEntry,
+  data: FileData,
+  root: ServersKey,
+  beneath: SharedDefaults,
+): EntryWithDefaults {
   const { defaults: { settings: shared, env, envFile, rules: sharedRules, interceptors: all } = { settings: {} } } =
     data;
-  const settings = settingsOf(SERVER_SETTINGS, shared, entry.settings);
+  const settings = withFloor(beneath.settings, settingsOf(SERVER_SETTINGS, beneath.settings, shared, entry.settings));
   const { rules: own, interceptors: named, ...others } = entry;
-  const rules = [...rulesAt([root, key, 'rules'], own), ...rulesAt(['defaults', 'rules'], sharedRules)];
+  const rules = [
+    ...beneath.rules,
+    ...rulesAt([root, key, 'rules'], own),
+    ...rulesAt(['defaults', 'rules'], sharedRules),
+  ];
   const isInterceptor = interceptorUses(data, root).some((use) => use.key === key);
   const interceptors = isInterceptor ? [] : [...new Set([...(named ?? []), ...(all ?? [])])];
   return {
@@ -203,6 +232,22 @@ function sharedIfSole(settings: ServerSettings): ServerSettings {
 function ofInterceptor(settings: ServerSettings): ServerSettings {
   const { interceptorTimeoutMs: timeoutMs, maxWaitMs } = settings;
   return { ...settings, sharing: 'all', timeoutMs, maxTimeoutMs: timeoutMs, maxWaitMs: Math.min(maxWaitMs, timeoutMs) };
+}
+
+/** The settings of a project's server, which cannot end the sandbox or the approval that the user wants for all servers. */
+function withFloor(floor: SharedDefaults['settings'], settings: ServerSettings): ServerSettings {
+  const isLoosened = settings.sandbox === false && (floor.sandbox ?? false) !== false;
+  const approval = floor.approval === 'required' ? floor.approval : settings.approval;
+  return { ...settings, sandbox: isLoosened || settings.sandbox, approval };
+}
+
+/** Moves the positions of rules behind those of the user, which decide first, so that no `allow` of a project opens what they deny. */
+function behind(first: number): (position: PathPosition) => PathPosition {
+  return (position) => {
+    const [root = '', key = '', name, index, ...steps] = position.path;
+    if (name !== 'rules' || typeof index !== 'number') return position;
+    return { ...position, path: [root, key, name, first + index, ...steps] };
+  };
 }
 
 function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {

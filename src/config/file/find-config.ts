@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
 import { systemFault } from '../../host/errors/file-error.js';
-import { describeKind, type ReadRules, readRegularFileSync, statOf } from '../../host/files/whole-file.js';
+import { describeKind, type ReadRules, readRegularFileSync, realPath, statOf } from '../../host/files/whole-file.js';
 import { ConfigError } from './config-error.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -108,10 +108,30 @@ function isFile(path: string): boolean {
   return statOf(path)?.isFile() === true;
 }
 
+/** Whether the user has a configuration file besides one in the current folder. */
+export function hasUserConfig(user: ConfigUser): boolean {
+  return candidateFiles({ ...user, cwd: '', searchesFolder: false }).some(isFile);
+}
+
 /** The paths to try when neither `--config` nor `TRUNKLINE_CONFIG` is given, in order of preference. */
 export function candidateFiles({ cwd, searchesFolder = true, env, home, platform }: SearchOptions): string[] {
   const folders = [...(searchesFolder && cwd !== '' ? [cwd] : []), ...userFolders(env, home, platform)];
   return folders.flatMap((folder) => filesIn(folder, platform));
+}
+
+/**
+ * The configuration file of the project around a folder: the nearest one upwards, by the path behind symbolic links. The search ends at
+ * the root of the repository, and before the home folder, because a file there would be about every project. Whether a file counts
+ * is for the caller to decide: the nearest one may be a stranger's.
+ */
+export function findProjectFile(folder: string, home: string, platform = process.platform): string | undefined {
+  const { dirname, join } = platform === 'win32' ? win32 : posix;
+  const top = realPath(home);
+  for (let at = realPath(folder); at !== undefined && at !== top; at = dirname(at) === at ? undefined : dirname(at)) {
+    const found = filesIn(at, platform).find(isFile);
+    if (found !== undefined || statOf(join(at, '.git')) !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** The working folder of this process; '' if it was removed, or if macOS keeps this program out of it. */

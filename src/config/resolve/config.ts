@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ServerRules } from '../../spec/server-rules.js';
 import type { PackageRequest, ServerSpec } from '../../spec/server-spec.js';
+import { ownKeyOf } from '../../wire/mcp/exposed-name.js';
 import type { GatewayConfig, ServerSettings } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { RequestRules } from '../rules/request-rules.js';
@@ -32,8 +33,34 @@ export interface Config {
   readonly passHeaders: readonly string[];
   /** Resolves one server for another origin; `undefined` if there is no such server. Checks nothing again. */
   readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
+  /** The projects whose servers are among `servers`. Absent if no project counts, as for clients over HTTP. */
+  readonly layers?: Layers;
   /** Makes rules from their form in the file. Present if the configuration has any, because their code is loaded for them only. */
   readonly prepareRules?: PrepareRules;
+}
+
+/** The projects whose configuration stands beside that of the user, for clients that work in their folders. */
+export interface Layers {
+  /** The file of the trusted project around a folder; `undefined` if there is none. */
+  readonly projectOf: (folder: string | undefined) => string | undefined;
+  /** A sentence to clients in a folder about the file of its project: that it is not trusted, has changed, or cannot be used. */
+  readonly remarkOn: (folder: string | undefined) => string | undefined;
+  /** The keys of each project's file. In the folder of the project, they hide those of the user. */
+  readonly hidden: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Files whose change may change the layers. */
+  readonly files: readonly string[];
+  /** `statesOf` these files before they were read. */
+  readonly states: string;
+}
+
+/** The project that a server belongs to. */
+export interface ServerLayer {
+  /** The configuration file of the project; absolute. */
+  readonly file: string;
+  /** The key of the server in this file. */
+  readonly key: string;
+  /** Whether the user's file has a server of this key, which clients of the project do not see. */
+  readonly hides: boolean;
 }
 
 type PrepareRules = (rules: readonly CallRule[], areOfView?: boolean) => RequestRules;
@@ -88,6 +115,8 @@ export interface ServerConfig extends ServerSettings, ServerRules {
   readonly secrets?: Readonly<Record<string, string>>;
   /** With `sharing: folder`: the working folder of the clients. */
   readonly folder?: string;
+  /** Absent for a server of the user's own file. */
+  readonly layer?: ServerLayer;
   /** Whether requests are made in the name of the user of the client, if there are users. */
   readonly actsForUsers?: boolean;
   /** Keys of the servers that look at its requests and results. Absent if there are none. */
@@ -115,7 +144,14 @@ export interface FoundPackage {
 export function isInView({ gateway: { views } }: Config, key: string, view: string | undefined): boolean {
   if (view === undefined || view === '') return true;
   const found = views.find(({ name }) => name === view);
-  return found !== undefined && (found.servers === undefined || found.servers.includes(key));
+  return found !== undefined && (found.servers === undefined || found.servers.includes(ownKeyOf(key)));
+}
+
+/** Whether clients that work in this folder see the server. Without a folder, they see those of the user's file. */
+export function isForFolder({ layers }: Config, { key, layer }: ServerConfig, folder: string | undefined): boolean {
+  const project = layers?.projectOf(folder);
+  if (layer !== undefined) return layer.file === project;
+  return project === undefined || layers?.hidden.get(project)?.has(key) !== true;
 }
 
 /** Whether the server runs for users only, who have variables, and has no other problem. */

@@ -19,6 +19,12 @@ interface NestingOptions {
 /** Variable with the configuration files of the Trunklines above this one, the outermost first. */
 const PARENTS = 'TRUNKLINE_PARENTS';
 
+/** The variables for the servers of another file that this configuration file adds, as if this file had started them. */
+export function below(file: string, env: Variables): Variables {
+  const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), realPath(file) ?? file];
+  return { ...env, [PARENTS]: parents.join(delimiter) };
+}
+
 /**
  * Refuses a server that is Trunkline itself with the configuration file of this Trunkline or of one above it, because each
  * Trunkline would start another one, without end. Throws a `ServerFault` then. With another file, returns the variables that

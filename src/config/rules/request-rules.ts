@@ -1,6 +1,7 @@
 import { readText, stringAt, toBytes } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { scanOwn } from '../../wire/mcp/envelope.js';
+import { ownKeyOf } from '../../wire/mcp/exposed-name.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
 import { AmbiguousArguments, valuesAtPath } from './argument-values.js';
@@ -163,7 +164,7 @@ class PreparedRule {
     const names = [name, ...(isName && this.#areOfView && shown !== undefined ? [shown] : [])];
     const isPrefixed = isName && this.#areOfView;
     return names.some((each) =>
-      this.#names.matches(isPrefixed ? `${server}__${each}` : each, { inAll: this.#inAll, isName }),
+      this.#names.matches(isPrefixed ? `${ownKeyOf(server)}__${each}` : each, { inAll: this.#inAll, isName }),
     );
   }
 

@@ -3,6 +3,7 @@ import type { ListMode } from '../../spec/list-modes.js';
 import type { ResultLimits, ToolFilter } from '../../spec/server-rules.js';
 import { matchesGlob } from '../../wire/json/glob.js';
 import { suggest } from '../../wire/json/suggest.js';
+import { ownKeyOf } from '../../wire/mcp/exposed-name.js';
 
 /** Returns whether a tool is allowed. Checked when a list is read, and before a call of a tool that may not be in such a list. */
 export type ToolPolicy = (originalName: string) => boolean;
@@ -90,7 +91,7 @@ export class NamedViews {
 
 function toView({ name, servers, tools, results, mode, callRules }: ViewRules): NamedView {
   const keys = servers && new Set(servers);
-  const view = { name, mode, results, callRules, showsServer: (key: string) => keys?.has(key) ?? true };
+  const view = { name, mode, results, callRules, showsServer: (key: string) => keys?.has(ownKeyOf(key)) ?? true };
   if (tools?.allow === undefined && tools?.deny === undefined) return view;
   const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
   // Checks all names of a tool, because a rule must apply even if the exposed name was shortened.
@@ -103,7 +104,8 @@ function toView({ name, servers, tools, results, mode, callRules }: ViewRules): 
 }
 
 function namesOf({ key, original, shown = original, exposed }: ViewedTool): string[] {
-  return [exposed, `${key}__${original}`, `${key}__${shown}`];
+  const own = ownKeyOf(key);
+  return [exposed, `${own}__${original}`, `${own}__${shown}`];
 }
 
 function unknownView(name: string, known: readonly string[]): NamedView {

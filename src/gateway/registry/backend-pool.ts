@@ -75,6 +75,16 @@ export class BackendPool {
     return this.#servers.get(key)?.isInterceptor === false;
   }
 
+  /** Whether clients of this origin may have the server. */
+  isFor(key: string, origin: ClientOrigin | undefined): boolean {
+    return this.has(key) && this.#servers.get(key)?.isFor(origin) === true;
+  }
+
+  /** Whether some clients have other servers than others. */
+  get differs(): boolean {
+    return [...this.#servers.values()].some(({ isLimited }) => isLimited);
+  }
+
   sharingOf(key: string): Sharing | undefined {
     return this.#servers.get(key)?.sharing;
   }
@@ -116,6 +126,7 @@ export class BackendPool {
    */
   describedServersFor(facts: ClientFacts): readonly DescribedServer[] {
     return [...this.#servers.values()].flatMap((server) => {
+      if (!server.isFor(facts.origin)) return [];
       const variant = server.variantOf(facts.origin);
       const { principal } = facts.user ?? {};
       const all = [...server.instances].filter((each) => principal === undefined || isOpenTo(each, principal));

@@ -22,6 +22,8 @@ export interface PooledServer {
   readonly isMisconfigured?: boolean;
   /** Whether the server is an interceptor, which no client sees. */
   readonly isInterceptor?: boolean | undefined;
+  /** Whether clients of this origin may have the server. Absent if all may. */
+  readonly isFor?: ((origin: ClientOrigin | undefined) => boolean) | undefined;
   /** Whether no instance is made before a client needs one. */
   readonly waitsForClient?: boolean;
   /**
@@ -76,6 +78,14 @@ export class ServerInstances {
 
   get isInterceptor(): boolean {
     return this.#server.isInterceptor === true;
+  }
+
+  get isLimited(): boolean {
+    return this.#server.isFor !== undefined;
+  }
+
+  isFor(origin: ClientOrigin | undefined): boolean {
+    return this.#server.isFor?.(origin) ?? true;
   }
 
   variantOf(origin: ClientOrigin | undefined): string {

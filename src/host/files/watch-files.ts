@@ -1,6 +1,6 @@
 import { promises } from 'node:fs';
 import type { Cancel, Clock } from '../../wire/timing/clock.js';
-import { fileState, stateIn } from './whole-file.js';
+import { stateIn, statesOf } from './whole-file.js';
 
 export interface WatchOptions {
   /** Paths of files that may or may not exist. */
@@ -22,7 +22,7 @@ const LATEST_MS = 1_000;
  * Looks at the files from time to time, because systems report no changes that other machines make on shared and mounted folders.
  */
 export function watchFiles({ files, clock, onChange }: WatchOptions): Cancel {
-  let seen = files.map(fileState).join();
+  let seen = statesOf(files);
   let changingSince: number | undefined;
   let isOver = false;
   let cancel: Cancel;

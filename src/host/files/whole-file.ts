@@ -360,6 +360,11 @@ export function fileState(file: string): string | undefined {
   }
 }
 
+/** A text that changes when one of the files does. */
+export function statesOf(files: readonly string[]): string {
+  return files.map(fileState).join();
+}
+
 export function stateIn({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return [dev, ino, size, mtimeNs, ctimeNs].join('-');
 }

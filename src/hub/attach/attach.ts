@@ -7,6 +7,7 @@ import { Duplex } from 'node:stream';
 import { ConfigLocation, readConfigText } from '../../config/file/find-config.js';
 import { END_SIGNALS, EXIT } from '../../host/errors/usage-error.js';
 import { FAMILY_PREFIX, isInherited, spellingsOf } from '../../servers/process/environment.js';
+import { trustedTextAround } from '../../state/trusted-projects.js';
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
 import { type ByteReader, copyInto } from '../../wire/io/byte-reader.js';
@@ -171,14 +172,13 @@ export function isHubWanted(configFile: string): boolean {
 /** Matches a line such as `hub: off`, also before a comment. The hub parses the file, and refuses clients if it is off there. */
 const SETTING = /^(?:[^#\n]*[\s{,])?["']?hub["']?\s*:\s*["']?(auto|off)\b/m;
 
-/** Names of all variables to which the configuration file refers now. */
+/** Names of all variables to which the configuration file refers now, and the file of a trusted project around the working folder. */
 function namesIn(configFile: string): string[] {
-  let text: string;
+  let text = trustedTextAround(workingFolder());
   try {
-    text = readConfigText(configFile);
+    text += readConfigText(configFile);
   } catch {
     // The hub reports what is wrong with the file.
-    return [];
   }
   return [...new Set([...text.matchAll(/\$\{(?!secret:)([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }

@@ -130,9 +130,10 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
     /** The tools that fit best to the arguments of `trunkline__find_tools`, among those of a view. */
-    find: async ({ args, view }) => {
+    find: async ({ args, view, folder }) => {
       const { gateway } = (await running).composition;
-      return await gateway.find(args, typeof view === 'string' ? view : undefined);
+      const [named, place] = [view, folder].map((each) => (typeof each === 'string' ? each : undefined));
+      return await gateway.find(args, named, place);
     },
     metrics: async () => await (await running).composition.features.texts.metrics?.(),
     restart: async ({ server }) => {

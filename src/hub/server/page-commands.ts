@@ -66,7 +66,7 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
           mode: config.gateway.mode,
           clients: clients.flatMap(({ name, view: own }) => ((own ?? undefined) === view?.name ? [name] : [])),
           catalogs: gateway.catalogsIn(view),
-          backends: gateway.pool.oldest,
+          backends: gateway.pool.oldest.filter(({ key }) => gateway.pool.isFor(key, undefined)),
           redact: secrets.redact,
         }),
       );

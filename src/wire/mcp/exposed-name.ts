@@ -30,3 +30,8 @@ export function splitExposedName(name: string): { prefix: string; original: stri
   const at = name.indexOf(SEPARATOR);
   return at <= 0 ? undefined : { prefix: name.slice(0, at), original: name.slice(at + SEPARATOR.length) };
 }
+
+/** The key of a server in its own file. The server of a project has more after an `@`, because its key is that of another server, too. */
+export function ownKeyOf(key: string): string {
+  return key.replace(/@.*$/, '');
+}

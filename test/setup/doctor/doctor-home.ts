@@ -163,6 +163,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
   return {
     ...{
       server: 's',
+      project: null,
       sandbox: null,
       state: 'ready',
       remote: false,

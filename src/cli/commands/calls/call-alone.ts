@@ -1,5 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { readConfig, refuseDisabled } from '../../../app/read-config.js';
+import { readConfig } from '../../../app/read-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
 import { RpcError } from '../../../wire/jsonrpc/message.js';
@@ -18,7 +18,7 @@ import {
   type TypedCall,
   tellError,
 } from './one-call.js';
-import { chooseFrom, examine, type Once, runOnce, type TriedServer } from './run-once.js';
+import { chooseServers, examine, type Once, runOnce, type TriedServer } from './run-once.js';
 import { reportAll, reportFaults } from './tools.js';
 
 /** Starts the server of a tool for one call, and prints the result. */
@@ -61,7 +61,9 @@ export async function withServers(
     const owners = tools?.flatMap((tool) => {
       return possibleOwners(config, tool.includes('.') ? exposedNameOf(tool, config) : tool);
     });
-    return config.servers.filter((server) => owners?.includes(server) ?? true);
+    return owners === undefined
+      ? chooseServers(config, [])
+      : config.servers.filter((server) => owners.includes(server));
   };
   return await runOnce(settings, choose, async (once) => {
     const { client, composition } = once;
@@ -76,14 +78,13 @@ export async function withServers(
 
 /** Returns the exposed name of `SERVER.TOOL`. Throws a `UsageError` for an unknown or disabled server. */
 export async function exposedNameIn(settings: GlobalOptions, tool: string): Promise<string> {
-  return exposedNameOf(tool, await readConfig(settings));
+  return exposedNameOf(tool, await readConfig(settings, undefined, undefined, 'own'));
 }
 
-function exposedNameOf(name: string, { servers, disabled }: Config): string {
-  const at = name.indexOf('.');
-  refuseDisabled([name.slice(0, at)], disabled);
-  const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
-  const prefix = servers.find((server) => server.key === key)?.prefix ?? key;
+function exposedNameOf(name: string, config: Config): string {
+  const named = name.slice(0, name.indexOf('.'));
+  const [server] = named === 'trunkline' ? [] : chooseServers(config, [named]);
+  const { key = named, prefix = named } = server ?? {};
   return exposedOf(key, prefix, name);
 }
 
@@ -104,7 +105,8 @@ export async function tryTool(once: Once, tool: string, typed: readonly string[]
 }
 
 /** Returns the servers whose prefix begins the name, or all servers if there is none. */
-function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
+function possibleOwners(config: Config, name: string): readonly ServerConfig[] {
+  const servers = chooseServers(config, []);
   const prefix = splitExposedName(name)?.prefix;
   const owners = servers.filter((server) => prefix !== undefined && server.prefix === prefix);
   return owners.length === 0 ? servers : owners;

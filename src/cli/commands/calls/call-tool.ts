@@ -1,7 +1,8 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
+import { ConfigLocation, currentFolder, readConfigText } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { trustedTextAround } from '../../../state/trusted-projects.js';
 import { RpcError } from '../../../wire/jsonrpc/message.js';
 import type { Invocation } from '../../command.js';
 import { flushed, tell } from '../../output.js';
@@ -70,7 +71,8 @@ async function namesAt({ client }: HubClientForCommand): Promise<readonly string
 /** Returns the exposed name of a tool. Reads the configuration only if an entry of it may have a prefix, because that takes long. */
 export async function nameAtHub(settings: GlobalOptions, tool: string): Promise<string> {
   if (!tool.includes('.')) return tool;
-  if (/\bprefix\b/.test(readConfigText(new ConfigLocation(settings).file))) return await nameInConfig(settings, tool);
+  const texts = [readConfigText(new ConfigLocation(settings).file), trustedTextAround(currentFolder())];
+  if (texts.some((text) => /\bprefix\b/.test(text))) return await nameInConfig(settings, tool);
   const [key = ''] = tool.split('.');
   return exposedOf(key, key, tool);
 }

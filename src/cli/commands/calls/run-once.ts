@@ -6,7 +6,7 @@ import { readConfig, refuseDisabled, requireView } from '../../../app/read-confi
 import { FINAL_LADDER, type RunToEndOptions, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { currentFolder } from '../../../config/file/find-config.js';
-import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
+import { type Config, isForFolder, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import type { User } from '../../../downstream/port.js';
 import { exchange } from '../../../extras/exchange/index.js';
 import type { CreateFeature } from '../../../extras/feature.js';
@@ -63,7 +63,8 @@ export async function runOnce(
 ): Promise<number> {
   const log = openQuietLog(settings);
   const platform = createPlatform();
-  const read = await readConfig(settings);
+  // Users have no folder on this machine, as over HTTP.
+  const read = await readConfig(settings, undefined, undefined, user === undefined ? 'own' : undefined);
   const whole = user === undefined ? read : await asUser(read, user);
   for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   requireView(whole, settings.view);
@@ -187,11 +188,16 @@ export async function runCommand(
   return await runToEnd({ composition, logger, onSignal, isOutputAwaited: true, work });
 }
 
-/** Returns the servers with these keys, or all servers if `names` is empty. */
-export function chooseServers({ servers, disabled }: Config, names: readonly string[]): readonly ServerConfig[] {
-  const keys = servers.map(({ key }) => key);
-  refuseDisabled(names, disabled);
-  const chosen = chooseFrom(keys, names);
+/** Returns the servers with these keys, or all servers if `names` is empty. In the folder of a project, its own keys name its servers. */
+export function chooseServers(config: Config, names: readonly string[]): readonly ServerConfig[] {
+  const servers = config.servers.filter((server) => isForFolder(config, server, undefined));
+  const inProject = new Map(servers.flatMap(({ key, layer }) => (layer === undefined ? [] : [[layer.key, key]])));
+  const meant = names.map((name) => inProject.get(name) ?? name);
+  refuseDisabled(meant, config.disabled);
+  const chosen = chooseFrom(
+    servers.map(({ key }) => key),
+    meant,
+  );
   return servers.filter(({ key }) => chosen.includes(key));
 }
 
@@ -350,7 +356,8 @@ export function examine({
   const status = composition.status();
   return config.servers.flatMap((server) => {
     const { servers } = reportStatus(status, server.key);
-    return servers.map((report) => ({ server, report, fault: faultIn(config.file, server, report) }));
+    const file = server.layer?.file ?? config.file;
+    return servers.map((report) => ({ server, report, fault: faultIn(file, server, report) }));
   });
 }
 

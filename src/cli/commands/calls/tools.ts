@@ -1,5 +1,7 @@
+import { homedir } from 'node:os';
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GatewayProcess } from '../../../app/gateway-process.js';
+import { currentFolder, findProjectFile } from '../../../config/file/find-config.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../status/status.js';
 import { adviseOnTools, type ToolAdvice } from '../../../status/tool-advice.js';
@@ -41,9 +43,11 @@ export async function tools(invocation: Invocation<{ alone: true; sort: 'size' }
 async function toolsOfHub(hub: HubClientForCommand, { settings, words: names, isJson }: InvokedWords): Promise<number> {
   try {
     const result = await waiting('waiting for the lists of the gateway', listAllTools(hub.client));
-    const { servers } = await hub.report();
+    const servers = ofProject((await hub.report()).servers, findProjectFile(currentFolder(), homedir()));
+    const inProject = new Map(servers.flatMap(({ server, project }) => (project ? [[project.key, server]] : [])));
     const keys = servers.map(({ server }) => server);
-    const chosen = chooseFrom(keys, names);
+    const meant = names.map((name) => inProject.get(name) ?? name);
+    const chosen = chooseFrom(keys, meant);
     const reports = servers.filter(({ server }) => chosen.includes(server));
     const listed =
       names.length === 0 ? result : onlyNamed(result, new Set(reports.flatMap(({ tools: { exposed } }) => exposed)));
@@ -60,6 +64,14 @@ async function toolsOfHub(hub: HubClientForCommand, { settings, words: names, is
   } finally {
     hub.close();
   }
+}
+
+/** The servers that clients of a project see, or those of the user's own file for clients outside of every project. */
+export function ofProject(servers: readonly ServerReport[], file: string | undefined): readonly ServerReport[] {
+  const own = servers.filter(({ project }) => project?.file === file);
+  const hidden = new Set(own.flatMap(({ project }) => (project ? [project.key] : [])));
+  // A gateway of an earlier version has no projects.
+  return servers.filter(({ server, project }) => (project ? project.file === file : !hidden.has(server)));
 }
 
 /** Prints the size of each tool, the largest first, and the lines of YAML that would make the list smaller. */

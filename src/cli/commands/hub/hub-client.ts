@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { ClientConnection } from '../../../app/open-pipe.js';
-import { ConfigLocation } from '../../../config/file/find-config.js';
+import { ConfigLocation, currentFolder } from '../../../config/file/find-config.js';
 import { folderOfHub, helloOf, hubStarter, isHubWanted } from '../../../hub/attach/attach.js';
 import { type HubControl, openControl } from '../../../hub/attach/control-client.js';
 import { attachTo, findHub, type HubConnection, whyRefused } from '../../../hub/attach/find-hub.js';
@@ -151,7 +151,7 @@ async function clientOver(
       client,
       report: async () => (await control.request('report')) as StatusReport,
       views: async () => ((await control.request('tools')) as { readonly views: readonly ViewTools[] }).views,
-      find: async (args) => (await control.request('find', { args, view })) as FoundTools,
+      find: async (args) => (await control.request('find', { args, view, folder: currentFolder() })) as FoundTools,
       close: () => {
         client.close();
         control.close();

@@ -76,10 +76,10 @@ export async function loginSpec(
   settings: GlobalOptions,
   name: string,
 ): Promise<{ readonly spec: RemoteSpec & { readonly login: LoginSettings }; readonly config: Config }> {
-  const config = await readConfig(settings);
+  const config = await readConfig(settings, undefined, undefined, 'own');
   const { servers, file, disabled } = config;
-  refuseDisabled([name], disabled);
-  const server = servers.find(({ key }) => key === name);
+  const server = servers.find(({ layer }) => layer?.key === name) ?? servers.find(({ key }) => key === name);
+  if (server === undefined) refuseDisabled([name], disabled);
   if (server === undefined) {
     const remote = servers.filter(({ spec }) => spec?.kind === 'remote').map(({ key }) => key);
     throw new UsageError(
