@@ -90,10 +90,15 @@ export interface Person {
   readonly name: string;
 }
 
+/** A person who has signed in, with those groups of the user that the configuration names in `gateway.ask.by`. */
+export interface SignedInPerson extends Person {
+  readonly groups: readonly string[];
+}
+
 /** Knows the persons in browsers, by their logins at the identity provider. */
 export interface Persons {
   /** The person who has signed in lately in the browser with these cookies; `undefined` if nobody has. */
-  personOf(cookies: string | undefined): Person | undefined;
+  personOf(cookies: string | undefined): SignedInPerson | undefined;
   /** Sends the browser to the identity provider, and from there back to a path of this gateway. */
   signIn(path: string, cookies: string | undefined): Promise<RouteAnswer>;
 }

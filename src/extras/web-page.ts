@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { RouteAnswer } from '../downstream/http/http-route.js';
+import type { RouteAnswer, RouteRequest } from '../downstream/http/http-route.js';
+import { RequestRates } from '../downstream/http/rate-limit.js';
+import type { Clock } from '../wire/timing/clock.js';
 
 const STYLE = `
 body { margin: 0; background: #f4f4f5; color: #18181b; font: 16px/1.5 system-ui, sans-serif }
@@ -53,6 +55,16 @@ export function termRows(rows: readonly (readonly [term: string, text: string])[
 /** The page about a login that cannot go on, and that has no address to return to. The sentence is for the person. */
 export function faultPage(status: number, sentence: string): RouteAnswer {
   return webPage(status, 'This login cannot go on', `<p>${escaped(sentence)}</p>`);
+}
+
+/** Returns a function that limits the requests for pages by the addresses of browsers. */
+export function pageLimit(rates: ConstructorParameters<typeof RequestRates>[0], clock: Clock) {
+  const limit = new RequestRates(rates);
+  return (serve: (request: RouteRequest) => RouteAnswer | Promise<RouteAnswer>) => async (request: RouteRequest) => {
+    const over = limit.refuse('browsers', request.address, clock.now());
+    if (over !== undefined) return faultPage(429, 'There are too many requests from your address. Try again later.');
+    return await serve(request);
+  };
 }
 
 export function redirect(location: string): RouteAnswer {

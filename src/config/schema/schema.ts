@@ -1071,6 +1071,8 @@ function fieldOf(setting: Setting): z.ZodMiniType {
       const field = z.boolean(expects('true or false', { quote: true }));
       return field.register(z.globalRegistry, { description: about, default: standard });
     }
+    case 'names':
+      return list(text('A name.'), setting.about);
     case 'path':
       return text(setting.about, 'the path of a file');
     case 'address':

@@ -215,6 +215,9 @@ const ASK_SETTINGS = {
     'How long a call waits for the answer of a person, if its client cannot show a form. No answer is a no.',
     ['1s', '10m'],
   ),
+  by: names(
+    'The groups of users, with `gateway.http.auth`, whose members may answer the questions about the calls of all users. Everybody may answer those about the own calls. Default: none.',
+  ),
   notify: flag(true, 'Shows a notification on the desktop for a call that waits, on Linux and macOS.'),
 };
 
@@ -298,7 +301,7 @@ export const GATEWAY_SETTINGS = {
   ),
   ask: section(
     ASK_SETTINGS,
-    'a map with `timeout` or `notify`',
+    'a map with `timeout`, `by` or `notify`',
     'The questions about calls for which a rule says `then: ask`; see docs/rules.md.',
   ),
   metrics: section(METRICS_SETTINGS, 'a map with `listen` or `tools`', 'The metrics for Prometheus.'),
@@ -355,6 +358,12 @@ interface Place extends About {
   readonly standard: undefined;
 }
 
+/** A list of names. */
+interface Names extends About {
+  readonly kind: 'names';
+  readonly standard: undefined;
+}
+
 /** A nested map of settings. If the map is missing, its settings have their defaults. */
 interface Section extends About {
   readonly kind: 'section';
@@ -378,7 +387,8 @@ export type SandboxEntry =
       readonly unixSockets?: boolean;
     };
 
-export type Setting = Quantity | Count | Choice | Flag | Place | Section | Sandbox;
+export type Setting = Quantity | Count | Choice | Flag | Place | Names | Section | Sandbox;
+/** Settings by their names in the file. */
 export type SettingTable = { readonly [key: string]: Setting };
 
 type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly (infer Word)[] }
@@ -387,9 +397,11 @@ type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly 
     ? boolean
     : S extends Place
       ? string
-      : S extends Sandbox
-        ? SandboxEntry
-        : number;
+      : S extends Names
+        ? readonly string[]
+        : S extends Sandbox
+          ? SandboxEntry
+          : number;
 type NameOf<Key, S> = Key extends string
   ? S extends { readonly kind: 'duration' }
     ? `${Key}Ms`
@@ -459,6 +471,10 @@ function choice<const Word extends string>(words: readonly Word[], standard: NoI
 
 export function flag(standard: boolean, about: string): Flag {
   return { kind: 'flag', standard, about };
+}
+
+function names(about: string): Names {
+  return { kind: 'names', standard: undefined, about };
 }
 
 function place(kind: Place['kind'], about: string): Place {

@@ -29,10 +29,6 @@ type Outcome = Answer | 'unanswered' | 'ended';
 /** Clauses and sentences for the client, by outcome. */
 const REFUSALS = {
   no: ['who said no', 'Do not repeat this call. Ask your user what to do instead.'],
-  unanswered: [
-    'and nobody has answered',
-    'Ask your user to allow it on the page of `trunkline web` or with `trunkline allow`, then repeat the call. A yes within two minutes of the first try still counts.',
-  ],
   full: ['and too many calls wait for an answer already', 'Try again when some are answered.'],
   ended: ['and Trunkline ends', 'The call was not sent, so repeating it is safe.'],
 } as const satisfies Readonly<Record<string, readonly [string, string]>>;
@@ -52,6 +48,8 @@ export interface QuestionsOptions {
   readonly clock: Clock;
   readonly gateway: { readonly connected: ReadonlyMap<DownstreamClient, { readonly facts: ClientFacts }> };
   readonly redact: (text: string) => string;
+  /** The place where the user answers: a page over HTTP, or else those of the user of this machine. */
+  readonly place: () => string;
   /** The present settings. */
   readonly settings: () => { readonly timeoutMs: number; readonly notify: boolean };
   /** Shows two texts on the desktop. */
@@ -122,6 +120,11 @@ export class Questions {
         this.#sessions.set(client, tools.add(tool));
       }
       if (answer === 'yes' || answer === 'session') allow();
+      else if (answer === 'unanswered')
+        refuse([
+          'and nobody has answered',
+          `Ask your user to allow it ${this.#options.place()}, then repeat the call. A yes within two minutes of the first try still counts.`,
+        ]);
       else refuse(REFUSALS[answer]);
     });
   }
@@ -249,7 +252,7 @@ export class Questions {
       const params = {
         progressToken: 0,
         progress: -left,
-        message: `Waits for a person to allow the call (${left} s left)`,
+        message: `Waits for a person to allow the call ${this.#options.place()} (${left} s left)`,
       };
       const notification = left > 0 ? ownNotification(METHODS.progress, params) : undefined;
       if (notification !== undefined) exchange.progress(notification);

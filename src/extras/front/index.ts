@@ -20,6 +20,7 @@ export const front: CreateFeature = (host) => {
         ...{ clock, logger, users, now: Date.now },
         http: config.gateway.http,
         keys: seals.keysFor('front'),
+        groups: () => host.config.gateway.ask.by ?? [],
         // The cluster is another feature.
         takeOnce: async (name, ms) => (await features.first('takeOnce')?.(name, ms)) ?? true,
         // A redirect could lead from the URL that names a client to a document of another one.

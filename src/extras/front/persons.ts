@@ -2,7 +2,7 @@ import type { Params, RouteAnswer } from '../../downstream/http/http-route.js';
 import type { User } from '../../downstream/port.js';
 import { isRecord, parseJson } from '../../wire/json/json-value.js';
 import { type Cookies, withCookies } from '../cookies.js';
-import type { Person, Persons } from '../feature.js';
+import type { Persons, SignedInPerson } from '../feature.js';
 import { LOGIN_MS, randomText, type SealedTexts, sha256 } from '../sealed-texts.js';
 import { faultPage, redirect } from '../web-page.js';
 import { type Provider, ProviderAway } from './provider.js';
@@ -14,6 +14,8 @@ interface FrontPersonsOptions {
   readonly cookies: Cookies;
   /** The user of an access token; `undefined` if this gateway does not accept the token. */
   readonly userOf: (token: string) => Promise<User | undefined>;
+  /** The groups that pages ask for. Others would make the cookie too large. */
+  readonly groups: () => readonly string[];
 }
 
 interface BegunSignIn {
@@ -36,9 +38,9 @@ export class FrontPersons implements Persons {
     this.#options = options;
   }
 
-  personOf(header: string | undefined): Person | undefined {
+  personOf(header: string | undefined): SignedInPerson | undefined {
     const { sealed, cookies } = this.#options;
-    return sealed.open<Person>('person', cookies.read(header, 'person'));
+    return sealed.open<SignedInPerson>('person', cookies.read(header, 'person'));
   }
 
   async signIn(path: string, header: string | undefined): Promise<RouteAnswer> {
@@ -71,7 +73,8 @@ export class FrontPersons implements Persons {
       const user = await this.#userOf(code, begun.verifier);
       if (user?.kind !== 'user')
         return withCookies(faultPage(403, 'This gateway does not accept the token of the identity provider.'), used);
-      const person: Person = { principal: user.principal, name: user.name };
+      const groups = this.#options.groups().filter((group) => user.groups.includes(group));
+      const person: SignedInPerson = { principal: user.principal, name: user.name, groups };
       return withCookies(redirect(begun.path), [
         ...used,
         cookies.set('person', sealed.seal('person', person, LOGIN_MS), LOGIN_MS),

@@ -22,6 +22,8 @@ export interface FrontOptions {
   readonly users: GatewayUsers;
   /** The keys of everything that this gateway gives away sealed. */
   readonly keys: Keys;
+  /** The groups that pages ask for. */
+  readonly groups: () => readonly string[];
   /** Takes a name among all gateways, as in `Feature`. */
   readonly takeOnce: (name: string, ms: number) => Promise<boolean>;
   /** Reads documents of clients, whose addresses anybody may choose. */
@@ -78,7 +80,8 @@ export function createRoutes(options: FrontOptions): {
   const cookies = new Cookies(publicUrl);
   const { clientId } = config;
   const userOf = (token: string) => users.userOf(token);
-  const persons = new FrontPersons({ clientId, provider, sealed, cookies, userOf });
+  const { groups } = options;
+  const persons = new FrontPersons({ clientId, provider, sealed, cookies, userOf, groups });
   const logins = new Logins({ publicUrl, issuer, scopes, clients, provider, sealed, cookies, persons, now });
   const onThisMachine = new ShortMemory(clock);
   const takeOnce = async (name: string, ms: number) => {

@@ -1,8 +1,7 @@
 import type { RouteAnswer, RouteRequest } from '../../downstream/http/http-route.js';
-import { RequestRates } from '../../downstream/http/rate-limit.js';
 import type { CreateFeature } from '../feature.js';
 import { SealedTexts } from '../sealed-texts.js';
-import { faultPage } from '../web-page.js';
+import { pageLimit } from '../web-page.js';
 import { ForgottenUsers } from './forgotten-users.js';
 import { LOGIN_PAGES, offerTicket } from './ticket.js';
 
@@ -28,7 +27,6 @@ export const userLogins: CreateFeature = (host) => {
     offerLogin: (server, person) => offerTicket({ sealed: texts(), publicUrl }, server, person),
     routes: async (users) => {
       const { clock } = host.platform;
-      const rates = new RequestRates(http);
       const load = async () => {
         const [{ LoginPages }, { OwnLogins }] = await Promise.all([
           import('./login-pages.js'),
@@ -39,13 +37,12 @@ export const userLogins: CreateFeature = (host) => {
       };
       let loaded: ReturnType<typeof load> | undefined;
       type Serve = (parts: Awaited<ReturnType<typeof load>>, request: RouteRequest) => Promise<RouteAnswer>;
-      const page = (serve: Serve) => async (request: RouteRequest) => {
-        const over = rates.refuse('browsers', request.address, clock.now());
-        if (over !== undefined)
-          return faultPage(429, 'There are too many requests from your address. Try again later.');
-        loaded ??= load();
-        return await serve(await loaded, request);
-      };
+      const limited = pageLimit(http, clock);
+      const page = (serve: Serve) =>
+        limited(async (request) => {
+          loaded ??= load();
+          return await serve(await loaded, request);
+        });
       const { login, callback, logins } = LOGIN_PAGES;
       return [
         { method: 'GET', path: login, serve: page(({ pages }, request) => pages.show(request)) },

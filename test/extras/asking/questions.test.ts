@@ -26,6 +26,7 @@ async function asking(script: Partial<ServerScript> = {}) {
           },
         },
         redact: (text) => text.replaceAll('hunter2', REDACTED),
+        place: () => 'on the page',
         settings: () => ({ timeoutMs: 60_000, notify: true }),
         notify: (title) => notified.push(title),
       });

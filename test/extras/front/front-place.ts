@@ -78,7 +78,7 @@ export class FrontPlace {
       const { routes } = createRoutes({
         http: { ...http, auth: { ...http.auth, front } },
         users: { provider: users.provider, userOf, originOf: () => ({ environment: {}, folder: '/' }) },
-        ...{ fetchDocument, clock: systemClock },
+        ...{ fetchDocument, clock: systemClock, groups: () => [] },
         keys: [Buffer.alloc(32, 7)],
         takeOnce: options.takeOnce ?? (async () => true),
         now: () => Date.now() + time.ahead,

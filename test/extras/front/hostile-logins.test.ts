@@ -485,7 +485,7 @@ describe('the cookies of a login', () => {
       http: { ...DEFAULT_LIMITS, publicUrl, auth },
       users: { provider, userOf: async () => undefined, originOf: () => ({ environment: {}, folder: '/' }) },
       ...{ keys: [Buffer.alloc(32, 7)], clock: systemClock, now: Date.now, logger: { warn: () => {} } },
-      ...{ takeOnce: async () => true, fetchDocument: async () => new Response('') },
+      ...{ takeOnce: async () => true, fetchDocument: async () => new Response(''), groups: () => [] },
     });
     const ask = async (method: string, path: string, asked: { query?: string; body?: string; cookie?: string }) => {
       const { query = '', body = '', cookie } = asked;

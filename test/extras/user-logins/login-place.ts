@@ -8,6 +8,7 @@ import { onTestFinished, vi } from 'vitest';
 import { GatewayProcess } from '../../../src/app/gateway-process.js';
 import { createPlatform } from '../../../src/app/platform.js';
 import { serveHttp } from '../../../src/app/serve-http.js';
+import { asking } from '../../../src/extras/asking/index.js';
 import { front } from '../../../src/extras/front/index.js';
 import { userLogins } from '../../../src/extras/user-logins/index.js';
 import { createSeals } from '../../../src/state/seal.js';
@@ -25,6 +26,10 @@ const SCOPE = 'mcp:read';
 interface LoginPlaceOptions {
   readonly hasFront?: boolean;
   readonly servers?: Readonly<Record<string, object>>;
+  /** Settings of the gateway besides `http`. */
+  readonly gateway?: object;
+  /** The groups of users. */
+  readonly groupsOf?: Readonly<Record<string, readonly string[]>>;
   readonly lifetimeSeconds?: number;
   /** The folder of the variables of users. */
   readonly variables?: string;
@@ -48,7 +53,10 @@ export class LoginPlace {
     const port = await freePort();
     const publicUrl = `http://127.0.0.1:${port}`;
     const callback = `${publicUrl}/authorize/callback`;
-    const provider = await startProvider({ resource: `${publicUrl}/mcp`, callback, clientId: CLIENT_ID });
+    const provider = await startProvider({
+      ...{ resource: `${publicUrl}/mcp`, callback, clientId: CLIENT_ID },
+      groupsOf: options.groupsOf ?? {},
+    });
     const server = await startProtected({ lifetimeSeconds: options.lifetimeSeconds ?? 3_600 });
     const place = new LoginPlace(publicUrl, provider, server, options);
     await place.#serve(port);
@@ -59,7 +67,7 @@ export class LoginPlace {
     publicUrl: string,
     provider: LoginPlace['provider'],
     server: Server,
-    { hasFront = false, servers = {}, variables, takeOnce }: LoginPlaceOptions,
+    { hasFront = false, servers = {}, gateway = {}, variables, takeOnce }: LoginPlaceOptions,
   ) {
     for (const [name, value] of Object.entries(dataIn(this.folder))) vi.stubEnv(name, value);
     this.publicUrl = publicUrl;
@@ -69,7 +77,7 @@ export class LoginPlace {
     const auth = { jwt, ...(hasFront && { front: { clientId: CLIENT_ID } }), ...(variables && { variables }) };
     const file = join(this.folder, 'trunkline.yaml');
     const entries = { files: { url: server.url, login: 'user' }, ...servers };
-    writeFileSync(file, JSON.stringify({ servers: entries, gateway: { http: { publicUrl, auth } } }));
+    writeFileSync(file, JSON.stringify({ servers: entries, gateway: { ...gateway, http: { publicUrl, auth } } }));
     this.composition = new GatewayProcess({
       config: loadAnyConfig(file, { env: process.env, nodePath: process.execPath }),
       platform: createPlatform(),
@@ -79,6 +87,7 @@ export class LoginPlace {
       features: [
         ...(hasFront ? [front] : []),
         userLogins,
+        asking,
         ...(takeOnce ? [() => ({ apply: () => {}, close: () => {}, takeOnce })] : []),
       ],
       runFolder: join(this.folder, 'run'),
