@@ -1,4 +1,5 @@
-import { EXIT, UsageError } from '../../../host/errors/usage-error.js';
+import { fileErrorIn } from '../../../host/errors/file-error.js';
+import { EXIT, HintedError, UsageError } from '../../../host/errors/usage-error.js';
 import { isRecord } from '../../../wire/json/json-value.js';
 import { clipText, firstSentence, printable, withoutHiddenCharacters } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
@@ -114,6 +115,11 @@ export async function withTools(
   }
   try {
     return await work(hub);
+  } catch (error) {
+    // The gateway has ended meanwhile, or an earlier version does not know the command.
+    if (!(error instanceof Error) || error instanceof HintedError || fileErrorIn(error) !== undefined) throw error;
+    tell(`trunkline: ${error.message}`);
+    return EXIT.failed;
   } finally {
     hub.close();
   }

@@ -49,7 +49,9 @@ export async function skill(invocation: Invocation<SkillOptions>): Promise<numbe
     await replaceFile(file, text, { mode: 0o644 });
     if (isJson) await printJson({ file, result: 'written' });
     else
-      note(`Wrote ${file}. Run this command again when servers come or go; \`trunkline skill --remove\` removes it.`);
+      note(
+        `Wrote ${file}. Run this command again when servers come or go; \`trunkline skill --remove ${options.install}\` removes it.`,
+      );
     return EXIT.ok;
   });
 }
