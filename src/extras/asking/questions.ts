@@ -14,6 +14,8 @@ const VALID_MS = 120_000;
 /** Time between two notifications of progress of a call that waits, and between two of the desktop, in milliseconds. */
 const PROGRESS_EVERY_MS = 5_000;
 const NOTIFY_EVERY_MS = 10_000;
+/** Time within which no person answers a form, in milliseconds. Clients that run without a person decline or cancel a form at once. */
+const UNREAD_MS = 1_000;
 /** Limit of the questions that can be answered: of one principal, and in all. */
 const MAX_PER_PRINCIPAL = 64;
 const MAX_QUESTIONS = 512;
@@ -138,10 +140,13 @@ export class Questions {
   #wait(exchange: Exchange, question: Question, settled: (outcome: Outcome) => void): void {
     const { clock } = this.#options;
     const { facts } = question;
+    const { timeoutMs } = this.#options.settings();
     const isForm = exchange.elicits('form');
-    const waitMs = isForm ? VALID_MS : this.#options.settings().timeoutMs;
+    let until = 0;
     let withdraw = () => {};
     let stopProgress = () => {};
+    let cancelWait = () => {};
+    let forget = () => {};
     // Without its call, the question stays, because the call may come again.
     const leave = () => {
       question.settle = undefined;
@@ -149,11 +154,17 @@ export class Questions {
       stopProgress();
       withdraw();
     };
-    const cancelWait = clock.schedule(waitMs, () => {
-      leave();
-      settled('unanswered');
-    });
-    const forget = clock.schedule(Math.max(VALID_MS, waitMs), () => this.#all.delete(facts.id));
+    const waitFor = (ms: number) => {
+      cancelWait();
+      forget();
+      until = clock.now() + ms;
+      forget = clock.schedule(Math.max(VALID_MS, ms), () => this.#all.delete(facts.id));
+      cancelWait = clock.schedule(ms, () => {
+        leave();
+        settled('unanswered');
+      });
+    };
+    waitFor(isForm ? VALID_MS : timeoutMs);
     question.settle = (outcome) => {
       leave();
       forget();
@@ -162,9 +173,16 @@ export class Questions {
     };
     this.#all.set(facts.id, question);
     exchange.onCancel(leave);
-    if (exchange.wantsProgress) stopProgress = this.#reportProgress(exchange, clock.now() + waitMs);
-    if (isForm) withdraw = this.#elicit(exchange, facts);
-    else this.#notify(facts);
+    if (exchange.wantsProgress) stopProgress = this.#reportProgress(exchange, () => until);
+    if (!isForm) {
+      this.#notify(facts);
+      return;
+    }
+    withdraw = this.#elicit(exchange, facts, () => {
+      if (question.settle === undefined) return;
+      waitFor(timeoutMs);
+      this.#notify(facts);
+    });
   }
 
   #takeYes(client: DownstreamClient, digest: string): boolean {
@@ -199,16 +217,18 @@ export class Questions {
     };
   }
 
-  /** Asks with a form in the client. Without the form, the question can be answered in the other ways. Returns the function that withdraws it. */
-  #elicit(exchange: Exchange, facts: OpenQuestion): () => void {
+  /** Asks with a form in the client. Calls `unseen` if no person has seen the form. Returns the function that withdraws it. */
+  #elicit(exchange: Exchange, facts: OpenQuestion, unseen: () => void): () => void {
     const { hasSession } = exchange.client;
+    const { clock } = this.#options;
+    const askedAt = clock.now();
     const request = ownRequest(METHODS.elicit, {
       mode: 'form',
       message: describeQuestion(facts),
       requestedSchema: {
         type: 'object',
         properties: {
-          answer: { type: 'string', title: 'Allow this call?', enum: hasSession ? [YES, NO, SESSION] : [YES, NO] },
+          answer: { type: 'string', title: 'Allow this call?', enum: hasSession ? [NO, YES, SESSION] : [NO, YES] },
         },
         required: ['answer'],
       },
@@ -217,17 +237,15 @@ export class Questions {
       request,
       edits: [],
       answer: ({ bytes, result }) => {
-        if (result === undefined) {
-          this.#notify(facts);
-          return;
-        }
-        const textAt = (path: readonly string[]) => stringAt(bytes, valuesAt(bytes, result, path)[0]);
-        const isAccepted = textAt(['action']) === 'accept';
-        const chosen = textAt(['content', 'answer']);
-        if (isAccepted && chosen === SESSION && hasSession) this.answer(facts.id, 'session');
-        else this.answer(facts.id, isAccepted && chosen === YES ? 'yes' : 'no');
+        const textAt = (...path: readonly string[]) =>
+          result === undefined ? undefined : stringAt(bytes, valuesAt(bytes, result, path)[0]);
+        const chosen = textAt('action') === 'accept' ? textAt('content', 'answer') : undefined;
+        const isUnread = chosen === undefined && clock.now() - askedAt < UNREAD_MS;
+        if (result === undefined || isUnread) unseen();
+        else if (chosen === SESSION && hasSession) this.answer(facts.id, 'session');
+        else this.answer(facts.id, chosen === YES ? 'yes' : 'no');
       },
-      fail: () => this.#notify(facts),
+      fail: unseen,
       progress: () => {},
     });
   }
@@ -243,11 +261,11 @@ export class Questions {
     );
   }
 
-  #reportProgress(exchange: Exchange, until: number): () => void {
+  #reportProgress(exchange: Exchange, until: () => number): () => void {
     const { clock } = this.#options;
     let cancel = () => {};
     const report = () => {
-      const left = Math.round((until - clock.now()) / 1_000);
+      const left = Math.round((until() - clock.now()) / 1_000);
       // Progress must grow, and the server begins at 0 or later.
       const params = {
         progressToken: 0,
@@ -263,18 +281,18 @@ export class Questions {
   }
 }
 
-const YES = 'yes';
+/** Choices of the form. The no is the first, because Codex sends the first one when a person who was typing presses Enter. */
 const NO = 'no';
+const YES = 'yes';
 const SESSION = 'yes, for this tool until the session ends';
 
-/** The question as a person reads it. The arguments are the text of a model or a server, so they come last. */
+/**
+ * The question as a person reads it. The arguments are the text of a model or a server, so they come last. There are two lines, because
+ * Claude Code shows three lines and hides the others.
+ */
 function describeQuestion({ server, name, arguments: args, rule, say }: OpenQuestion): string {
   const why = `The configuration asks first (${rule})${say === undefined ? '.' : `: ${say}`}`;
-  return [
-    `Allow ${name} of the server "${server}"?`,
-    why,
-    args === '' ? 'It has no arguments.' : `Arguments: ${args}`,
-  ].join('\n\n');
+  return `Allow ${name} of the server "${server}"? ${why}\n${args === '' ? 'It has no arguments.' : `Arguments: ${args}`}`;
 }
 
 /** Letters that no one takes for others, because people type the id. */

@@ -6,6 +6,8 @@ import { flush, type Message } from '../../support/wire.js';
 
 const FORMS = { elicitation: {} };
 const SESSION = 'yes, for this tool until the session ends';
+/** Time after which a person can have read a form, in milliseconds. */
+const READ_MS = 1_000;
 const ASKING: NonNullable<ServerScript['rules']> = [
   { tools: ['delete'], args: { path: ['/etc/**'] }, verdict: 'deny' },
   { tools: ['delete'], verdict: 'ask', say: 'Gone is gone' },
@@ -71,8 +73,8 @@ describe('a call for which a rule asks, of a client with forms', () => {
     const { form, sent, notified } = await asked();
     expect(form.params).toMatchObject({
       message:
-        'Allow delete of the server "a"?\n\nThe configuration asks first (servers.a.rules[1]): Gone is gone\n\nArguments: {"path":"/a"}',
-      requestedSchema: { properties: { answer: { enum: ['yes', 'no', SESSION] } }, required: ['answer'] },
+        'Allow delete of the server "a"? The configuration asks first (servers.a.rules[1]): Gone is gone\nArguments: {"path":"/a"}',
+      requestedSchema: { properties: { answer: { enum: ['no', 'yes', SESSION] } }, required: ['answer'] },
     });
     expect(sent()).toEqual([]);
     expect(notified).toEqual([]);
@@ -112,7 +114,8 @@ describe('a call for which a rule asks, of a client with forms', () => {
     ['an answer that the form does not offer', { action: 'accept', content: { answer: 'YES' } }],
     ['an answer that is no text', { action: 'accept', content: { answer: ['yes'] } }],
   ])('is refused after %s', async (_, result) => {
-    const { client, answer, sent } = await asked();
+    const { client, answer, sent, clock } = await asked();
+    await clock.advance(READ_MS);
     await answer(result);
     expect(sent()).toEqual([]);
     expect(failureOf(client.answerTo('first'))).toMatchObject({
@@ -125,13 +128,36 @@ describe('a call for which a rule asks, of a client with forms', () => {
     );
   });
 
-  it('waits on if the client cannot show the form after all, and can be allowed elsewhere', async () => {
-    const { client, form, sent, questions, notified } = await asked();
-    client.say({ jsonrpc: '2.0', id: form.id, error: { code: -32603, message: 'No' } });
+  it.each([
+    ['an error', { error: { code: -32603, message: 'No' } }],
+    ['a decline at once', { result: { action: 'decline' } }],
+    ['a cancel at once', { result: { action: 'cancel' } }],
+    ['an empty form at once', { result: { action: 'accept', content: {} } }],
+  ])('waits on after %s, as without forms, because no person has seen the form', async (_, said) => {
+    const { client, form, sent, clock, questions, notified } = await asked();
+    client.say({ jsonrpc: '2.0', id: form.id, ...said });
     await flush();
     expect(notified).toHaveLength(1);
     questions.answer(questions.open[0]?.id ?? '', 'yes');
     expect(sent()).toHaveLength(1);
+    client.received.take();
+    client.call('second', 'a__delete', { arguments: { path: '/a' }, _meta: { progressToken: 2 } });
+    await flush();
+    client.say({ jsonrpc: '2.0', id: formOf(client).id, ...said });
+    await flush();
+    await clock.advance(60_000);
+    expect(client.answerTo('second')?.result.content[0].text).toContain('and nobody has answered: Gone is gone.');
+    const reports = client.received.messages.filter(({ method }) => method === 'notifications/progress');
+    const values = reports.map(({ params }) => params.progress);
+    expect(values.slice(0, 3)).toEqual([-120, -55, -50]);
+    await clock.advance(60_000);
+    expect(questions.open).toEqual([]);
+  });
+
+  it('is refused at once by a no that the form offers', async () => {
+    const { client, answer } = await asked();
+    await answer({ action: 'accept', content: { answer: 'no' } });
+    expect(failureOf(client.answerTo('first')).reason).toBe('denied');
   });
 
   it('withdraws the form when the answer comes from elsewhere, and takes no second answer', async () => {
@@ -166,7 +192,7 @@ describe('a call for which a rule asks, of a client without a session', () => {
     await world.clock.advance(100);
     const { result } = client.answerTo(1) ?? {};
     const [[key, entry] = ['', {}]] = Object.entries<Message>(result.inputRequests);
-    expect(entry.params.requestedSchema.properties.answer.enum).toEqual(['yes', 'no']);
+    expect(entry.params.requestedSchema.properties.answer.enum).toEqual(['no', 'yes']);
     expect(world.sent()).toEqual([]);
     const { requestState } = result;
     const inputResponses = { [key]: { action: 'accept', content: { answer: 'yes' } } };
