@@ -79,6 +79,9 @@ describe('with nothing changed since the last run', () => {
     const loaded = packagesOf(list);
     expect(loaded).toEqual(expect.arrayContaining(['opossum', 'p-queue', 'pino']));
     for (const name of ['yaml', 'zod', 'execa', 'fastify']) expect(loaded).not.toContain(name);
+    // Interceptors are loaded with the first configuration that names one.
+    const ofInterceptors = modulesOf(list).filter((module) => module.startsWith('src/extras/interceptors/'));
+    expect(ofInterceptors).toEqual(['src/extras/interceptors/index.ts']);
     expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([3, 5]);
   });
 });

@@ -33,6 +33,8 @@ export type Entries = Readonly<Record<string, Readonly<Record<string, unknown>>>
 export interface InProcessOptions {
   readonly servers: Entries;
   readonly gateway?: Readonly<Record<string, unknown>>;
+  /** Further members of the configuration. */
+  readonly config?: Readonly<Record<string, unknown>>;
   readonly features?: readonly CreateFeature[];
   /** In place of the time of the machine. */
   readonly clock?: Clock;
@@ -67,6 +69,7 @@ export class InProcessGateway {
   readonly #left: NothingLeft;
   readonly #clients: InProcessClient[] = [];
   readonly #environment: Readonly<Record<string, string | undefined>>;
+  readonly #more: Readonly<Record<string, unknown>>;
 
   /** For the running test, after which it is ended. */
   static start(options: InProcessOptions): InProcessGateway {
@@ -77,6 +80,7 @@ export class InProcessGateway {
 
   constructor(options: InProcessOptions) {
     const { servers, gateway = {}, features = [], clock, environment = process.env, mayHaveProblems } = options;
+    this.#more = options.config ?? {};
     this.#left = new NothingLeft(this.folder);
     const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
@@ -119,11 +123,17 @@ export class InProcessGateway {
 
   /** A client that is initialized; with an origin, its environment and its folder are not those of the gateway. */
   async connect(capabilities: Message = {}, origin?: ClientOrigin): Promise<InProcessClient> {
-    const client = new InProcessClient(this.composition, this.clock, origin);
-    this.#clients.push(client);
+    const client = this.open(origin);
     const clientInfo = { name: 'test', version: '1' };
     await client.request('initialize', { protocolVersion: '2025-11-25', capabilities, clientInfo });
     client.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    return client;
+  }
+
+  /** A client that has said nothing yet. */
+  open(origin?: ClientOrigin): InProcessClient {
+    const client = new InProcessClient(this.composition, this.clock, origin);
+    this.#clients.push(client);
     return client;
   }
 
@@ -175,7 +185,7 @@ export class InProcessGateway {
   #load(servers: Entries, gateway: Readonly<Record<string, unknown>>): Config {
     const file = this.file('trunkline.yaml');
     const entries = Object.entries(servers).map(([key, entry]) => [key, this.#entry(entry)]);
-    writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
+    writeFileSync(file, JSON.stringify({ ...this.#more, servers: Object.fromEntries(entries), gateway }));
     return loadConfig(file, { env: this.#environment, nodePath: process.execPath });
   }
 

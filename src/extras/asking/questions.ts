@@ -235,6 +235,7 @@ export class Questions {
     });
     return exchange.requireInput({
       request,
+      isOwn: true,
       edits: [],
       answer: ({ bytes, result }) => {
         const textAt = (...path: readonly string[]) =>

@@ -18,7 +18,7 @@ import {
 } from './protocol.js';
 
 /** Limit of a message that is shown to interceptors, in bytes. A larger one is treated as if the guard had failed. */
-const MAX_PAYLOAD_BYTES = 1024 * 1024;
+export const MAX_PAYLOAD_BYTES = 1024 * 1024;
 /** Limit of an answer: a message that became larger, and room for what is around it. */
 const MAX_ANSWER_BYTES = 2 * MAX_PAYLOAD_BYTES;
 const MAX_PAGES = 10;

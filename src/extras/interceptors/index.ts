@@ -75,10 +75,6 @@ class Interceptors implements Feature {
 
   close(): void {}
 
-  preload(): Promise<unknown> {
-    return this.#load();
-  }
-
   #newGate(): RequestGate {
     return {
       concerns: ({ target, view }) => this.#keysOf(target.backend.key, view?.name).length > 0,

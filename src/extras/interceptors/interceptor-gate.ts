@@ -17,7 +17,7 @@ import { METHODS } from '../../wire/mcp/methods.js';
 import { withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import { asResponse, EnvelopeRequest, type RelayedRequest, requestWith } from '../../wire/mcp/relayed-request.js';
 import { signedQuestion } from '../../wire/mcp/signed-questions.js';
-import { type Inspected, type Inspector, type Refused, type Subject, textOf } from './inspection.js';
+import { hasTwins, type Inspected, type Inspector, type Refused, type Subject, TWINS, textOf } from './inspection.js';
 import { EVENTS, isHooked, type Phase } from './protocol.js';
 
 export interface InterceptorGateOptions {
@@ -78,7 +78,7 @@ export class InterceptorGate implements RequestGate {
     const subject = this.#options.subjectOf(input);
     if (subject.guards.length === 0) return ask;
     return (question) => {
-      const isNew = EVENTS.has(question.request.method) && !this.#seen.has(question);
+      const isNew = EVENTS.has(question.request.method) && question.isOwn !== true && !this.#seen.has(question);
       return isNew ? this.#ask(subject, question, ask) : ask(question);
     };
   }
@@ -132,11 +132,13 @@ export class InterceptorGate implements RequestGate {
     const { request } = exchange;
     const { result } = response;
     if (result === undefined) return undefined;
-    const [questions] = valuesAt(response.bytes, result, ['inputRequests']);
+    const asks =
+      mayConcern(subject, METHODS.elicit, 'request') || mayConcern(subject, METHODS.createMessage, 'request');
+    const lists = asks ? valuesAt(response.bytes, result, ['inputRequests']) : [];
     const event = eventOf(request, true);
     const content = event === undefined ? undefined : contentOf(request.method, response, result);
     const mayStop = event !== undefined && content !== undefined && mayConcern(subject, event, 'response');
-    if (!mayStop && questions === undefined) return undefined;
+    if (!mayStop && lists.length === 0) return undefined;
     const copy = asResponse(response.bytes.slice(response.span.start, response.span.end));
     const moved = (span: Span) => ({ start: span.start - response.span.start, end: span.end - response.span.start });
     const parts: { readonly at: Span; readonly message: Inspected }[] = [];
@@ -146,7 +148,15 @@ export class InterceptorGate implements RequestGate {
         message: { event: about, phase, isToServer: false, payload: copy.bytes.slice(at.start, at.end) },
       });
     if (mayStop) add(moved(content), event, 'response');
-    for (const [, question] of questions === undefined ? [] : membersOf(copy.bytes, moved(questions))) {
+    const [questions] = lists.map(moved);
+    // Of two questions with the same key, the client would get one that no interceptor has seen.
+    if (questions !== undefined && (lists.length > 1 || hasTwins(copy.bytes.subarray(questions.start, questions.end))))
+      return Promise.resolve({
+        kind: 'withheld',
+        detail: `answered, but its answer is withheld, ${TWINS}`,
+        rule: 'interceptors',
+      });
+    for (const [, question] of membersOf(copy.bytes, questions)) {
       const method = stringAt(copy.bytes, valuesAt(copy.bytes, question, ['method'])[0]) ?? '';
       const [params] = valuesAt(copy.bytes, question, ['params']);
       if (EVENTS.has(method) && params !== undefined) add(params, method, 'request');
@@ -271,7 +281,10 @@ const CONTENT = ['content', 'structuredContent', 'contents', 'messages'];
 
 /** The part of an answer that is the result, or `undefined` if it is a task or a question, and the result comes later. */
 function contentOf(method: string, { bytes, tokens }: ResponseEnvelope, result: Span): Span | undefined {
-  if (method === METHODS.getTask) return valuesAt(bytes, result, ['result'])[0];
+  if (method === METHODS.getTask) {
+    const [inner, twin] = valuesAt(bytes, result, ['result']);
+    return twin === undefined ? inner : result;
+  }
   const type = stringAt(bytes, tokens.resultType);
   const isLater = tokens.createdTask !== undefined || (type !== undefined && type !== 'complete');
   // A server must not get a result past the interceptors by calling it a task.
@@ -292,12 +305,20 @@ function mayConcern({ guards }: Subject, event: string, phase: Phase): boolean {
   return guards.some(({ known }) => known?.some((each) => isHooked(each, event, phase)) ?? true);
 }
 
-/** The params as the server, or the client, will get them. */
+/**
+ * The params as the server, or the client, will get them. Answers of the client are messages of their own, and the state is the
+ * server's.
+ */
 function paramsOf(request: RelayedRequest, edits: readonly Edit[]): Uint8Array {
   const sent = scanOwn(splice(request.message(ID, edits)));
-  const span = sent.kind === 'request' ? sent.params : undefined;
-  return span === undefined ? toBytes('{}') : sent.bytes.slice(span.start, span.end);
+  if (sent.kind !== 'request' || sent.params === undefined) return toBytes('{}');
+  const { bytes, params, tokens } = sent;
+  if (tokens.inputResponses === undefined && tokens.requestState === undefined)
+    return bytes.slice(params.start, params.end);
+  return rewriteObject(bytes, params, { change: (name) => (OF_ROUNDS.has(name) ? REMOVED : undefined) });
 }
+
+const OF_ROUNDS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
 
 /** A signal that is aborted when the client cancels the request, or leaves. */
 function cancelling(exchange: Exchange): AbortSignal {

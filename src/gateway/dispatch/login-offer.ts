@@ -52,6 +52,7 @@ export class LoginOffer {
       }
       const withdraw = exchange.requireInput({
         request: this.#request(url, code),
+        isOwn: true,
         edits: [],
         // The person has agreed to open the page, and logs in there. The login may also have ended before this answer.
         answer: ({ bytes, result }) => {

@@ -74,6 +74,8 @@ export class EnvelopeRequest implements RelayedRequest {
 /** A server request that a client has to answer: sampling, elicitation, roots, or a task of the client. */
 export interface InputRequest {
   readonly request: RelayedRequest;
+  /** Whether Trunkline itself asks, and no server. */
+  readonly isOwn?: boolean;
   /** Replacements in the request before the client gets it. */
   readonly edits: readonly Edit[];
   /** Passes on the client's response. `keepProgress` relays progress after it, until the returned function is called. */
