@@ -256,8 +256,8 @@ export function findSecretShapes(text: string): Span[] {
       spans.push({ start: index + prefix.length, end: index + found.length });
     }
   }
-  addValues(text, NAME, (at) => wordAt(text, at), spans);
-  addValues(text, COOKIE, (at) => cookiesAt(text, at), spans);
+  addValues(text, NAME, (at) => spanOf(WORD, text, at), spans);
+  addValues(text, COOKIE, (at) => spanOf(COOKIES, text, at), spans);
   return spans;
 }
 
@@ -336,18 +336,13 @@ function quotedAt(text: string, at: number): Span | undefined {
   return { start, end: limit };
 }
 
-function wordAt(text: string, at: number): Span {
-  WORD.lastIndex = at;
-  return { start: at, end: at + (WORD.exec(text)?.[0].length ?? 0) };
-}
-
-/** Cookies without quotes around them reach to the end of the line, or of the string that the line with the header is in. */
-function cookiesAt(text: string, at: number): Span {
-  COOKIES.lastIndex = at;
-  return { start: at, end: at + (COOKIES.exec(text)?.[0].length ?? 0) };
+function spanOf(pattern: RegExp, text: string, at: number): Span {
+  pattern.lastIndex = at;
+  return { start: at, end: at + (pattern.exec(text)?.[0].length ?? 0) };
 }
 
 const WORD = /[^\s"',;]{0,8192}/y;
+/** Cookies without quotes around them reach to the end of the line, or of the string that the line with the header is in. */
 const COOKIES = /[^\s=;,]{1,256}=(?:(?!\\{0,16}["']\s{0,8}(?:[,}\])]|$))[^\r\n])*/my;
 
 /** The position behind all of these characters from `at` on. */

@@ -7,7 +7,6 @@ import type { MessageFeed } from '../../wire/io/message-feed.js';
 import type { Backpressure } from '../../wire/io/streams/backpressure.js';
 import { FloodBound, type FloodQueue } from '../../wire/io/streams/turn-reader.js';
 import { LIST_KINDS, LISTS } from '../../wire/mcp/methods.js';
-import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { EndedBecause } from '../../wire/mcp/outcome.js';
 import { ownNotification } from '../../wire/mcp/relayed-request.js';
 import type { Cancel } from '../../wire/timing/clock.js';
@@ -18,7 +17,7 @@ import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, UpstreamConnection, UpstreamListener } from '../upstream-connection.js';
 import type { OpenedAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
-import type { ConnectionLoss } from './http-session.js';
+import type { ConnectionLoss, ToolHeaders } from './http-session.js';
 
 export interface HttpDialerOptions extends HttpReading {
   /** Opens the access of one connection. The end of the connection waits for `release`. */
@@ -40,13 +39,6 @@ export interface HttpReading extends SharedReading {
 }
 
 export interface RemoteTarget extends DialTarget<RemoteSpec>, ToolHeaders {}
-
-export interface ToolHeaders {
-  /** Returns the parameters of a tool that headers must repeat (`x-mcp-header`). */
-  readonly paramsOf: (tool: string) => readonly MirroredParam[];
-  /** Reads the tools of the server again. Never rejects. */
-  readonly rereadTools: () => Promise<void>;
-}
 
 /** Shortest time between two readings of the lists for changes that were missed, in milliseconds. */
 const REREAD_MS = 10_000;

@@ -6,9 +6,8 @@ import { readText, valuesAt } from '../../wire/json/json-text.js';
 import { parseJson } from '../../wire/json/json-value.js';
 import { type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, type TrackedSink } from '../../wire/jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { CloseReason, EndedBecause } from '../../wire/mcp/outcome.js';
 import { isModernRevision } from '../../wire/mcp/revisions.js';
 import type { Clock } from '../../wire/timing/clock.js';
@@ -17,11 +16,11 @@ import { GetStream } from './get-stream.js';
 import {
   type ConnectionLoss,
   EVENT_STREAM,
-  type HttpIncoming,
   type HttpSession,
   mediaTypeOf,
   PausedError,
   readAnswerBody,
+  type SessionOptions,
   type SessionRequest,
 } from './http-session.js';
 import { Post } from './post.js';
@@ -54,20 +53,11 @@ const INITIALIZED = Buffer.from(`{"jsonrpc":"2.0","method":"${METHODS.initialize
 const MAX_EVENT = 1024 * 1024;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 
-export interface HttpOutputOptions {
+export interface HttpOutputOptions extends SessionOptions {
   readonly url: URL;
-  readonly transport: 'auto' | 'http' | 'sse';
   readonly agent: Agent;
   readonly access: RemoteAccess;
   readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  /** The longest message that the server may send, in bytes. */
-  readonly maxFrameBytes: number;
-  readonly incoming: HttpIncoming;
-  /** Returns the parameters of a tool that headers must repeat (`x-mcp-header`). */
-  readonly paramsOf: (tool: string) => readonly MirroredParam[];
-  /** Reads the tools of the server again. Never rejects. */
-  readonly rereadTools: () => Promise<void>;
 }
 
 /**
@@ -221,7 +211,6 @@ export class HttpOutput implements TrackedSink, HttpSession {
     agent.destroy();
   }
 
-  /** Sends an HTTP request with the headers of the session. Throws `RequestError`, `BlockedError` or `PausedError`. */
   async request(request: SessionRequest): Promise<HttpAnswer> {
     const { access } = this.options;
     const { method, signal } = request;
@@ -308,7 +297,6 @@ export class HttpOutput implements TrackedSink, HttpSession {
     }
   }
 
-  /** Opens a session in place of one that the server refuses. Resolves with whether there is one. Never rejects. */
   async renew(refused: string | undefined): Promise<boolean> {
     if (this.#sessionId !== refused) return true;
     this.#renewal ??= this.#openAnother()
@@ -380,7 +368,6 @@ export class HttpOutput implements TrackedSink, HttpSession {
     if (ms > 0) await this.sleep(ms, signal);
   }
 
-  /** Resolves after the time, in milliseconds, or at once when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {

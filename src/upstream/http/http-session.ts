@@ -1,5 +1,6 @@
 import type { HttpAnswer } from '../../host/http/decode.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../wire/mcp/envelope.js';
+import type { MirroredParam } from '../../wire/mcp/mirrored-params.js';
 import type { EndedBecause, RequestFailure } from '../../wire/mcp/outcome.js';
 import type { MessageReader } from '../channel/message-reader.js';
 import { EventStreamReader } from './event-stream.js';
@@ -58,16 +59,24 @@ export interface SessionRequest {
   readonly onSent?: () => void;
 }
 
+/** The parameters of tools that headers must repeat (`x-mcp-header`). */
+export interface ToolHeaders {
+  readonly paramsOf: (tool: string) => readonly MirroredParam[];
+  /** Reads the tools of the server again. Never rejects. */
+  readonly rereadTools: () => Promise<void>;
+}
+
+export interface SessionOptions extends ToolHeaders {
+  readonly transport: 'auto' | 'http' | 'sse';
+  readonly scan: ScanEnvelope;
+  /** The longest message that the server may send, in bytes. */
+  readonly maxFrameBytes: number;
+  readonly incoming: HttpIncoming;
+}
+
 /** The session, as the senders of its messages and the readers of its streams see it. */
 export interface HttpSession {
-  readonly options: {
-    readonly transport: 'auto' | 'http' | 'sse';
-    readonly scan: ScanEnvelope;
-    /** The longest message that the server may send, in bytes. */
-    readonly maxFrameBytes: number;
-    readonly incoming: HttpIncoming;
-    readonly rereadTools: () => Promise<void>;
-  };
+  readonly options: SessionOptions;
   readonly isOver: boolean;
   /** Whether answers come on one stream for all requests (revision 2024-11-05). */
   readonly hasOneStream: boolean;
