@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 95_750,
-  sourceFiles: 527,
+  sourceLines: 95_870,
+  sourceFiles: 528,
   tinyFiles: 11,
-  testLines: 95_900,
+  testLines: 96_260,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
