@@ -96,5 +96,6 @@ describe('the commands in the folder of a project', () => {
     await trust('--yes');
     expect(await servers()).toEqual(['mine', expect.stringMatching(/^db@shop-[0-9a-f]{8}$/), 'trunkline']);
     expect(await run('check', 'db')).toMatchObject({ code: 0 });
+    expect((await run('doctor', '--no-start', '--offline', '--json')).stdout).not.toContain('TL-CONFIG-SHADOWED');
   });
 });

@@ -56,7 +56,7 @@ async function untilNames(client: GatewayProcess, wanted: readonly string[]): Pr
 
 it('F384: clients of one hub see the servers of the trusted project in their folder, and the others go on', async () => {
   const place = sharedPlace({ servers: { docs: { sharing: 'profile', tools: { allow: ['echo', 'wait'] } } } });
-  const shop = project(place, 'shop/sub/..', ['docs', 'db']);
+  const shop = project(place, 'shop', ['docs', 'db']);
   mkdirSync(join(shop, 'sub'), { recursive: true });
   const other = join(place.folder, 'other');
   mkdirSync(other);

@@ -6,6 +6,7 @@ import { candidateFiles } from '../../config/file/find-config.js';
 import { type Config, isPerUser } from '../../config/resolve/config.js';
 import type { Code } from '../../host/errors/codes.js';
 import { realPath } from '../../host/files/whole-file.js';
+import { trustedTextAround } from '../../state/trusted-projects.js';
 import { plural, sentence } from '../../wire/json/printable.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
@@ -79,7 +80,9 @@ function checkDisabled({ file, servers, disabled }: Config): Finding[] {
 function checkShadowed(file: string, source: ConfigSource, machine: Machine): Finding[] {
   if (source === '--config') return [];
   const { cwd, env, home, platform } = machine;
-  const others = candidateFiles({ cwd, env, home, platform }).filter((each) => {
+  // The file of a trusted project stands beside the one of the user.
+  const isProject = trustedTextAround(cwd) !== '';
+  const others = candidateFiles({ cwd: isProject ? '' : cwd, env, home, platform }).filter((each) => {
     return existsSync(each) && realPath(each) !== realPath(file);
   });
   return others.map((other) =>
