@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
 import { type Finished, Workplace } from '../cli/cli-run.js';
@@ -9,6 +10,8 @@ import { until } from '../support/processes.js';
 
 /** A server that cannot list its tools while there is a file `fault`. */
 const OFFLINE = { command: 'node', args: [FAULTY, 'fail=fault'] };
+
+const GUARD = fileURLToPath(new URL('../fixtures/servers/guard.mjs', import.meta.url));
 
 let place: Workplace;
 beforeEach(() => {
@@ -304,6 +307,17 @@ describe('call', () => {
     expect(stderr).toContain(
       'trunkline: server `offline`: it runs, but its tools cannot be listed: tools/list: answered',
     );
+  });
+
+  it('is shown to the interceptors of its server, without a hub, too', async () => {
+    const hooks = [{ events: ['tools/call'], phase: 'response' }];
+    const list = JSON.stringify([{ name: 'no', type: 'validation', hooks, does: 'deny' }]);
+    const guard = { command: 'node', args: [GUARD, `interceptors=${list}`], interceptorTimeout: '30s' };
+    place.configure({ good: 'ok', guard }, { defaults: { interceptors: ['guard'] } });
+    const { code, stdout, stderr } = await place.run(['call', 'good__echo', 'text=hidden']);
+    expect([code, stdout]).toEqual([10, '']);
+    expect(stderr).toContain('the interceptor "no" of "guard" refuses it');
+    expect(stderr).not.toContain('hidden');
   });
 
   const BLOCK = '{"type":"image","data":"AA==","mimeType":"image/png"}';

@@ -146,8 +146,11 @@ describe('an interceptor', () => {
         mutator('append', 'request', { mode: 'audit' }),
       ],
     });
+    const remarks: string[] = [];
+    gateway.composition.calls.observe({ begin: () => ({ ended: (call) => remarks.push(...call.remarks) }) });
     const client = await gateway.connect();
     expect(await echoed(client, { text: 'q' })).toEqual({ text: 'q' });
+    expect(remarks).toContain('interceptor guard/warn: Hm');
     const findings = () => gateway.log.filter((line) => line.includes('an interceptor has found something')).join('\n');
     await expect.poll(findings).toContain('it would change the message');
     await expect.poll(findings).toContain('guard/deny');

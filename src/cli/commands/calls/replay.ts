@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { openPipe } from '../../../app/open-pipe.js';
 import { readConfig } from '../../../app/read-config.js';
+import { interceptors } from '../../../extras/interceptors/index.js';
 import {
   type ClientReplayOptions,
   differenceText,
@@ -74,7 +75,7 @@ async function replayClient(
   const log = openQuietLog(settings);
   const read = await readConfig(settings);
   const config = { ...read, gateway: { ...read.gateway, startupWaitMs: STARTUP_WAIT_MS } };
-  const composition = composeOnce(config, log, packageFolders());
+  const composition = composeOnce(config, log, packageFolders(), false, { features: [interceptors] });
   const connect: ClientReplayOptions['connect'] = (receive) => {
     const pipe = openPipe(composition, (message) => receive(Buffer.from(message).toString()));
     return { send: (text) => pipe.send(toBytes(text)), close: () => pipe.close() };

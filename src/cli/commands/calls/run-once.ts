@@ -10,6 +10,7 @@ import { type Config, isForFolder, isInView, type ServerConfig } from '../../../
 import type { User } from '../../../downstream/port.js';
 import { exchange } from '../../../extras/exchange/index.js';
 import type { CreateFeature } from '../../../extras/feature.js';
+import { interceptors } from '../../../extras/interceptors/index.js';
 import { largeResults } from '../../../extras/large-results/index.js';
 import { UsageError } from '../../../host/errors/usage-error.js';
 import type { Logger } from '../../../host/observe/logger.js';
@@ -68,7 +69,8 @@ export async function runOnce(
   const whole = user === undefined ? read : await asUser(read, user);
   for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   requireView(whole, settings.view);
-  const chosen = choose(whole).filter(({ key }) => isInView(whole, key, settings.view));
+  const inView = choose(whole).filter(({ key }) => isInView(whole, key, settings.view));
+  const chosen = withInterceptors(whole, inView, settings.view);
   const config = { ...whole, servers: chosen.map(triedOnce) };
 
   const progressLine = new ProgressLine(process.stderr);
@@ -76,7 +78,7 @@ export async function runOnce(
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
   // With a view, the command gets results as clients of the view do, which may be cut. Without one, it gets them whole.
-  const features = [exchange, ...(settings.view === undefined ? [] : [largeResults])];
+  const features = [exchange, interceptors, ...(settings.view === undefined ? [] : [largeResults])];
   // In the trial of a sandbox, a server may lack what it needs, so its lists may differ from those that clients get.
   const catalogues = trial === undefined ? await cataloguesToLeave(platform, log.logger) : undefined;
   const more = { platform, catalogues, ...(trial && { trial }), features };
@@ -100,6 +102,17 @@ export async function runOnce(
     ending.throwIfAborted();
     return await work({ config, composition, client, starts, progressLine, ending });
   });
+}
+
+/** Adds the interceptors of servers and of a view, without which the calls of a command would be refused. */
+function withInterceptors(
+  { servers, gateway }: Config,
+  chosen: readonly ServerConfig[],
+  view: string | undefined,
+): readonly ServerConfig[] {
+  const ofView = gateway.views.find(({ name }) => name === view)?.interceptors ?? [];
+  const keys = new Set([...ofView, ...chosen.flatMap((server) => server.interceptors ?? [])]);
+  return [...chosen, ...servers.filter((server) => keys.has(server.key) && !chosen.includes(server))];
 }
 
 /** Returns the configuration with the servers that a user gets over HTTP. Throws a `UsageError` if users have no variables. */
