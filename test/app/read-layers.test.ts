@@ -2,9 +2,12 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readConfigFile } from '../../src/app/read-config.js';
+import { ConfigLocation, stampOf } from '../../src/config/file/find-config.js';
 import { type Config, isForFolder } from '../../src/config/resolve/config.js';
+import { CacheFolder } from '../../src/state/cache-folder.js';
+import { knownDescription, writeInstructions } from '../../src/state/known-instructions.js';
 import { trustedList, trustedProject } from '../../src/state/trusted-projects.js';
-import { trustedFile } from '../../src/state/user-files.js';
+import { instructionsFolder, trustedFile } from '../../src/state/user-files.js';
 import { folderWith } from '../config/files.js';
 import { dataIn, homeIn } from '../support/platform.js';
 
@@ -39,6 +42,28 @@ function inFolder(config: Config, folder: string) {
   const runs = seen.map(({ spec }) => (spec === undefined || spec.kind === 'remote' ? '' : spec.command));
   return { runs, remark: config.layers?.remarkOn(folder) };
 }
+
+describe('instructions of an earlier run', () => {
+  it('are not for clients of a trusted project, because they are about the servers of other clients', async () => {
+    const { root } = userWith({});
+    const configFile = join(root, 'own.yaml');
+    const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+    const cache = new CacheFolder({
+      ...{ folder: instructionsFolder(), maxFileBytes: 10_000, maxFiles: 1, onIgnored: () => {}, onFault: () => {} },
+    });
+    writeInstructions(
+      cache,
+      { configFile, profile },
+      { text: 'of others', offered: [], stamp: stampOf(configFile) ?? 0 },
+    );
+    await cache.settled();
+    const said = (folder: string) =>
+      knownDescription(new ConfigLocation({ config: configFile }), { profile, origin: { environment: {}, folder } })
+        .instructions;
+    expect(said(root)).toBe('of others');
+    expect(said(join(root, 'shop'))).not.toContain('of others');
+  });
+});
 
 describe('a project in whose folder a client works', () => {
   it('counts as it was trusted, also below its folder and behind a link', async () => {

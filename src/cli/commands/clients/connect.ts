@@ -154,7 +154,10 @@ function remarksOn({ warning }: OwnCommand, flag: string | undefined): string[] 
   if (flag !== undefined || process.env.TRUNKLINE_CONFIG) return remarks;
   const here = ['trunkline.yaml', 'trunkline.yml'].map((name) => resolve(name)).find((file) => existsSync(file));
   if (here === undefined) return remarks;
-  return [...remarks, `note: clients will not use ${here}; if they should, add \`--config ${here}\``];
+  return [
+    ...remarks,
+    `note: clients will not use ${here}; \`trunkline trust\` adds its servers for clients in this folder, \`--config ${here}\` uses it alone`,
+  ];
 }
 
 function undoneText(change: FileChange, undone: Undone): string {
