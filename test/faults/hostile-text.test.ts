@@ -44,7 +44,7 @@ describe('a server whose every word is hostile', () => {
       ]),
       place.run(['call', 'trunkline__status', '{"server":"f"}', '--json']),
     ]);
-    expect([failed.code, failed.stdout, unsafe(failed.stderr)]).toEqual([1, '', []]);
+    expect([failed.code, failed.stdout, unsafe(failed.stderr)]).toEqual([4, '', []]);
     expect(failed.stderr).toContain('\\u{1b}[31mred');
     expect([logged.code, unsafe(logged.stderr)]).toEqual([0, []]);
     const log = readFileSync(join(place.folder, 'x.log'), 'utf8');

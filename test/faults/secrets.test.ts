@@ -117,7 +117,7 @@ describe('secrets', () => {
         place.run(['call', 'gone__x', '-vv']),
       ]);
       for (const { stdout, stderr } of runs) expect(stdout + stderr).not.toContain(CANARY);
-      expect(runs.map(({ code }) => code)).toEqual([2, 0, 2, 1, 1]);
+      expect(runs.map(({ code }) => code)).toEqual([2, 0, 2, 1, 8]);
     } finally {
       place.dispose();
     }
