@@ -404,3 +404,28 @@ describe('the text about one server', () => {
     ]);
   });
 });
+
+describe('the interceptors in a status', () => {
+  const interceptors = [
+    { server: 'guard', guards: ['a', 'secret'], views: ['work', 'other'], failsOpen: false, fault: 'it is stopped' },
+    { server: 'second', guards: ['secret'], views: [], failsOpen: true, fault: undefined },
+  ];
+
+  it('are for a client those of its servers and its view, and a failed one is in the first line', async () => {
+    const { report } = await given({ facts: { interceptors, named: { name: 'work' } } });
+    expect(report().interceptors).toEqual([
+      { server: 'guard', guards: ['a', 'clients of the view work'], failsOpen: false, fault: 'it is stopped' },
+    ]);
+    expect(renderStatus(report()).split('\n')[0]).toBe(
+      'Interceptor "guard" has failed: it is stopped. What it has to look at (a, clients of the view work) is refused.',
+    );
+  });
+
+  it('are for the operator all', async () => {
+    const { report } = await given({ facts: { interceptors, withoutInstance: [] } });
+    expect(report().interceptors.map(({ server, guards }) => [server, ...guards])).toEqual([
+      ['guard', 'a', 'secret', 'clients of the view work', 'clients of the view other'],
+      ['second', 'secret'],
+    ]);
+  });
+});

@@ -62,7 +62,7 @@ class Interceptors implements Feature {
       servers: new Map(config.servers.map((server) => [server.key, listed(server)])),
       views: new Map(config.gateway.views.map((view) => [view.name, listed(view)])),
     };
-    for (const key of this.#guards.keys()) this.#guards.delete(key);
+    this.#guards.clear();
     if ([...this.#plan.servers.values(), ...this.#plan.views.values()].every((keys) => keys.length === 0)) return;
     this.#outer ??= this.#newGate();
     await this.#load().catch((err: unknown) =>
