@@ -45,7 +45,7 @@ async function callAtHub(
       ? new (await import('../../terminal.js')).ProgressLine(process.stderr)
       : undefined;
     name = await nameAtHub(settings, tool);
-    const object = await objectFor(hub.client, name, args);
+    const object = await objectFor(hub.client, name, args, hub.definition);
     const code = printResult(await send({ client: hub.client, progressLine }, name, object), isJson);
     await flushed();
     return mayBeUnknown(code) && isUnlisted(name, await namesAt(hub)) ? EXIT.unknownTool : code;

@@ -26,8 +26,15 @@ export function exposedOf(key: string, prefix: string, tool: string): string {
 }
 
 /** Returns the arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
-export async function objectFor(client: LocalClient, name: string, args: CallArguments): Promise<string> {
+export async function objectFor(
+  client: LocalClient,
+  name: string,
+  args: CallArguments,
+  definition?: (name: string) => Promise<string | null>,
+): Promise<string> {
   if (args.kind === 'object') return args.text;
+  const known = await definition?.(name);
+  if (typeof known === 'string') return objectOf(args.pairs, JSON.parse(known).inputSchema);
   const { tools } = JSON.parse(await listAllTools(client)) as ListToolsResult;
   return objectOf(args.pairs, tools.find((tool) => tool.name === name)?.inputSchema);
 }

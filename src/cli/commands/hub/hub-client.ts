@@ -33,6 +33,8 @@ export interface ToolSource {
 
 /** A client of the running gateway, for one command. */
 export interface HubClientForCommand extends ToolSource {
+  /** Asks the gateway for the definition of a tool, as JSON. Null if it is not known; the list of the client may wait for it. */
+  definition(name: string): Promise<string | null>;
   /** Asks the gateway for the reports of its servers. */
   report(): Promise<StatusReport>;
   close(): void;
@@ -151,6 +153,10 @@ async function clientOver(
       client,
       report: async () => (await control.request('report')) as StatusReport,
       views: async () => ((await control.request('tools')) as { readonly views: readonly ViewTools[] }).views,
+      definition: async (name) => {
+        const request = control.request('definition', { name, view: view ?? '' });
+        return await request.then((text) => (typeof text === 'string' ? text : null)).catch(() => null);
+      },
       find: async (args) => (await control.request('find', { args, view, folder: currentFolder() })) as FoundTools,
       close: () => {
         client.close();
