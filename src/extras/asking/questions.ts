@@ -26,11 +26,12 @@ const MAX_SHOWN = 2_000;
 export type Answer = 'yes' | 'no' | 'session';
 
 /** The end of a wait: an answer, none within the time, or the end of Trunkline. */
-type Outcome = Answer | 'unanswered' | 'ended';
+type Outcome = Answer | 'unanswered' | 'overdue' | 'ended';
 
 /** Clauses and sentences for the client, by outcome. */
 const REFUSALS = {
   no: ['who said no', 'Do not repeat this call. Ask your user what to do instead.'],
+  overdue: ['and nobody has answered', 'Repeat this call only when your user is there to answer.'],
   full: ['and too many calls wait for an answer already', 'Try again when some are answered.'],
   ended: ['and Trunkline ends', 'The call was not sent, so repeating it is safe.'],
 } as const satisfies Readonly<Record<string, readonly [string, string]>>;
@@ -161,7 +162,7 @@ export class Questions {
       forget = clock.schedule(Math.max(VALID_MS, ms), () => this.#all.delete(facts.id));
       cancelWait = clock.schedule(ms, () => {
         leave();
-        settled('unanswered');
+        settled(ms < VALID_MS ? 'unanswered' : 'overdue');
       });
     };
     waitFor(isForm ? VALID_MS : timeoutMs);

@@ -154,6 +154,15 @@ describe('a call for which a rule asks, of a client with forms', () => {
     expect(questions.open).toEqual([]);
   });
 
+  it('is refused without an answer in two minutes, and promises nothing of a yes that comes later', async () => {
+    const { client, clock, questions } = await asked();
+    await clock.advance(120_000);
+    expect(client.answerTo('first')?.result.content[0].text).toBe(
+      'Server "a" was not asked, because a rule of the configuration asks a person first, and nobody has answered: Gone is gone. Repeat this call only when your user is there to answer.',
+    );
+    expect(questions.open).toEqual([]);
+  });
+
   it('is refused at once by a no that the form offers', async () => {
     const { client, answer } = await asked();
     await answer({ action: 'accept', content: { answer: 'no' } });
