@@ -65,7 +65,7 @@ describe('trunkline connect', () => {
     expect(stderr).toContain(
       'Cursor: not changed (~/.cursor/mcp.json): it is not valid JSON: the mistake is in line 1',
     );
-    expect(stderr).toContain(`add \`--config ${join(work.folder, 'trunkline.yaml')}\``);
+    expect(stderr).toContain(`\`--config ${join(work.folder, 'trunkline.yaml')}\` uses it alone`);
     expect(stderr).not.toContain(SECRET);
     expect((await work.run(['disconnect', '--all'])).stdout).toContain('Codex: has no entry `trunkline` any more');
   });

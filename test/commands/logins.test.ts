@@ -229,7 +229,7 @@ describe('a login', () => {
     const { commands, server } = place;
     await place.login();
     const refused = await commands.run(['call', 'files__write']);
-    expect([refused.code, refused.stdout + refused.stderr]).toEqual([1, expect.stringContaining('`mcp:write`')]);
+    expect([refused.code, refused.stdout + refused.stderr]).toEqual([7, expect.stringContaining('`mcp:write`')]);
     expect(refused.stdout + refused.stderr).toContain('trunkline login files');
     expect(await place.status()).toMatchObject({ state: 'scope_missing', scopes: ['mcp:read'] });
     expect(await commands.run(['call', 'files__read'])).toMatchObject({ code: 0 });
@@ -249,7 +249,7 @@ describe('a login', () => {
     await server.revokeLogin(record?.tokens?.access_token ?? '');
     const { code, stderr } = await commands.run(['call', 'files__read']);
     expect([code, stderr]).toEqual([
-      1,
+      7,
       expect.stringMatching(/has expired or was revoked \(.*invalid_grant.*`trunkline login files/),
     ]);
     expect(await place.status()).toMatchObject({ state: 'login_expired' });

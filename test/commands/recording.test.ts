@@ -57,7 +57,8 @@ describe('a recorded session of the demo', () => {
 
     const calls = (text: string) => ['call', 'everything__echo', JSON.stringify({ message: text })];
     const { code, stderr } = await place.run(calls('never said'));
-    expect(code).toBe(1);
+    // The stand-in refuses arguments that are not in the recording.
+    expect(code).toBe(2);
     expect(stderr).toContain('The recording of "everything" has no answer to tools/call');
     const { stdout } = await place.run(['inspect', file, '--server', 'files']);
     expect(stdout).toMatch(/→ server files gen 1: tools\/call \d+ \{"name":"read_text_file"/);
