@@ -14,7 +14,8 @@ import { Model } from './model.mjs';
  * the number of `tools` if the client reports it. `converse(place, calls, before)` has the client call tools, those of a stand-in
  * for its model if it has one, and returns the names that the model has `seen`, the `results`, and the `output`. A place has a
  * `folder`, a `run` that runs the client's program in it with more variables, and the `program` itself. `registerUrl` registers a
- * server behind a URL, whose token is in the variable TRUNKLINE_TOKEN.
+ * server behind a URL, whose token is in the variable TRUNKLINE_TOKEN. `atTerminal(place, model)` returns the `args` and `variables` with
+ * which a person starts the client at a terminal, for clients that show forms there.
  */
 export const CLIENTS = {
   claude: {
@@ -34,12 +35,17 @@ export const CLIENTS = {
     registerUrl: ({ run }, { name, url, token }) =>
       run(['mcp', 'add', '--scope', 'user', '--transport', 'http', name, url, '--header', bearer(token)]),
     look: async ({ run }) => readClaude(await run(['mcp', 'list'])),
-    converse: withModel(({ run }, { url }) =>
-      run(['-p', PROMPT, '--allowedTools', 'mcp__trunkline', '--model', 'sonnet'], {
-        ANTHROPIC_BASE_URL: url,
-        ANTHROPIC_API_KEY: KEY,
-      }),
-    ),
+    converse: withModel(({ run }, { url }) => run(['-p', PROMPT, ...OF_CLAUDE], variablesOfClaude(url))),
+    atTerminal: ({ folder, env }, { url }) => {
+      // As if its user had answered its first questions.
+      editJson(join(env.CLAUDE_CONFIG_DIR, '.claude.json'), (config) => ({
+        ...config,
+        hasCompletedOnboarding: true,
+        projects: { [folder]: { hasTrustDialogAccepted: true } },
+        customApiKeyResponses: { approved: [KEY] },
+      }));
+      return { args: OF_CLAUDE, variables: variablesOfClaude(url) };
+    },
   },
   mcporter: {
     package: 'mcporter',
@@ -107,24 +113,39 @@ export const CLIENTS = {
       run(['mcp', 'add', name, '--url', url, '--bearer-token-env-var', 'TRUNKLINE_TOKEN']),
     look: lookWithCodex,
     converse: withModel(({ run }, { url }) => {
-      const provider = { name: 'stand-in', base_url: `${url}/v1`, env_key: 'STAND_IN_KEY', wire_api: 'responses' };
-      const fields = Object.entries(provider).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-      const settings = ['model="stand-in"', 'model_provider="own"', `model_providers.own={${fields.join()}}`];
       const flags = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
-      return run(['exec', ...settings.flatMap((each) => ['-c', each]), ...flags, PROMPT], { STAND_IN_KEY: KEY });
+      return run(['exec', ...settingsOfCodex(url), ...flags, PROMPT], { STAND_IN_KEY: KEY });
     }),
+    atTerminal: ({ folder }, { url }) => {
+      const trust = `projects={${JSON.stringify(folder)}={trust_level="trusted"}}`;
+      const args = ['-c', trust, '-c', 'mcp_servers.trunkline.default_tools_approval_mode="approve"'];
+      // Without approvals, it shows no forms.
+      return { args: [...settingsOfCodex(url), ...args, '-a', 'on-request'], variables: { STAND_IN_KEY: KEY } };
+    },
   },
 };
 
 /** The stand-in for the model reads neither. */
 const PROMPT = 'Call the tools.';
 const KEY = 'stand-in';
+const OF_CLAUDE = ['--allowedTools', 'mcp__trunkline', '--model', 'sonnet'];
+
+function variablesOfClaude(url) {
+  return { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: KEY };
+}
+
+function settingsOfCodex(url) {
+  const provider = { name: 'stand-in', base_url: `${url}/v1`, env_key: 'STAND_IN_KEY', wire_api: 'responses' };
+  const fields = Object.entries(provider).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  const settings = ['model="stand-in"', 'model_provider="own"', `model_providers.own={${fields.join()}}`];
+  return settings.flatMap((each) => ['-c', each]);
+}
 
 function bearer(token) {
   return `Authorization: Bearer ${token}`;
 }
 
-const RUN_TIMEOUT_MS = 120_000;
+const RUN_TIMEOUT_MS = 180_000;
 /** The variables that clients see: settings of the person who runs this would change what they do. */
 const PASSED_ON = ['PATH', 'LANG', 'TERM', 'TMPDIR', 'USER', 'NODE_EXTRA_CA_CERTS'];
 
