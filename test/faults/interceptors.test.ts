@@ -52,6 +52,14 @@ async function echoed(client: InProcessClient, args: Message = {}): Promise<Mess
   return result.isError === true ? result : JSON.parse(textOf(result)).params.arguments;
 }
 
+/** The result of a call with these params, byte for byte. */
+async function rawCall(client: InProcessClient, params: string): Promise<Message> {
+  const answer = () => client.received.messages.find(({ id }) => id === 'raw');
+  client.say(`{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":${params}}`);
+  await until('the call is answered', () => answer() !== undefined);
+  return answer()?.result;
+}
+
 const statusOf = (gateway: InProcessGateway) => renderStatus(reportStatus(gateway.composition.status()));
 
 describe('an interceptor', () => {
@@ -59,10 +67,9 @@ describe('an interceptor', () => {
     const gateway = start({ guard: [validator('pass')] });
     const client = await gateway.connect();
     const params = '{"name":"lab__echo","arguments":{"text":"hello", "n":9007199254740993,"f":1.0}}';
-    client.say(`{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":${params}}`);
-    await until('the call is answered', () => client.received.messages.some(({ id }) => id === 'raw'));
-    const answer = client.received.messages.find(({ id }) => id === 'raw');
-    expect(textOf(answer?.result)).toContain('"arguments":{"text":"hello", "n":9007199254740993,"f":1.0}');
+    expect(textOf(await rawCall(client, params))).toContain(
+      '"arguments":{"text":"hello", "n":9007199254740993,"f":1.0}',
+    );
     const [invocation] = seen(gateway);
     expect(invocation).toMatchObject({
       name: 'pass',
@@ -304,15 +311,21 @@ describe('a guard that does harm', () => {
     expect(textOf(await client.call('lab__big', { bytes: 900_000 }))).toHaveLength(900_000);
   });
 
-  it('is not shown a message that readers understand in different ways, which does not pass', async () => {
+  it.each([
+    ['twice', '{"k":1,"k":2}'],
+    ['in capitals, too', '{"k":1,"K":2}'],
+  ])('is not shown a message that has a key %s, which does not pass', async (_, args) => {
     const gateway = start({ guard: [validator('pass')] });
     const client = await gateway.connect();
-    client.say(
-      '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"lab__echo","arguments":{"a":{"k":1,"k":2}}}}',
-    );
-    await until('the call is refused', () => client.received.messages.some(({ id }) => id === 9));
-    const { result } = client.received.messages.find(({ id }) => id === 9) ?? {};
-    expect(textOf(result)).toContain('a key twice');
+    expect(textOf(await rawCall(client, `{"name":"lab__echo","arguments":{"a":${args}}}`))).toContain('a key twice');
+  });
+
+  it('is shown a message with a key twice if it only watches, and the message passes', async () => {
+    const gateway = start({ guard: [validator('deny', 'request', { mode: 'audit' })] });
+    const client = await gateway.connect();
+    const result = await rawCall(client, '{"name":"lab__echo","arguments":{"a":{"k":1,"k":2}}}');
+    expect(textOf(result)).toContain('"a":{"k":1,"k":2}');
+    await until('the guard is asked', () => seen(gateway).length === 1);
   });
 
   it('answers again after its process was killed', async () => {

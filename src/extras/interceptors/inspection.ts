@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DownstreamClient, User } from '../../downstream/port.js';
-import { QUOTE, skipString } from '../../wire/json/json-string.js';
-import { readText, toBytes } from '../../wire/json/json-text.js';
+import { hasTwins, readText, toBytes } from '../../wire/json/json-text.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { clipText, printable, withoutHiddenCharacters } from '../../wire/json/printable.js';
 import { METHODS } from '../../wire/mcp/methods.js';
@@ -74,8 +73,8 @@ export class Inspector {
     if ('because' in found) return found;
     const hooked = found;
     const active = hooked.filter(({ isAudit }) => !isAudit);
-    const [first] = hooked;
-    // A larger message is not shown to anybody.
+    const [first] = active;
+    // A larger message is not shown to anybody, and a guard that only watches holds nothing up.
     if (first !== undefined && message.payload.length <= MAX_PAYLOAD_BYTES && hasTwins(message.payload))
       return { because: TWINS, rule: nameOf(first) };
     for (const each of hooked) if (each.isAudit) void this.#audit(each, subject, message, over);
@@ -260,25 +259,8 @@ function changedIdentity(before: Readonly<Record<string, unknown>>, after: Reado
   return uris(after).every((uri) => known.has(uri)) ? undefined : 'uri';
 }
 
-/** Whether an object within the JSON value has two members of the same name, because the text has more colons than the value keys. */
-export function hasTwins(bytes: Uint8Array): boolean {
-  let colons = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    if (bytes[at] === QUOTE) at = skipString(bytes, at) - 1;
-    else if (bytes[at] === COLON) colons += 1;
-  }
-  return colons > keysIn(JSON.parse(textOf(bytes)));
-}
-
-function keysIn(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  const own = Array.isArray(value) ? 0 : Object.keys(value).length;
-  return Object.values(value).reduce<number>((sum, each) => sum + keysIn(each), own);
-}
-
-const COLON = 0x3a;
-
-export const TWINS = 'because it has a key twice in one object, and readers differ in which one they take.';
+export const TWINS =
+  'because it has a key twice in one object, or two that differ only in case, and readers differ in which one they take.';
 
 export function textOf(bytes: Uint8Array): string {
   return readText(bytes, { start: 0, end: bytes.length });

@@ -9,7 +9,7 @@ import {
 import type { GatedInput, GatedRequest, RequestGate } from '../../gateway/routing/request-gate.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
 import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import { isObject, membersOf, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { hasTwins, isObject, membersOf, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import { type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
@@ -17,7 +17,7 @@ import { METHODS } from '../../wire/mcp/methods.js';
 import { withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import { asResponse, EnvelopeRequest, type RelayedRequest, requestWith } from '../../wire/mcp/relayed-request.js';
 import { signedQuestion } from '../../wire/mcp/signed-questions.js';
-import { hasTwins, type Inspected, type Inspector, type Refused, type Subject, TWINS, textOf } from './inspection.js';
+import { type Inspected, type Inspector, type Refused, type Subject, TWINS, textOf } from './inspection.js';
 import { EVENTS, isHooked, type Phase } from './protocol.js';
 
 export interface InterceptorGateOptions {

@@ -269,3 +269,26 @@ export function valuesAt(bytes: Uint8Array, span: Span, path: readonly string[])
   });
   return found;
 }
+
+/**
+ * Whether an object within the JSON value has two members whose names are the same, or the same for a reader that ignores case.
+ * Reads the bytes once, however deep they nest, because each text before a colon is the name of a member of the innermost object.
+ */
+export function hasTwins(bytes: Uint8Array): boolean {
+  const open: (Set<string> | undefined)[] = [];
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (bytes[at] === OPEN_BRACE) open.push(undefined);
+    else if (bytes[at] === CLOSE_BRACE) open.pop();
+    if (bytes[at] !== QUOTE) continue;
+    const end = skipString(bytes, at);
+    if (end < 0) return false;
+    if (skipColon(bytes, end) !== NOT_JSON) {
+      const name = foldKey(readString(bytes, { start: at, end }));
+      const names = open.pop() ?? new Set();
+      if (names.has(name)) return true;
+      open.push(names.add(name));
+    }
+    at = end - 1;
+  }
+  return false;
+}

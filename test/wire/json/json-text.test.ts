@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NOT_JSON } from '../../../src/wire/json/json-string.js';
 import {
+  hasTwins,
   isNumber,
   isObject,
   isString,
@@ -194,5 +195,37 @@ describe('the values at a path', () => {
     ['{}', ['toString']],
   ])('of %s at %j are none', (json, path) => {
     expect(textsAt(json, path)).toEqual([]);
+  });
+});
+
+describe('two members of one name', () => {
+  it.each([
+    ['{"a":1,"a":2}', true],
+    ['{"a":1,"b":{"c":[{"d":1, "d" : 2}]}}', true],
+    ['{"a":{"b":{}},"c":1,"a":2}', true],
+    ['{"a":1,"\\u0061":2}', true],
+    ['{"text":1,"Text":2}', true],
+    ['{"Key":1,"key":2}', true],
+    ['{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}', false],
+    ['{"a":"{\\"a\\":1,\\"a\\":2}","b":"a"}', false],
+    ['["a","a"]', false],
+    ['{}', false],
+    ['"a"', false],
+  ])('are found in %s: %s', (json, expected) => {
+    expect(hasTwins(bytes(json))).toBe(expected);
+  });
+
+  it('are found in one pass, however deep the value nests', () => {
+    const deep = bytes(`{"a":${'['.repeat(400)}${Array(2_000).fill('{"b":1}').join()}${']'.repeat(400)}}`);
+    let reads = 0;
+    const counted = new Proxy<Uint8Array>(deep, {
+      get: (target, name) => {
+        reads += 1;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    expect(hasTwins(counted)).toBe(false);
+    expect(reads).toBeLessThan(20 * deep.length);
   });
 });
