@@ -85,7 +85,7 @@ export class GatewayStatus {
     const isOfUser = this.#source.hasUsers && principal !== undefined && principal !== LOCAL_USER;
     const { origin } = this.#source.gateway().connected.get(client)?.facts ?? {};
     const remark = this.#source.active.config.layers?.remarkOn(origin?.folder);
-    const facts = this.#allFacts(visible, remark === undefined ? [] : [remark]);
+    const facts = { ...this.#allFacts(visible, remark === undefined ? [] : [remark]), reader: client };
     if (!isOfUser) return facts;
     const { instances } = this.#source;
     const own = factsForUser(facts, principal);

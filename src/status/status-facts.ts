@@ -1,5 +1,6 @@
 import type { ServerLayer } from '../config/resolve/config.js';
 import type { SharingRule } from '../config/resolve/sharing.js';
+import type { DownstreamClient } from '../downstream/port.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { VisibleLists } from '../gateway/routing/own-tool.js';
 import type { ChildSnapshot } from '../spec/server-state.js';
@@ -120,6 +121,8 @@ export interface OpenQuestion {
   /** The name that a person types. */
   readonly id: string;
   readonly principal: string;
+  /** The client that has called. It alone, besides the operator, learns of the question. */
+  readonly caller: DownstreamClient;
   readonly server: string;
   /** The server's own name of the tool or the prompt, or the URI. */
   readonly name: string;
@@ -146,6 +149,8 @@ export interface StatusFacts extends VisibleLists {
   /** Absent if neither the configuration nor the environment asks for traces. */
   readonly tracing?: TracingFacts | undefined;
   readonly interceptors?: readonly InterceptorFacts[] | undefined;
+  /** The client that reads the status with the status tool. Absent for the operator. */
+  readonly reader?: DownstreamClient | undefined;
   /** The calls that wait for the yes of a person, the oldest first. */
   readonly questions?: readonly OpenQuestion[] | undefined;
   /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
@@ -187,7 +192,6 @@ export function factsForUser(facts: StatusFacts, principal: string): StatusFacts
     config: { ...facts.config, file: undefined },
     restartCommand: undefined,
     keptResults: undefined,
-    questions: facts.questions?.filter((question) => question.principal === principal),
     ...(facts.service?.kind === 'http' && { service: { kind: 'http', refusedNames: [] } }),
     servers: facts.servers.map((server) => ({
       ...server,

@@ -89,11 +89,18 @@ function reportInterceptors({ interceptors = [], servers, named, withoutInstance
   });
 }
 
-/** The calls that wait for the yes of a person. A client does not learn the ids, so that no model answers for the person. */
-function reportQuestions({ questions = [], withoutInstance, now }: StatusFacts) {
-  return questions.map(({ id, server, name, arguments: args, client, user, rule, say, until }) => ({
-    id: withoutInstance === undefined ? null : id,
-    ...{ server, name, arguments: args, client, rule },
+/**
+ * The calls that wait for the yes of a person: to the operator all, to a client its own. A client does not learn the ids, so that no
+ * model answers for the person, and it knows the arguments.
+ */
+function reportQuestions({ questions = [], reader, withoutInstance, now }: StatusFacts) {
+  const isOperator = withoutInstance !== undefined;
+  const shown = questions.filter(({ caller }) => isOperator || caller === reader);
+  return shown.map(({ id, server, name, arguments: args, client, user, rule, say, until }) => ({
+    id: isOperator ? id : null,
+    ...{ server, name, client, rule },
+    /** As JSON, cut if they are long; '' if there are none, or for a client. */
+    arguments: isOperator ? args : '',
     user: user ?? null,
     say: say ?? null,
     /** Time until the question is dropped. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { RefusedNames } from '../../src/status/refused-names.js';
 import { reportStatus, type ServerReport, type StatusReport } from '../../src/status/status.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../src/status/status-text.js';
+import { InMemoryExchange } from '../support/in-memory-client.js';
 import { toolOf } from '../support/scripted-gateway.js';
 import { FAULT, given, manyReady, NOTHING } from './reporting.js';
 
@@ -427,5 +428,39 @@ describe('the interceptors in a status', () => {
       ['guard', 'a', 'secret', 'clients of the view work', 'clients of the view other'],
       ['second', 'secret'],
     ]);
+  });
+});
+
+describe('the calls that wait for the yes of a person, in a status', () => {
+  const { client: own } = new InMemoryExchange();
+  const { client: other } = new InMemoryExchange();
+  const asked = {
+    principal: 'me',
+    name: 'delete',
+    client: 'c',
+    user: undefined,
+    rule: 'r',
+    say: undefined,
+    until: 160_000,
+  };
+  const questions = [
+    { ...asked, id: 'k7wq2m9x', caller: own, server: 'a', arguments: '{"path":"/own"}' },
+    { ...asked, id: 'h4zr8n2p', caller: other, server: 'secret', arguments: '{"path":"/other"}' },
+  ];
+
+  it('are for a client those of its own, without their ids and arguments', async () => {
+    const { report } = await given({ facts: { questions, reader: own } });
+    expect(report().questions).toMatchObject([{ id: null, server: 'a', name: 'delete', arguments: '' }]);
+    expect(renderStatus(report())).toContain('Waits for a yes: a delete, called by c.');
+    expect(JSON.stringify(report())).not.toMatch(/k7wq2m9x|h4zr8n2p|secret|\/own|\/other/);
+  });
+
+  it('are for the operator all, with what a person needs to answer', async () => {
+    const { report } = await given({ facts: { questions, withoutInstance: [] } });
+    expect(report().questions.map(({ id, arguments: args }) => [id, args])).toEqual([
+      ['k7wq2m9x', '{"path":"/own"}'],
+      ['h4zr8n2p', '{"path":"/other"}'],
+    ]);
+    expect(renderStatus(report())).toContain('`trunkline allow h4zr8n2p`');
   });
 });

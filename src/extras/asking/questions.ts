@@ -207,6 +207,7 @@ export class Questions {
     return {
       id: newId(),
       principal: client.principal,
+      caller: client,
       server: backend.key,
       name: clean(tool ?? original),
       arguments: more > 0 ? `${shown.slice(0, MAX_SHOWN)}… (${more} more characters are not shown)` : shown,
