@@ -89,7 +89,9 @@ export async function logIn(server: string): Promise<void> {
 
 export async function answer(id: string, allow: boolean): Promise<void> {
   await ask('POST /answer', { id, allow });
-  announce(allow ? 'The call goes on.' : 'The call was refused.');
+  announce(
+    allow ? 'The call goes on. If it has ended meanwhile, it passes when it comes again.' : 'The call is refused.',
+  );
 }
 
 export async function restart(server: string): Promise<void> {

@@ -29,7 +29,10 @@ async function answerQuestion({ settings, words: [id], isJson }: Invocation, all
         `No call with the id "${id}" waits for a person any more. \`trunkline allow\` shows those that do.`,
       );
     if (isJson) await printJson({ id, allowed: allow });
-    else note(allow ? 'The call goes on.' : 'The call was refused, and its client told so.');
+    else
+      note(
+        allow ? 'The call goes on. If it has ended meanwhile, it passes when it comes again.' : 'The call is refused.',
+      );
     return EXIT.ok;
   });
 }
