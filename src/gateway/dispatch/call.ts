@@ -304,9 +304,8 @@ export class Call implements Due, RequestHandler {
     const ofTask = translation?.answer(response, () => this.#keepProgress());
     const ofRouting = connection && editAnswer?.(response, connection);
     const ofSandbox = isErrorResponse(response) ? this.#remarkOn(response) : undefined;
-    // The gateway has signed the questions that it has made of requests of a server with a handshake.
-    const mayAsk = response.error !== undefined || (connection !== undefined && !hasHandshake(connection.revision));
-    const questions = mayAsk ? signedQuestions(this.#host.options.key, response) : undefined;
+    // A server may put questions into its answer that its revision does not know. Signing is without effect on a signed question.
+    const questions = signedQuestions(this.#host.options.key, response);
     if (questions instanceof RpcError) {
       exchange.fail(questions);
     } else {

@@ -4,6 +4,7 @@ import {
   foldKey,
   isObject,
   isString,
+  membersOf,
   readString,
   readText,
   type Span,
@@ -38,8 +39,9 @@ export function signedQuestions(
 ): readonly Edit[] | RpcError {
   const { inputRequests, errorCode } = tokens;
   if (inputRequests !== undefined) return signedInputs(server, bytes, inputRequests);
-  const wantsVisits = error !== undefined && errorCode !== undefined && readText(bytes, errorCode) === VISIT_REQUIRED;
-  const lists = wantsVisits ? valuesAt(bytes, error, ['data', 'elicitations']) : [];
+  // Readers compare the value of the code, so `-32042.0` is the same.
+  const wantsVisits = errorCode !== undefined && Number(readText(bytes, errorCode)) === Number(VISIT_REQUIRED);
+  const lists = wantsVisits ? membersLike(bytes, membersLike(bytes, [error], 'data'), 'elicitations') : [];
   return allSigned(
     server,
     bytes,
@@ -50,11 +52,28 @@ export function signedQuestions(
 /** The same for the questions in `inputRequests`, as results and states of tasks of revision 2026-07-28 have them. */
 export function signedInputs(server: string, bytes: Uint8Array, inputRequests: Span): readonly Edit[] | RpcError {
   const questions: Span[] = [];
-  visitMembers(bytes, inputRequests.start, Number.POSITIVE_INFINITY, (_, input) => {
+  for (const [, input] of membersOf(bytes, inputRequests)) {
+    const members = membersOf(bytes, input);
+    const folded = members.map(([name]) => foldKey(name));
+    const isLikeAnother = members.some(([name], at) => name !== folded[at] && OF_QUESTIONS.has(folded[at] ?? ''));
+    if (isLikeAnother || new Set(folded).size < folded.length) return ambiguous(server);
     const [method] = valuesAt(bytes, input, ['method']);
     if (stringAt(bytes, method) === METHODS.elicit) questions.push(...valuesAt(bytes, input, ['params']));
-  });
+  }
   return allSigned(server, bytes, questions);
+}
+
+const OF_QUESTIONS: ReadonlySet<string> = new Set(['method', 'params']);
+
+/** The values of all members that some reader takes for the one of this name. */
+function membersLike(bytes: Uint8Array, objects: readonly (Span | undefined)[], folded: string): readonly Span[] {
+  const members = objects.flatMap((object) => membersOf(bytes, object));
+  return members.filter(([name]) => foldKey(name) === folded).map(([, value]) => value);
+}
+
+function ambiguous(server: string): RpcError {
+  const message = `Server "${server}" asks a question with two members of one name, or with a name that only looks like one of MCP. Readers differ in what it asks, so it is not shown`;
+  return new RpcError(RPC_CODES.invalidParams, message);
 }
 
 function allSigned(server: string, bytes: Uint8Array, questions: readonly Span[]): readonly Edit[] | RpcError {
