@@ -365,7 +365,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .argument('[ID]', 'the id of the call; without it, all calls that wait are shown')
     .summary('let a call pass that waits for a person')
     .description(
-      'Lets a call pass for which a rule says `then: ask`. The yes is for this call as it was shown, once. If the call has ended meanwhile, the same call of the same client passes within two minutes of the first try. Without ID: shows the calls that wait, with their ids.',
+      'Lets a call pass for which a rule says `then: ask`. The yes is for this call as it was shown, once. If the call has ended meanwhile, the same call of the same client passes within two minutes. Without ID: shows the calls that wait, with their ids.',
     )
     .option('--json', 'print the result as JSON')
     .option(...GATEWAY)

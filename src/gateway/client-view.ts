@@ -63,6 +63,8 @@ export interface ViewParts {
   readonly namedOf: (client: DownstreamClient) => NamedView | undefined;
   /** The gates of the present configuration, in the order in which requests pass them. */
   readonly gates: { readonly all: readonly RequestGate[] };
+  /** The view that the client has at present. A reload may replace it while a request waits at a gate. */
+  readonly viewOf: (client: DownstreamClient) => ClientView | undefined;
 }
 
 export interface ClientViewOptions extends ViewSettings {
@@ -259,7 +261,7 @@ export class ClientView {
     answerList(exchange, this.lists.show(kind).pagesFor(client.revision, isSearched));
   }
 
-  #route(exchange: Exchange): void {
+  #route(exchange: Exchange, passed?: ReadonlySet<RequestGate>): void {
     const { method, bytes, tokens } = exchange.request;
     const own = method === METHODS.callTool ? this.#ownTool(stringAt(bytes, tokens.name) ?? '', exchange) : undefined;
     if (own !== undefined) {
@@ -280,7 +282,7 @@ export class ClientView {
       return;
     }
     if ('candidates' in target) {
-      tryInOrder(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] }));
+      tryInOrder(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] }, passed));
       return;
     }
     const { backend, original } = target;
@@ -289,9 +291,9 @@ export class ClientView {
     } else if (method === METHODS.complete && !this.isUnchanged && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else if (method === METHODS.setLevel) {
-      this.#send(exchange, { ...target, ...logs.relay(exchange, backend) });
+      this.#send(exchange, { ...target, ...logs.relay(exchange, backend) }, passed);
     } else {
-      this.#send(exchange, target);
+      this.#send(exchange, target, passed);
     }
   }
 
@@ -307,26 +309,25 @@ export class ClientView {
     return isAboutTask ? aboutTask : this.#router.target(request, this.lists.catalogs, client.revision);
   }
 
-  /** Sends a request to its server, once the gates from this one on have let it pass. */
-  #send(exchange: Exchange, target: Target, from = 0): void {
-    const gates = this.#parts.gates.all;
-    const { backend, original } = target;
-    for (let at = from; at < gates.length; at += 1) {
-      const gate = gates[at];
+  /** Sends a request to its server, once the gates that it has not `passed` have let it pass. */
+  #send(exchange: Exchange, target: Target, passed: ReadonlySet<RequestGate> = NO_GATES): void {
+    const { all } = this.#parts.gates;
+    const { request } = exchange;
+    for (const gate of all) {
+      if (passed.has(gate)) continue;
       const decision = this.#decisionOn(exchange, target);
       // A gate does not look at a request that no server gets.
       if (decision?.verdict === 'deny' || this.#unapproved(exchange, target) !== undefined) break;
       const asks = decision === undefined || isAllowed(decision, exchange) ? undefined : decision;
       const gated = { exchange, target, view: this.#namedOf(exchange), asks };
-      if (gate?.concerns(gated) !== true) continue;
-      const { request } = exchange;
-      gate.hold(gated, (passed) => {
-        // Edits have places in the bytes of the request, so another request needs others.
-        const isOther = passed.request !== request && target.edits.length > 0;
-        const next = isOther ? this.#target(passed) : target;
-        if ('backend' in next && next.backend === backend && next.original === original)
-          this.#send(passed, next, at + 1);
-        else passed.fail(internalError());
+      if (!gate.concerns(gated)) continue;
+      gate.hold(gated, (next) => {
+        // Edits have places in the bytes of the request, and a reload may have replaced view and server.
+        const view = this.#parts.viewOf(next.client) ?? this;
+        const isSame = view === this && this.uses(target.backend);
+        const hasPassed = new Set(passed).add(gate);
+        if (isSame && (next.request === request || target.edits.length === 0)) this.#send(next, target, hasPassed);
+        else view.#route(next, hasPassed);
       });
       return;
     }
@@ -363,7 +364,7 @@ export class ClientView {
 
   /** A client has a view for the whole session or not at all, but the configuration may change the view. */
   #namedOf({ client }: Exchange): NamedView | undefined {
-    return this.named && this.#parts.namedOf(client);
+    return this.#parts.namedOf(client);
   }
 
   /** The reason for which the server must not get the request: a tool without approval, or a rule. */
@@ -432,6 +433,8 @@ export class ClientView {
     return this.#parts.modes.of(client, () => this.catalogs.tools);
   }
 }
+
+const NO_GATES: ReadonlySet<RequestGate> = new Set();
 
 /** Whether a decision allows the request, or a person has said yes to it as it is. */
 function isAllowed(decision: Decision, { allowed }: Exchange): boolean {

@@ -165,6 +165,7 @@ export class Gateway implements GatewayPort {
         getsAll: (client) => this.#clients.get(client)?.facts.view === '',
         namedOf: (client) => this.#clients.get(client)?.view.named,
         gates: this.#gates,
+        viewOf: (client) => this.#clients.get(client)?.view,
       },
       () => this.#settings,
     );

@@ -124,9 +124,10 @@ export interface OpenQuestion {
   /** The client that has called. It alone, besides the operator, learns of the question. */
   readonly caller: DownstreamClient;
   readonly server: string;
-  /** The server's own name of the tool or the prompt, or the URI. */
+  readonly kind: 'tool' | 'prompt' | 'resource';
+  /** The server's own name of the tool or the prompt, or the URI, in quotes. */
   readonly name: string;
-  /** The arguments as JSON, cut if they are long; '' if there are none. */
+  /** The arguments as JSON, with long texts cut; '' if there are none. */
   readonly arguments: string;
   readonly client: string;
   /** Absent if clients need not say who their user is. */

@@ -57,14 +57,15 @@ function renderInterceptors({ interceptors }: StatusReport): string[] {
 
 /** A call that waits for a person, as one line. */
 export function questionText(question: StatusReport['questions'][number]): string {
-  const { id, server, name, arguments: args, client, user, say, secondsLeft } = question;
+  const { id, server, kind, name, arguments: args, client, user, say, secondsLeft } = question;
   const who = user === null ? client : `${client} of ${user}`;
   const how =
     id === null
       ? 'The user answers on the page of `trunkline web`, or with `trunkline allow`.'
       : `Answer within ${duration(secondsLeft)}: \`trunkline allow ${id}\` or \`trunkline deny ${id}\`.`;
   const why = say === null ? '' : ` (${say})`;
-  return `Waits for a yes: ${server} ${name}${args === '' ? '' : ` ${args}`}, called by ${who}${why}. ${how}`;
+  const what = `${kind} ${name}${args === '' ? '' : ` with ${args}`}`;
+  return `Waits for a yes: a call of ${server}${why}. ${how} It is the ${what}, called by ${who}.`;
 }
 
 function renderHead({ version, uptimeSeconds, tools, listTokens }: StatusReport): string {

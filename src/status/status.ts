@@ -96,9 +96,9 @@ function reportInterceptors({ interceptors = [], servers, named, withoutInstance
 function reportQuestions({ questions = [], reader, withoutInstance, now }: StatusFacts) {
   const isOperator = withoutInstance !== undefined;
   const shown = questions.filter(({ caller }) => isOperator || caller === reader);
-  return shown.map(({ id, server, name, arguments: args, client, user, rule, say, until }) => ({
+  return shown.map(({ id, server, kind, name, arguments: args, client, user, rule, say, until }) => ({
     id: isOperator ? id : null,
-    ...{ server, name, client, rule },
+    ...{ server, kind, name, client, rule },
     /** As JSON, cut if they are long; '' if there are none, or for a client. */
     arguments: isOperator ? args : '',
     user: user ?? null,

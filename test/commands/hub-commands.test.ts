@@ -370,7 +370,7 @@ describe('a call about which a rule asks', () => {
       write(client, { id, method: 'tools/call', params: { name: 'one__echo', arguments: { a: id, b: 1 } } });
       let asked: { id: string }[] = [];
       while (asked.length === 0) asked = await json(['allow', '--json']);
-      expect(asked).toMatchObject([{ server: 'one', name: 'echo', arguments: `{"a":${id},"b":1}`, client: 't' }]);
+      expect(asked).toMatchObject([{ server: 'one', name: '"echo"', arguments: `{"a":${id},"b":1}`, client: '"t"' }]);
       return asked[0]?.id ?? '';
     };
     const first = await waiting(10);

@@ -437,6 +437,7 @@ describe('the calls that wait for the yes of a person, in a status', () => {
   const asked = {
     principal: 'me',
     name: 'delete',
+    kind: 'tool' as const,
     client: 'c',
     user: undefined,
     rule: 'r',
@@ -451,7 +452,7 @@ describe('the calls that wait for the yes of a person, in a status', () => {
   it('are for a client those of its own, without their ids and arguments', async () => {
     const { report } = await given({ facts: { questions, reader: own } });
     expect(report().questions).toMatchObject([{ id: null, server: 'a', name: 'delete', arguments: '' }]);
-    expect(renderStatus(report())).toContain('Waits for a yes: a delete, called by c.');
+    expect(renderStatus(report())).toContain('It is the tool delete, called by c.');
     expect(JSON.stringify(report())).not.toMatch(/k7wq2m9x|h4zr8n2p|secret|\/own|\/other/);
   });
 

@@ -1,9 +1,9 @@
-import { readText, stringAt, toBytes } from '../../wire/json/json-text.js';
+import { isObject, membersOf, readText, stringAt, toBytes } from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { scanOwn } from '../../wire/mcp/envelope.js';
 import { ownKeyOf } from '../../wire/mcp/exposed-name.js';
 import { METHODS } from '../../wire/mcp/methods.js';
-import type { RelayedRequest } from '../../wire/mcp/relayed-request.js';
+import type { RelayedRequest, RequestParams } from '../../wire/mcp/relayed-request.js';
 import { AmbiguousArguments, valuesAtPath } from './argument-values.js';
 import { type CallRule, RULED, type Ruled } from './rule.js';
 import { Globs } from './spellings.js';
@@ -38,15 +38,23 @@ export class Decision {
     this.#args = args;
   }
 
-  /** The arguments as the server would get them, as JSON; '' if there are none. */
-  get arguments(): string {
-    return this.#args.text;
+  /** The server's own name of the tool or prompt, or the URI. `undefined` if the request names none in a readable way. */
+  get name(): string | undefined {
+    return nameIn(this.#ruled);
   }
 
-  /** The server, the method, the name and the arguments as one text. A yes is for requests with the same text. */
+  /** Everything that the server would get besides the name and `_meta`, as JSON: the arguments if there is nothing else. */
+  get arguments(): string {
+    const others = this.#args.members.filter(([key]) => key !== 'name' && key !== 'uri');
+    const [only] = others;
+    if (others.length === 1 && only?.[0] === 'arguments') return only[1];
+    return others.length === 0 ? '' : `{${others.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`;
+  }
+
+  /** The server, the method and all parameters without `_meta` as one text. A yes is for requests with the same text. */
   get identity(): string {
-    const { server, request, original = '' } = this.#ruled;
-    return JSON.stringify([server, request.method, original, this.arguments]);
+    const { server, request } = this.#ruled;
+    return JSON.stringify([server, request.method, this.name, this.#args.members]);
   }
 
   /** The answer of a request that is not sent. `undefined` if the rule allows it. */
@@ -131,6 +139,11 @@ function kindOf({ method, tokens }: RelayedRequest): Ruled | undefined {
   return tokens.uri === undefined || SUBSCRIPTIONS.has(method) ? undefined : 'uris';
 }
 
+function nameIn({ request, original }: RuledRequest): string | undefined {
+  const { bytes, tokens } = request;
+  return original ?? stringAt(bytes, kindOf(request) === 'uris' ? tokens.uri : tokens.name);
+}
+
 class PreparedRule {
   readonly rule: CallRule;
   readonly #areOfView: boolean;
@@ -155,9 +168,10 @@ class PreparedRule {
   }
 
   /** Whether the rule is about this tool, prompt or resource. */
-  concerns(kind: Ruled, { server, original, shown, request }: RuledRequest): boolean {
+  concerns(kind: Ruled, ruled: RuledRequest): boolean {
     if (kind !== this.#kind) return false;
-    const name = original ?? stringAt(request.bytes, kind === 'uris' ? request.tokens.uri : request.tokens.name);
+    const { server, shown } = ruled;
+    const name = nameIn(ruled);
     // A server could take a list or a number for the name that a rule denies.
     if (name === undefined) return !this.#inAll;
     const isName = kind !== 'uris';
@@ -191,7 +205,7 @@ const ID = { text: toBytes('0'), part: { start: 0, end: 1 } };
 /** The arguments as the server will get them, with the values that the configuration sets. Read when a rule asks for them. */
 class SentArguments {
   readonly #ruled: RuledRequest;
-  #sent: Pick<RelayedRequest, 'bytes' | 'tokens'> | undefined;
+  #sent: RequestParams | undefined;
 
   constructor(ruled: RuledRequest) {
     this.#ruled = ruled;
@@ -202,17 +216,19 @@ class SentArguments {
     return valuesAtPath(bytes, tokens.arguments, path);
   }
 
-  get text(): string {
-    const { bytes, tokens } = this.#all;
-    return tokens.arguments === undefined ? '' : readText(bytes, tokens.arguments);
+  /** The members of `params`, without `_meta`, as JSON texts. */
+  get members(): readonly (readonly [key: string, value: string])[] {
+    const { bytes, params } = this.#all;
+    if (params === undefined || !isObject(bytes, params)) return [];
+    return membersOf(bytes, params).flatMap(([key, span]) => (key === '_meta' ? [] : [[key, readText(bytes, span)]]));
   }
 
-  get #all(): Pick<RelayedRequest, 'bytes' | 'tokens'> {
+  get #all(): RequestParams {
     this.#sent ??= this.#read();
     return this.#sent;
   }
 
-  #read(): Pick<RelayedRequest, 'bytes' | 'tokens'> {
+  #read(): RequestParams {
     const { request, edits } = this.#ruled;
     if (edits.length === 0) return request;
     const sent = scanOwn(splice(request.message(ID, edits)));

@@ -61,9 +61,10 @@ class OwnQuestions {
     const own = questions.open.filter((question) => this.#mayAnswer(person, question));
     const forms = own.map((question) => {
       const shown: Shown = { id: question.id, principal: person.principal };
-      const { server, name, arguments: args, client, user = '', say, rule } = question;
+      const { server, kind, name, arguments: args, client, user = '', say, rule } = question;
       const rows = [
-        ['Tool', `${escaped(name)} of ${escaped(server)}`],
+        ['Server', escaped(server)],
+        ['Call', `${kind} <bdi>${escaped(name)}</bdi>`],
         ['Called by', `${escaped(client)}${user === '' ? '' : ` of <bdi>${escaped(user)}</bdi>`}`],
         ['Asked because of', escaped(say === undefined ? rule : `${rule}: ${printable(say)}`)],
         ['Arguments', escaped(args === '' ? 'none' : args)],

@@ -3,11 +3,11 @@ import type { ClientFacts, DownstreamClient, Exchange } from '../../downstream/p
 import type { GatedRequest } from '../../gateway/routing/request-gate.js';
 import type { OpenQuestion } from '../../status/status-facts.js';
 import { stringAt, valuesAt } from '../../wire/json/json-text.js';
-import { printable } from '../../wire/json/printable.js';
 
 import { METHODS } from '../../wire/mcp/methods.js';
 import { ownNotification, ownRequest } from '../../wire/mcp/relayed-request.js';
 import type { Clock } from '../../wire/timing/clock.js';
+import { shownArguments, shownName, Unaskable } from './shown-arguments.js';
 
 /** Time for which a question can be answered, and for which a yes holds whose call has ended, in milliseconds. */
 const VALID_MS = 120_000;
@@ -19,8 +19,6 @@ const UNREAD_MS = 1_000;
 /** Limit of the questions that can be answered: of one principal, and in all. */
 const MAX_PER_PRINCIPAL = 64;
 const MAX_QUESTIONS = 512;
-/** Longest text of arguments that a person is shown, in characters. The digest of the yes is that of all arguments. */
-const MAX_SHOWN = 2_000;
 
 /** An answer of a person. `session` is a yes for all further calls of the same tool in the session of the client. */
 export type Answer = 'yes' | 'no' | 'session';
@@ -45,7 +43,16 @@ interface Question {
   settle?: ((outcome: Outcome) => void) | undefined;
   /** Whether a person has said yes after the call had ended. The next call with the same digest takes the yes. */
   isAllowed: boolean;
+  /** Cancels the timer that drops the question. */
+  forget: () => void;
 }
+
+type ShownRequest = Omit<OpenQuestion, 'id' | 'until'>;
+
+const KINDS: ReadonlyMap<string, OpenQuestion['kind']> = new Map([
+  [METHODS.callTool, 'tool'],
+  [METHODS.getPrompt, 'prompt'],
+]);
 
 export interface QuestionsOptions {
   readonly clock: Clock;
@@ -79,12 +86,12 @@ export class Questions {
     return [...this.#all.values()].flatMap(({ facts, isAllowed }) => (isAllowed ? [] : [facts]));
   }
 
-  /** Answers a question. Returns false if there is none with this id any more. */
+  /** Answers a question, or takes a yes back whose call has not come again. Returns false if there is nothing to answer. */
   answer(id: string, answer: Answer): boolean {
     const question = this.#all.get(id);
-    if (question === undefined || question.isAllowed) return false;
+    if (question === undefined || (question.isAllowed && answer !== 'no')) return false;
     if (question.settle !== undefined) question.settle(answer);
-    else if (answer === 'no') this.#all.delete(id);
+    else if (answer === 'no') this.#drop(question);
     else question.isAllowed = true;
     return true;
   }
@@ -92,33 +99,42 @@ export class Questions {
   /** Asks about a request, and passes it on, or refuses it. */
   hold({ exchange, target, asks }: GatedRequest, pass: (exchange: Exchange) => void): void {
     if (exchange.isSettled || asks === undefined) return;
-    const { client } = exchange;
-    const { identity } = asks;
+    const { client, request } = exchange;
+    const { identity, name } = asks;
     const digest = createHash('sha256').update(identity).digest('base64');
-    const tool = `${target.backend.key} ${target.tool ?? target.original}`;
+    const tool = request.method === METHODS.callTool ? `${target.backend.key} ${name}` : undefined;
     const allow = () => {
       exchange.allowed = identity;
       pass(exchange);
     };
     const refuse = ([because, more]: readonly [string, string]) =>
       target.backend.dispatcher.refuse(exchange, 'denied', asks.notAllowed(because, more));
-    if (this.#sessions.get(client)?.has(tool) === true || this.#takeYes(client, digest)) {
+    if ((tool !== undefined && this.#sessions.get(client)?.has(tool) === true) || this.#takeYes(client, digest)) {
       allow();
       return;
     }
-    const own = this.open.filter(({ principal }) => principal === client.principal);
-    if (own.length >= MAX_PER_PRINCIPAL || this.#all.size >= MAX_QUESTIONS) {
+    let shown: ShownRequest;
+    try {
+      shown = this.#describe(exchange, target, asks);
+    } catch (error) {
+      if (!(error instanceof Unaskable)) throw error;
+      refuse([error.message, 'Nobody was asked.']);
+      return;
+    }
+    // The same call may wait already, because its client has given up and tries again. It keeps its id, which a person may be typing.
+    const earlier = [...this.#all.values()].find(
+      (each) => each.client === client && each.digest === digest && each.settle === undefined,
+    );
+    if (earlier !== undefined) this.#drop(earlier);
+    if (!this.#makeRoom(client.principal)) {
       refuse(REFUSALS.full);
       return;
     }
-    // The same call may wait already, because its client has given up and tries again.
-    for (const [id, question] of this.#all) {
-      if (question.client === client && question.digest === digest && question.settle === undefined)
-        this.#all.delete(id);
-    }
-    const question: Question = { facts: this.#describe(exchange, target, asks), client, digest, isAllowed: false };
+    const until = this.#options.clock.now() + VALID_MS;
+    const facts = { ...shown, id: earlier?.facts.id ?? newId(), until };
+    const question: Question = { facts, client, digest, isAllowed: false, forget: () => {} };
     this.#wait(exchange, question, (answer) => {
-      if (answer === 'session') {
+      if (answer === 'session' && tool !== undefined) {
         const tools = this.#sessions.get(client) ?? new Set();
         this.#sessions.set(client, tools.add(tool));
       }
@@ -126,15 +142,17 @@ export class Questions {
       else if (answer === 'unanswered')
         refuse([
           'and nobody has answered',
-          `Ask your user to allow it ${this.#options.place()}, then repeat the call. A yes within two minutes of the first try still counts.`,
+          `Ask your user to allow it ${this.#options.place()}, then repeat the call. A yes within two minutes still counts.`,
         ]);
       else refuse(REFUSALS[answer]);
     });
   }
 
   close(): void {
-    for (const { settle } of this.#all.values()) settle?.('ended');
-    this.#all.clear();
+    for (const question of [...this.#all.values()]) {
+      question.settle?.('ended');
+      this.#drop(question);
+    }
   }
 
   /** Lets a call wait for its answer, which `settled` gets. */
@@ -147,7 +165,6 @@ export class Questions {
     let withdraw = () => {};
     let stopProgress = () => {};
     let cancelWait = () => {};
-    let forget = () => {};
     // Without its call, the question stays, because the call may come again.
     const leave = () => {
       question.settle = undefined;
@@ -157,9 +174,8 @@ export class Questions {
     };
     const waitFor = (ms: number) => {
       cancelWait();
-      forget();
       until = clock.now() + ms;
-      forget = clock.schedule(Math.max(VALID_MS, ms), () => this.#all.delete(facts.id));
+      this.#forgetAfter(Math.max(VALID_MS, ms), question);
       cancelWait = clock.schedule(ms, () => {
         leave();
         settled(ms < VALID_MS ? 'unanswered' : 'overdue');
@@ -168,8 +184,7 @@ export class Questions {
     waitFor(isForm ? VALID_MS : timeoutMs);
     question.settle = (outcome) => {
       leave();
-      forget();
-      this.#all.delete(facts.id);
+      this.#drop(question);
       settled(outcome);
     };
     this.#all.set(facts.id, question);
@@ -187,41 +202,60 @@ export class Questions {
   }
 
   #takeYes(client: DownstreamClient, digest: string): boolean {
-    for (const [id, question] of this.#all) {
+    for (const question of this.#all.values()) {
       if (!question.isAllowed || question.client !== client || question.digest !== digest) continue;
-      return this.#all.delete(id);
+      this.#drop(question);
+      return true;
     }
     return false;
   }
 
+  /** Schedules the end of a question. Holds the question only, and not the call, which may be large. */
+  #forgetAfter(ms: number, question: Question): void {
+    question.forget();
+    question.forget = this.#options.clock.schedule(ms, () => this.#drop(question));
+  }
+
+  #drop(question: Question): void {
+    question.forget();
+    if (this.#all.get(question.facts.id) === question) this.#all.delete(question.facts.id);
+  }
+
+  /** Returns false if a principal, or all of them, have too many calls that wait. Drops the oldest question without a call first. */
+  #makeRoom(principal: string): boolean {
+    const all = [...this.#all.values()];
+    const own = all.filter(({ facts }) => facts.principal === principal);
+    const full = own.length >= MAX_PER_PRINCIPAL ? own : all.length >= MAX_QUESTIONS ? all : [];
+    const idle = full.find(({ settle }) => settle === undefined);
+    if (idle !== undefined) this.#drop(idle);
+    return full.length === 0 || idle !== undefined;
+  }
+
   #describe(
-    { client }: Exchange,
-    { backend, tool, original = '' }: GatedRequest['target'],
-    { rule, arguments: args }: NonNullable<GatedRequest['asks']>,
-  ): OpenQuestion {
-    const { clock, gateway, redact } = this.#options;
-    const clean = (text: string) => printable(redact(text));
+    { client, request }: Exchange,
+    { backend }: GatedRequest['target'],
+    { rule, name, arguments: args }: NonNullable<GatedRequest['asks']>,
+  ): ShownRequest {
+    const { gateway, redact } = this.#options;
+    if (name === undefined) throw new Unaskable('but it names nothing that a person could be asked about');
     const { facts } = gateway.connected.get(client) ?? {};
-    const shown = clean(args);
-    const more = shown.length - MAX_SHOWN;
     return {
-      id: newId(),
       principal: client.principal,
       caller: client,
       server: backend.key,
-      name: clean(tool ?? original),
-      arguments: more > 0 ? `${shown.slice(0, MAX_SHOWN)}… (${more} more characters are not shown)` : shown,
-      client: clean(String(facts?.profile.clientInfo.name ?? 'a client')).slice(0, 100),
-      user: facts?.user === undefined ? undefined : clean(facts.user.name).slice(0, 100),
+      kind: KINDS.get(request.method) ?? 'resource',
+      name: shownName(name, redact),
+      arguments: shownArguments(args, redact),
+      client: shownName(String(facts?.profile.clientInfo.name ?? ''), redact),
+      user: facts?.user === undefined ? undefined : shownName(facts.user.name, redact),
       rule: rule.at,
       say: rule.say,
-      until: clock.now() + VALID_MS,
     };
   }
 
   /** Asks with a form in the client. Calls `unseen` if no person has seen the form. Returns the function that withdraws it. */
   #elicit(exchange: Exchange, facts: OpenQuestion, unseen: () => void): () => void {
-    const { hasSession } = exchange.client;
+    const mayLast = exchange.client.hasSession && facts.kind === 'tool';
     const { clock } = this.#options;
     const askedAt = clock.now();
     const request = ownRequest(METHODS.elicit, {
@@ -230,7 +264,7 @@ export class Questions {
       requestedSchema: {
         type: 'object',
         properties: {
-          answer: { type: 'string', title: 'Allow this call?', enum: hasSession ? [NO, YES, SESSION] : [NO, YES] },
+          answer: { type: 'string', title: 'Allow this call?', enum: mayLast ? [NO, YES, SESSION] : [NO, YES] },
         },
         required: ['answer'],
       },
@@ -245,7 +279,7 @@ export class Questions {
         const chosen = textAt('action') === 'accept' ? textAt('content', 'answer') : undefined;
         const isUnread = chosen === undefined && clock.now() - askedAt < UNREAD_MS;
         if (result === undefined || isUnread) unseen();
-        else if (chosen === SESSION && hasSession) this.answer(facts.id, 'session');
+        else if (chosen === SESSION && mayLast) this.answer(facts.id, 'session');
         else this.answer(facts.id, chosen === YES ? 'yes' : 'no');
       },
       fail: unseen,
@@ -254,12 +288,12 @@ export class Questions {
   }
 
   /** Shows a question on the desktop of the person whose gateway this is. Users over HTTP have other desktops. */
-  #notify({ user, server, name }: OpenQuestion): void {
+  #notify({ user, server, kind, name }: OpenQuestion): void {
     const now = this.#options.clock.now();
     if (!this.#options.settings().notify || user !== undefined || now - this.#notifiedAt < NOTIFY_EVERY_MS) return;
     this.#notifiedAt = now;
     this.#options.notify(
-      `Allow the call ${name} of ${server}?`,
+      `Allow a call of server ${server}? The ${kind} is ${name}`,
       'Answer on the page of `trunkline web`, or with: trunkline allow',
     );
   }
@@ -290,12 +324,12 @@ const YES = 'yes';
 const SESSION = 'yes, for this tool until the session ends';
 
 /**
- * The question as a person reads it. The arguments are the text of a model or a server, so they come last. There are two lines, because
- * Claude Code shows three lines and hides the others.
+ * The question as a person reads it. Names and arguments are the words of a model or a server, so they are quoted and come last. There
+ * are two lines, because Claude Code shows three lines and hides the others.
  */
-function describeQuestion({ server, name, arguments: args, rule, say }: OpenQuestion): string {
+function describeQuestion({ server, kind, name, arguments: args, rule, say }: OpenQuestion): string {
   const why = `The configuration asks first (${rule})${say === undefined ? '.' : `: ${say}`}`;
-  return `Allow ${name} of the server "${server}"? ${why}\n${args === '' ? 'It has no arguments.' : `Arguments: ${args}`}`;
+  return `Allow this call of the server "${server}"? ${why}\nThe ${kind} is ${name}, ${args === '' ? 'without arguments' : `with ${args}`}`;
 }
 
 /** Letters that no one takes for others, because people type the id. */

@@ -277,7 +277,8 @@ function unchanged(request: RelayedRequest, backend: Backend, revision: string |
   if (BY_URI.has(method) && !isText(uri)) return needsUri(method);
   if (isComplete && refName !== undefined && !isText(refName)) return needsName(method, 'prompts');
   if (isComplete && refUri !== undefined && !isText(refUri)) return needsUri(method);
-  const original = stringAt(bytes, name ?? uri);
+  // A reader of a resource looks at no `name`, and a prompt at no `uri`.
+  const original = stringAt(bytes, method === METHODS.getPrompt ? name : (uri ?? name));
   if (method !== METHODS.callTool) return { backend, edits: [], ...(original !== undefined && { original }) };
   const shown = stringAt(bytes, name);
   if (name === undefined || shown === undefined) return needsName(method, 'tools');

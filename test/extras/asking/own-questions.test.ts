@@ -52,7 +52,7 @@ describe('the page of the calls that wait, for users over HTTP', () => {
   it('shows a call to its user and to members of the named groups, and to nobody else', async () => {
     const { ann, browse, waiting } = await open();
     await waiting(ann);
-    for (const name of ['ann', 'olga']) expect((await browse(name)).shown.text).toContain('echo of lab');
+    for (const name of ['ann', 'olga']) expect((await browse(name)).shown.text).toContain('tool <bdi>&#34;echo&#34;');
     expect((await browse('bob')).shown.text).toContain('No call waits');
   });
 

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { Questions } from '../../../src/extras/asking/questions.js';
+import type { GatedRequest, RequestGate } from '../../../src/gateway/routing/request-gate.js';
 import { REDACTED } from '../../../src/host/observe/redact.js';
-import { callRules, type ServerScript, startGateway, type Who } from '../../support/scripted-gateway.js';
+import {
+  callRules,
+  offering,
+  type ServerScript,
+  startGateway,
+  toolOf,
+  type Who,
+} from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const FORMS = { elicitation: {} };
@@ -17,6 +25,7 @@ const ASKING: NonNullable<ServerScript['rules']> = [
 async function asking(script: Partial<ServerScript> = {}) {
   const notified: string[] = [];
   let questions: Questions | undefined;
+  let gate: RequestGate | undefined;
   const world = await startGateway({
     servers: { a: { tools: ['delete', 'drop', 'read'], rules: ASKING, ...script } },
     gates: (gateway, clock) => {
@@ -33,13 +42,14 @@ async function asking(script: Partial<ServerScript> = {}) {
         notify: (title) => notified.push(title),
       });
       const made = questions;
-      return [{ concerns: ({ asks }) => asks !== undefined, hold: (request, pass) => made.hold(request, pass) }];
+      gate = { concerns: ({ asks }) => asks !== undefined, hold: (request, pass) => made.hold(request, pass) };
+      return [gate];
     },
   });
-  if (questions === undefined) throw new Error('No questions');
+  if (questions === undefined || gate === undefined) throw new Error('No questions');
   const connected = (capabilities: Message = {}, who: Who = {}) => world.connect(who).greet('2025-11-25', capabilities);
   const { child } = world.server('a');
-  return { ...world, questions, notified, connected, child, sent: () => child.asked('tools/call') };
+  return { ...world, gate, questions, notified, connected, child, sent: () => child.asked('tools/call') };
 }
 
 type Client = Awaited<ReturnType<typeof asking>>['connected'] extends (...args: never) => infer C ? C : never;
@@ -73,7 +83,7 @@ describe('a call for which a rule asks, of a client with forms', () => {
     const { form, sent, notified } = await asked();
     expect(form.params).toMatchObject({
       message:
-        'Allow delete of the server "a"? The configuration asks first (servers.a.rules[1]): Gone is gone\nArguments: {"path":"/a"}',
+        'Allow this call of the server "a"? The configuration asks first (servers.a.rules[1]): Gone is gone\nThe tool is "delete", with {"path":"/a"}',
       requestedSchema: { properties: { answer: { enum: ['no', 'yes', SESSION] } }, required: ['answer'] },
     });
     expect(sent()).toEqual([]);
@@ -186,7 +196,7 @@ describe('a call for which a rule asks, of a client with forms', () => {
     expect(message).toContain('[redacted]');
     expect(message).toContain('\\u{202e}');
     expect(message).not.toContain('hunter2');
-    expect(message).toMatch(/… \(\d+ more characters are not shown\)$/);
+    expect(message).toContain('…[2600 more characters]…');
     await answer({ action: 'accept', content: { answer: 'yes' } });
     expect(sent()[0]?.params.arguments).toEqual(args);
   });
@@ -228,8 +238,14 @@ describe('a call for which a rule asks, of a client without forms', () => {
 
   it('waits, tells the person and reports progress, and takes no slot of the server', async () => {
     const { client, clock, question, notified, sent } = await waiting({ limits: { concurrency: 1 } });
-    expect(question).toMatchObject({ server: 'a', name: 'delete', arguments: '{"path":"/a"}', client: 't' });
-    expect(notified).toEqual(['Allow the call delete of a?']);
+    expect(question).toMatchObject({
+      server: 'a',
+      kind: 'tool',
+      name: '"delete"',
+      arguments: '{"path":"/a"}',
+      client: '"t"',
+    });
+    expect(notified).toEqual(['Allow a call of server a? The tool is "delete"']);
     client.call(2, 'a__read');
     await flush();
     expect(sent().map(({ params }) => params.name)).toEqual(['read']);
@@ -327,5 +343,173 @@ describe('a call that a rule denies before another one asks', () => {
     await flush();
     expect(failureOf(client.answerTo(1)).rule).toBe('servers.a.rules[0]');
     expect(world.questions.open).toEqual([]);
+  });
+});
+
+describe('a request without a tool for which a rule asks', () => {
+  const ANY: ServerScript['rules'] = [
+    { uris: ['*'], verdict: 'ask' },
+    { prompts: ['*'], verdict: 'ask' },
+    { tools: ['*'], verdict: 'ask' },
+  ];
+  const resources = {
+    ...offering({
+      prompts: ['delete'],
+      resources: ['file:///a', 'file:///b'],
+      capabilities: { tools: {}, prompts: {}, resources: {} },
+    }),
+    tools: ['delete'],
+    rules: ANY,
+    methods: ['files/*'],
+  };
+
+  it.each([
+    ['resources/read', { uri: 'file:///a' }, { uri: 'file:///b' }],
+    ['files/get', { uri: 'file:///a' }, { uri: 'file:///b' }],
+    ['files/get', { uri: 'file:///a' }, { uri: 'file:///a', content: 'other' }],
+    ['files/get', { uri: 'file:///a', name: 'x' }, { uri: 'file:///b', name: 'x' }],
+  ])('passes by a late yes with the same parameters only: %s %j', async (method, first, other) => {
+    const { connected, clock, questions, child } = await asking(resources);
+    const client = connected({}, { server: 'a' });
+    client.request('first', method, first);
+    await flush();
+    expect(questions.open[0]).toMatchObject({ kind: 'resource', name: '"file:///a"' });
+    await clock.advance(60_000);
+    questions.answer(questions.open[0]?.id ?? '', 'yes');
+    client.request('other', method, other);
+    await flush();
+    expect(child.asked(method)).toEqual([]);
+    client.request('again', method, first);
+    await flush();
+    expect(child.asked(method)).toHaveLength(1);
+  });
+
+  it('has no yes for the session, and a yes for the session of a tool is not for the prompt of its name', async () => {
+    const { connected, questions, child } = await asking(resources);
+    const client = connected(FORMS);
+    client.call('tool', 'a__delete');
+    await flush();
+    const { id } = formOf(client);
+    client.received.take();
+    client.say({ jsonrpc: '2.0', id, result: { action: 'accept', content: { answer: SESSION } } });
+    client.request('prompt', 'prompts/get', { name: 'a__delete' });
+    await flush();
+    expect(formOf(client).params.requestedSchema.properties.answer.enum).toEqual(['no', 'yes']);
+    expect(questions.open).toHaveLength(1);
+    expect(child.asked('prompts/get')).toEqual([]);
+  });
+});
+
+describe('a call that a person could not judge', () => {
+  it.each([
+    ['a name twice', '{"to":"/tmp","to":"/home"}', 'two arguments of one name'],
+    ['a name twice, deep', '[{"a":{"b":1,"\\u0062":2}}]', 'two arguments of one name'],
+    ['arguments of more than a megabyte', `{"a":"${'x'.repeat(1024 * 1024)}"}`, 'too long for a person to read'],
+  ])('is refused without a question: %s', async (_, args, because) => {
+    const { connected, questions, sent } = await asking();
+    const client = connected();
+    const wrapped = args.startsWith('[') ? `{"list":${args}}` : args;
+    client.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__delete","arguments":${wrapped}}}`);
+    await flush();
+    expect(questions.open).toEqual([]);
+    expect(sent()).toEqual([]);
+    expect(client.answerTo(1)?.result.content[0].text).toContain(because);
+  });
+
+  it('is shown decoded, with all names, and with names of servers and clients in quotes on one line', async () => {
+    const name = `list${' '.repeat(300)}of the server "files"? It only reads.`;
+    const { connected, questions } = await asking({ tools: [toolOf(name)], rules: [{ tools: ['*'], verdict: 'ask' }] });
+    const client = connected({}, { server: 'a' });
+    const args = `{"cmd":"\\u0072\\u006d","pad":"${'x'.repeat(5_000)}","last":"\\u0068unter2"}`;
+    client.say(
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":${JSON.stringify(name)},"arguments":${args}}}`,
+    );
+    await flush();
+    const [question] = questions.open;
+    expect(question?.name).toBe('"list of the server \\"files\\"? It only reads."');
+    expect(question?.arguments).toMatch(
+      /^\{"cmd":"rm","pad":"x+…\[4600 more characters\]…x+","last":"\[redacted\]"\}$/,
+    );
+  });
+});
+
+describe('the questions of clients that give up', () => {
+  it('are one question with one id and one timer, however often the call comes again', async () => {
+    const { connected, clock, questions } = await asking();
+    const client = connected();
+    const ids = new Set<string>();
+    const timers: number[] = [];
+    for (let id = 1; id <= 20; id += 1) {
+      client.call(id, 'a__delete', { arguments: { path: '/a' } });
+      await flush();
+      client.cancel(id);
+      for (const each of questions.open) ids.add(each.id);
+      timers.push(clock.pending);
+    }
+    expect(ids.size).toBe(1);
+    expect(new Set(timers).size).toBe(1);
+  });
+
+  it('make room for calls that wait', async () => {
+    const { connected, questions } = await asking();
+    const client = connected();
+    for (let id = 1; id <= 64; id += 1) {
+      client.call(id, 'a__delete', { arguments: { path: `/${id}` } });
+      await flush();
+      client.cancel(id);
+    }
+    client.call(65, 'a__delete', { arguments: { path: '/65' } });
+    await flush();
+    expect(questions.open.map((each) => each.arguments)).toContain('{"path":"/65"}');
+  });
+
+  it('can be answered with a no after a yes, as long as the call has not come again', async () => {
+    const { connected, clock, questions, sent } = await asking();
+    const client = connected();
+    client.call(1, 'a__delete', { arguments: { path: '/a' } });
+    await flush();
+    const id = questions.open[0]?.id ?? '';
+    await clock.advance(60_000);
+    questions.answer(id, 'yes');
+    expect(questions.answer(id, 'no')).toBe(true);
+    client.call(2, 'a__delete', { arguments: { path: '/a' } });
+    await flush();
+    expect(sent()).toEqual([]);
+  });
+});
+
+describe('a call that waits for a person while the configuration changes', () => {
+  const waiting = async () => {
+    const world = await asking();
+    const client = world.connected();
+    client.call(1, 'a__delete', { arguments: { path: '/a' } });
+    await flush();
+    return { ...world, client, id: world.questions.open[0]?.id ?? '' };
+  };
+
+  it('is looked at by a gate that was added', async () => {
+    const { gate, change, questions, client, id, sent } = await waiting();
+    const seen: string[] = [];
+    const added = {
+      concerns: () => true,
+      hold: ({ exchange }: GatedRequest) => void seen.push(exchange.request.method),
+    };
+    change({ a: { tools: ['delete'], rules: ASKING } }, [], { gates: [added, gate] });
+    questions.answer(id, 'yes');
+    await flush();
+    expect(seen).toEqual(['tools/call']);
+    expect(sent()).toEqual([]);
+    expect(client.answerTo(1)).toBeUndefined();
+  });
+
+  it('is judged by the rules of the server that replaced the one that it was for', async () => {
+    const { change, questions, id, sent, client, server, startAll } = await waiting();
+    const old = server('a');
+    change({ a: { tools: ['delete'], rules: [{ tools: ['*'], verdict: 'deny' }] } }, ['a']);
+    await startAll();
+    questions.answer(id, 'yes');
+    await flush();
+    expect([...sent(), ...old.child.asked('tools/call'), ...server('a').child.asked('tools/call')]).toEqual([]);
+    expect(failureOf(client.answerTo(1)).rule).toBe('servers.a.rules[0]');
   });
 });

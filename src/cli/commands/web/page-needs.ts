@@ -43,12 +43,12 @@ export function needsOfHub(hub: HubDescription, report: StatusReport): Need[] {
 }
 
 function addQuestions({ questions }: StatusReport, add: Add): void {
-  for (const { id, server, name, arguments: args, client, user, rule, say } of questions) {
+  for (const { id, server, kind, name, arguments: args, client, user, rule, say } of questions) {
     if (id === null) continue;
     const who = user === null ? client : `${client} of ${user}`;
-    add(`question:${id}`, 'fail', `${who} calls ${name} of ${server}. Allow it?`, {
+    add(`question:${id}`, 'fail', `A call of ${server} waits for your yes.`, {
       detail: `The configuration asks first (${rule})${say === null ? '.' : `: ${say}`}`,
-      cause: args === '' ? [] : [args],
+      cause: [`${kind} ${name}, called by ${who}`, ...(args === '' ? [] : [args])],
       words: `allow ${id}`,
       ...{ server, question: id },
     });

@@ -108,14 +108,22 @@ it('a wrong configuration comes before an older hub', async () => {
 
 it('a call that waits for a yes comes first, with its arguments and the command that allows it', async () => {
   const report = await reportOf({ lifecycle: { state: 'parked' } });
-  const asked = { id: 'k7wq2m9x', server: 'b', name: 'delete', arguments: '{"path":"/a"}', client: 't', user: null };
+  const asked = {
+    id: 'k7wq2m9x',
+    server: 'b',
+    kind: 'tool' as const,
+    name: '"delete"',
+    arguments: '{"path":"/a"}',
+    client: 't',
+    user: null,
+  };
   const question = { ...asked, rule: 'servers.b.rules[0]', say: 'Gone is gone', secondsLeft: 60 };
   const [need] = needs({ ...report, questions: [question] });
   expect(need).toMatchObject({
     ...{ id: 'question:k7wq2m9x', level: 'fail', server: 'b', question: 'k7wq2m9x', action: null },
-    title: 't calls delete of b. Allow it?',
+    title: 'A call of b waits for your yes.',
     detail: 'The configuration asks first (servers.b.rules[0]): Gone is gone',
-    cause: ['{"path":"/a"}'],
+    cause: ['tool "delete", called by t', '{"path":"/a"}'],
     command: expect.stringMatching(/^trunkline allow k7wq2m9x /),
   });
   // A client does not learn the ids, so its report has nothing to answer.
