@@ -254,6 +254,65 @@ describe('a server with rules', () => {
     );
   });
 
+  const text = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
+  const KIB = 1_024;
+  const numbers = (count: number) => `[${Array(count).fill(1).join()}]`;
+  const keys = (count: number) => `{${Array.from({ length: count }, (_, at) => `"k${at}":1`).join()}}`;
+  const inText = (json: string) => JSON.stringify(json);
+
+  it.each([
+    ['a value larger than 64 KiB', call('read', `{"path":${text(64 * KIB + 1)}}`), '64 KiB'],
+    ['a value too large in a list', call('copy', `{"files":[{"path":${text(64 * KIB + 1)}}]}`), '64 KiB'],
+    ['a text too large for JSON', call('copy', `{"files":${inText(`[${text(64 * KIB)}]`)}}`), '64 KiB'],
+    ['a key too large', call('read', `{${text(64 * KIB + 1)}:1}`), '64 KiB'],
+    [
+      'values larger than 1 MiB in all',
+      call(
+        'read',
+        `{"path":[${Array(17)
+          .fill(text(63 * KIB))
+          .join()}]}`,
+      ),
+      '1 MiB',
+    ],
+    ['too many values', call('read', `{"path":${numbers(10_001)}}`), '10,000'],
+    ['too many values in JSON', call('read', `{"path":${inText(numbers(10_001))}}`), '10,000'],
+    ['too many elements', call('copy', `{"files":[${Array(10_001).fill('{}').join()}]}`), '10,000'],
+    ['too many keys', call('port', `{"port":22,"options":${keys(10_001)}}`), '10,000'],
+    [
+      'a value too large for a rule that allows',
+      call('guarded', `{"path":"/home/me/${'x'.repeat(64 * KIB)}"}`),
+      '64 KiB',
+    ],
+  ])('gets no call with %s for its rule', async (_, attempt, limit) => {
+    const { answerTo, used } = await ruled();
+    const { result } = await answerTo(attempt);
+    expect(used()).toEqual([]);
+    expect(result.content[0].text).toContain('decides about the arguments, and ');
+    expect(result.content[0].text).toContain(limit);
+  });
+
+  it.each([
+    [
+      'values at the limits',
+      call(
+        'read',
+        `{"path":[${Array(15)
+          .fill(text(64 * KIB))
+          .join()},${text(KIB)}]}`,
+      ),
+    ],
+    ['a large value beside that of its rule', call('read', `{"path":"/home/a","content":${text(2_048 * KIB)}}`)],
+    ['large values beside those of its rule', call('copy', `{"files":[{"path":"/a","content":${text(2_048 * KIB)}}]}`)],
+    ['a large value of which its rule names none', call('push', `{"content":${text(2_048 * KIB)}}`)],
+    ['large values without a rule', call('plain', `{"path":${numbers(200_000)}}`)],
+  ])('gets a call with %s', async (_, line) => {
+    const { answerTo, used } = await ruled();
+    void answerTo(line);
+    await flush();
+    expect(used()).toHaveLength(1);
+  });
+
   it('gets the arguments of an allowed call byte for byte', async () => {
     const { answerTo, child } = await ruled();
     const args = '{"path": "\\u002fhome\\/a" ,"big":12345678901234567890,"same":1,"same":2}';
