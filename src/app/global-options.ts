@@ -1,3 +1,4 @@
+import type { FolderSearch } from '../config/file/find-config.js';
 import { errorCode } from '../host/errors/error-text.js';
 import { systemFault } from '../host/errors/file-error.js';
 import { UsageError } from '../host/errors/usage-error.js';
@@ -8,7 +9,7 @@ export interface GlobalOptions {
   /** `--config`. When absent, the default places are searched. */
   readonly config: string | undefined;
   /** Whether the current folder is one of the default places. The default is true. */
-  readonly searchesFolder?: boolean;
+  readonly searchesFolder?: FolderSearch;
   /** Number of `-v` options. */
   readonly verbosity: number;
   readonly logFile: string | undefined;

@@ -75,7 +75,7 @@ export function reloadOnChange(options: ReloadOptions): () => void {
     stop();
   };
   const { env, platform } = process;
-  const { searchesFolder } = settings;
+  const searchesFolder = settings.searchesFolder !== false;
   const place = { env, cwd: currentFolder(), home: homedir(), platform };
   const configFiles = file === undefined ? candidateFiles({ ...place, searchesFolder }) : [file];
   let watched: readonly string[] = [];

@@ -1,9 +1,7 @@
-import { homedir } from 'node:os';
 import { styleText } from 'node:util';
 import { Command } from 'commander';
 import type { GlobalOptions } from '../app/global-options.js';
-import { currentFolder, hasUserConfig } from '../config/file/find-config.js';
-import { trustedTextAround } from '../state/trusted-projects.js';
+import { isFolderConfig } from '../state/trusted-projects.js';
 import { suggest } from '../wire/json/suggest.js';
 import { setQuiet } from './output.js';
 
@@ -69,7 +67,7 @@ export class CliCommand extends Command {
       const { root } = this;
       const run = await load();
       root.exitCode = await run({
-        settings: { config, searchesFolder: isFolderSearched(), verbosity: verbose, logFile, view, gateway },
+        settings: { config, searchesFolder: isFolderConfig, verbosity: verbose, logFile, view, gateway },
         words: this.args,
         behind: root.behind,
         options: this.opts<Partial<Options>>(),
@@ -77,15 +75,6 @@ export class CliCommand extends Command {
       });
     });
   }
-}
-
-/**
- * Whether the file in the current folder is the configuration. One that is trusted stands beside the configuration of the user instead, so
- * that commands show what clients in the folder get.
- */
-function isFolderSearched(): boolean {
-  const { env, platform } = process;
-  return trustedTextAround(currentFolder()) === '' || !hasUserConfig({ env, home: homedir(), platform });
 }
 
 /** The exit codes, as the help of each command lists them. */

@@ -11,6 +11,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { endProcess } from '../app/run-to-end.js';
 import { attach } from '../hub/attach/attach.js';
 import { LISTENER_DESCRIPTOR } from '../hub/hub-folder.js';
+import { isFolderConfig } from '../state/trusted-projects.js';
 import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { type HttpValues, readServing, readTransports } from './commands/serve/serve-options.js';
@@ -40,7 +41,7 @@ async function run(args: string[]): Promise<number> {
   const settings: GlobalOptions = {
     config: values.config,
     // A client may have opened a stranger's repository, whose configuration would run commands.
-    searchesFolder: process.stdin.isTTY === true,
+    searchesFolder: process.stdin.isTTY === true && isFolderConfig,
     verbosity: values.verbose?.length ?? 0,
     logFile: values['log-file'],
     view: values.view,

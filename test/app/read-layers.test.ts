@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readConfigFile } from '../../src/app/read-config.js';
@@ -6,10 +6,10 @@ import { ConfigLocation, stampOf } from '../../src/config/file/find-config.js';
 import { type Config, isForFolder } from '../../src/config/resolve/config.js';
 import { CacheFolder } from '../../src/state/cache-folder.js';
 import { knownDescription, writeInstructions } from '../../src/state/known-instructions.js';
-import { trustedList, trustedProject } from '../../src/state/trusted-projects.js';
+import { isFolderConfig, trustedList, trustedProject } from '../../src/state/trusted-projects.js';
 import { instructionsFolder, trustedFile } from '../../src/state/user-files.js';
 import { folderWith } from '../config/files.js';
-import { dataIn, homeIn } from '../support/platform.js';
+import { configIn, dataIn, homeIn } from '../support/platform.js';
 
 const ACCEPTED = 'servers: { db: { command: accepted } }';
 const OTHER = 'servers: { db: { command: evil } }';
@@ -17,7 +17,11 @@ const OTHER = 'servers: { db: { command: evil } }';
 /** A user with a file of their own, and a project in the folder `shop` with this text, of which another may be trusted. */
 function userWith({ text = ACCEPTED, trusted = text }: { text?: string; trusted?: string | undefined }) {
   const root = folderWith({ 'own.yaml': 'servers: { docs: { command: own } }', 'shop/trunkline.yaml': text });
-  for (const [name, value] of Object.entries({ ...dataIn(join(root, 'data')), ...homeIn(root) })) {
+  for (const [name, value] of Object.entries({
+    ...dataIn(join(root, 'data')),
+    ...homeIn(root),
+    ...configIn(join(root, 'config')),
+  })) {
     const before = process.env[name];
     process.env[name] = value;
     onTestFinished(() => {
@@ -149,5 +153,49 @@ describe('a project in whose folder a client works', () => {
     trust(trustedProject(file, text));
     const [, again] = (await read()).servers;
     expect(again?.problem?.message).toContain('started this one');
+  });
+});
+
+describe('a file in the working folder', () => {
+  /** The same user, with a file where all commands find it. */
+  const withOwnFile = (...given: Parameters<typeof userWith>) => {
+    const user = userWith(...given);
+    mkdirSync(join(user.root, 'config/trunkline'), { recursive: true });
+    writeFileSync(join(user.root, 'config/trunkline/trunkline.yaml'), 'servers: {}');
+    return user;
+  };
+
+  it('is the configuration where no project is trusted, and the accepted text stands in its place where one is', () => {
+    const { root } = withOwnFile({ text: OTHER, trusted: '' });
+    expect(isFolderConfig(join(root, 'shop'))).toBe(true);
+    const { root: other } = withOwnFile({ text: OTHER, trusted: ACCEPTED });
+    expect(isFolderConfig(join(other, 'shop'))).toBe(false);
+    expect(isFolderConfig(other)).toBe(true);
+  });
+
+  it('is refused under another name, in a subfolder and behind a link if the project there is trusted', () => {
+    const { root, file } = withOwnFile({});
+    mkdirSync(join(root, 'shop/inner/.git'), { recursive: true });
+    writeFileSync(join(root, 'shop/inner/trunkline.yaml'), OTHER);
+    mkdirSync(join(root, 'linked'));
+    symlinkSync(file, join(root, 'linked/trunkline.yaml'));
+    renameSync(file, join(root, 'shop/trunkline.yml'));
+    writeFileSync(join(root, 'shop/other.yaml'), OTHER);
+    symlinkSync(join(root, 'shop/other.yaml'), join(root, 'linked/trunkline.yml'));
+    for (const folder of ['shop', 'shop/inner', 'linked'])
+      expect(() => isFolderConfig(join(root, folder))).toThrow(/is trusted, and this file is not/);
+  });
+
+  it('is refused if it is trusted but the user has no file beside which it would stand', () => {
+    const { root } = userWith({ text: OTHER, trusted: ACCEPTED });
+    expect(() => isFolderConfig(join(root, 'shop'))).toThrow('but you have none');
+  });
+
+  it('is refused while the list of trusted projects cannot be read, unless --config names a file', () => {
+    const { root, file } = withOwnFile({ text: OTHER, trusted: ACCEPTED });
+    writeList('{');
+    const search = () => isFolderConfig(join(root, 'shop'));
+    expect(() => new ConfigLocation({ config: undefined, searchesFolder: search }).file).toThrow('it is damaged');
+    expect(new ConfigLocation({ config: file, searchesFolder: search }).file).toBe(file);
   });
 });

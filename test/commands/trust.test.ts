@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
@@ -75,7 +75,7 @@ gateway: { hub: off }
 
 describe('the commands in the folder of a project', () => {
   it('use the project alone before it is trusted, and then the file of the user with the project', async () => {
-    const { place, run, trust, write } = inProject('');
+    const { place, file, run, trust, write } = inProject('');
     const entry = (name: string) => ({
       command: 'node',
       args: [join(import.meta.dirname, `../fixtures/cli/${name}.mjs`)],
@@ -97,5 +97,10 @@ describe('the commands in the folder of a project', () => {
     expect(await servers()).toEqual(['mine', expect.stringMatching(/^db@shop-[0-9a-f]{8}$/), 'trunkline']);
     expect(await run('check', 'db')).toMatchObject({ code: 0 });
     expect((await run('doctor', '--no-start', '--offline', '--json')).stdout).not.toContain('TL-CONFIG-SHADOWED');
+    renameSync(file, file.replace(/yaml$/, 'yml'));
+    const refused = await run('tools');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('is trusted, and this file is not');
+    expect((await trust()).stdout).toContain('Clients in');
   });
 });

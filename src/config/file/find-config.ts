@@ -10,6 +10,9 @@ export interface FindConfigOptions extends SearchOptions {
   flag: string | undefined;
 }
 
+/** Decides whether the working folder is searched. Called only if no file was named, because it may refuse with a `ConfigError`. */
+export type FolderSearch = boolean | (() => boolean);
+
 interface ConfigUser {
   env: Variables;
   home: string;
@@ -31,6 +34,10 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 
 /** Value of `--config` in a desktop extension whose user has chosen no file. The value may also be empty. */
 const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
+
+function isName(named: string | undefined): named is string {
+  return named !== undefined && named !== '' && !UNSET_IN_DESKTOP.test(named);
+}
 
 /**
  * Advice to create a configuration. The command names the running program, because Trunkline may run from a clone or in a
@@ -55,7 +62,7 @@ export function findConfigFile(options: FindConfigOptions): string {
     ['--config', flag],
     ['TRUNKLINE_CONFIG', env.TRUNKLINE_CONFIG],
   ] as const) {
-    if (!named || UNSET_IN_DESKTOP.test(named)) continue;
+    if (!isName(named)) continue;
     if (cwd === '' && !path.isAbsolute(named))
       throw new ConfigError('config-not-found', undefined, [withoutFolder(source)]);
     const file = withUsualDrive(path.resolve(cwd, named));
@@ -238,7 +245,7 @@ export function checksumOf(text: string): number {
  */
 export class ConfigLocation {
   readonly #flag: string | undefined;
-  readonly #searchesFolder: boolean;
+  readonly #searchesFolder: FolderSearch;
   #file: string | undefined;
 
   constructor({ config, searchesFolder = true }: LocationOptions) {
@@ -251,7 +258,11 @@ export class ConfigLocation {
     const { env, platform, argv } = process;
     const [, program] = argv;
     const place = { env, cwd: currentFolder(), home: homedir(), platform };
-    this.#file ??= findConfigFile({ ...place, flag: this.#flag, searchesFolder: this.#searchesFolder, program });
+    if (this.#file !== undefined) return this.#file;
+    const search = this.#searchesFolder;
+    const isNamed = [this.#flag, env.TRUNKLINE_CONFIG].some(isName);
+    const searchesFolder = typeof search === 'boolean' || isNamed ? search !== false : search();
+    this.#file = findConfigFile({ ...place, flag: this.#flag, searchesFolder, program });
     return this.#file;
   }
 }
@@ -259,5 +270,5 @@ export class ConfigLocation {
 interface LocationOptions {
   readonly config: string | undefined;
   /** See `FindConfigOptions`. */
-  readonly searchesFolder?: boolean | undefined;
+  readonly searchesFolder?: FolderSearch | undefined;
 }
