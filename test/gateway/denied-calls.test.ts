@@ -313,6 +313,13 @@ describe('a server with rules', () => {
     expect(used()).toHaveLength(1);
   });
 
+  it('gets no URI that is too long to compare, if a rule denies others', async () => {
+    const { answerTo, used } = await ruled();
+    const { error } = await answerTo(read(`file:///home/me/${'a'.repeat(65_536)}`));
+    expect(used()).toEqual([]);
+    expect(error.data).toMatchObject({ reason: 'denied', rule: 'servers.a.rules[8]' });
+  });
+
   it('gets the arguments of an allowed call byte for byte', async () => {
     const { answerTo, child } = await ruled();
     const args = '{"path": "\\u002fhome\\/a" ,"big":12345678901234567890,"same":1,"same":2}';

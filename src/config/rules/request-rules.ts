@@ -144,6 +144,9 @@ function nameIn({ request, original }: RuledRequest): string | undefined {
   return original ?? stringAt(bytes, kindOf(request) === 'uris' ? tokens.uri : tokens.name);
 }
 
+/** Longest name or URI that is compared, in characters. */
+const MAX_NAME = 65_536;
+
 class PreparedRule {
   readonly rule: CallRule;
   readonly #areOfView: boolean;
@@ -173,7 +176,8 @@ class PreparedRule {
     const { server, shown } = ruled;
     const name = nameIn(ruled);
     // A server could take a list or a number for the name that a rule denies.
-    if (name === undefined) return !this.#inAll;
+    // To compare a very long URI takes seconds, in which all clients wait.
+    if (name === undefined || name.length > MAX_NAME) return !this.#inAll;
     const isName = kind !== 'uris';
     const names = [name, ...(isName && this.#areOfView && shown !== undefined ? [shown] : [])];
     const isPrefixed = isName && this.#areOfView;
