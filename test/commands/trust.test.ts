@@ -94,7 +94,7 @@ describe('the commands in the folder of a project', () => {
     ];
     expect(await servers()).toEqual(['db', 'trunkline']);
     await trust('--yes');
-    expect(await servers()).toEqual(['mine', expect.stringMatching(/^db@shop-[0-9a-f]{8}$/), 'trunkline']);
+    expect(await servers()).toEqual(['mine', expect.stringMatching(/^db@shop-[0-9a-f]{32}$/), 'trunkline']);
     expect(await run('check', 'db')).toMatchObject({ code: 0 });
     expect((await run('doctor', '--no-start', '--offline', '--json')).stdout).not.toContain('TL-CONFIG-SHADOWED');
     renameSync(file, file.replace(/yaml$/, 'yml'));

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
+import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile } from '../file/check-file.js';
 import type { Config, Layers, ServerConfig } from './config.js';
 
 /*
  * Layers: the configuration of a project beside that of the user. A project's servers have keys of their own in the gateway, such as
- * `docs@shop-1f0c2a9b`, and are for clients in the folder of the project only, where they replace the user's servers of the same key. So
+ * `docs@shop-` with a digest, and are for clients in the folder of the project only, where they replace the user's servers of the same key. So
  * the server of the user goes on for everybody else.
  */
 
@@ -16,7 +17,8 @@ export function keyInProject(key: string, file: string): string {
   return `${key}@${name.replace(/^-|-$/g, '').slice(0, MAX_NAME_LENGTH)}-${digest}`;
 }
 
-const DIGEST_LENGTH = 8;
+/** Length in hexadecimal digits. Processes, approvals and logins belong to the key, so nobody may find two paths with the same digest. */
+const DIGEST_LENGTH = 32;
 const MAX_NAME_LENGTH = 24;
 
 /**
@@ -41,8 +43,20 @@ export interface ResolvedProject {
   readonly keys: readonly string[];
 }
 
-/** Adds the servers of projects to the configuration of the user. Everything else is that of the user. */
-export function layered(user: Config, projects: readonly ResolvedProject[], layers: Omit<Layers, 'hidden'>): Config {
+/**
+ * Adds the servers of projects to the configuration of the user. Everything else is that of the user. Refuses all projects that would share
+ * a key, because one would get the processes, approvals and logins of the other.
+ */
+export function layered(user: Config, all: readonly ResolvedProject[], layers: Omit<Layers, 'hidden'>): Config {
+  const counts = new Map<string, number>();
+  for (const key of all.flatMap(keysInGateway)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  const isShared = (project: ResolvedProject) => keysInGateway(project).some((key) => (counts.get(key) ?? 0) > 1);
+  const projects = all.filter((project) => !isShared(project));
+  const refused = all
+    .filter(isShared)
+    .map(
+      ({ config }) => `${printable(config.file)} is not used, because another project has the same keys in the gateway`,
+    );
   const own = new Set([...user.servers.map(({ key }) => key), ...user.disabled]);
   const marked = projects.map(({ config, keys }) => {
     const byKey = new Map(keys.map((key) => [keyInProject(key, config.file), key]));
@@ -57,7 +71,7 @@ export function layered(user: Config, projects: readonly ResolvedProject[], laye
   return {
     ...user,
     servers: [...user.servers, ...marked.flatMap(({ config, mark }) => config.servers.map(mark))],
-    warnings: [...user.warnings, ...projects.flatMap(({ config }) => config.warnings)],
+    warnings: [...user.warnings, ...projects.flatMap(({ config }) => config.warnings), ...refused],
     envFiles: [...user.envFiles, ...projects.flatMap(({ config }) => config.envFiles)],
     serverFor: (key, origin) => {
       for (const { config, mark } of marked) {
@@ -68,4 +82,8 @@ export function layered(user: Config, projects: readonly ResolvedProject[], laye
     },
     layers: { ...layers, hidden: new Map(projects.map(({ config, keys }) => [config.file, new Set(keys)])) },
   };
+}
+
+function keysInGateway({ config, keys }: ResolvedProject): string[] {
+  return keys.map((key) => keyInProject(key, config.file));
 }

@@ -48,7 +48,7 @@ describe('the servers of a project', () => {
     const key = (name: string) => keyInProject(name, all.fileOf('shop'));
     expect(seenIn(all)).toEqual(['docs', 'mine']);
     expect(seenIn(all, 'shop')).toEqual(['mine', key('docs'), key('db')]);
-    expect(key('docs')).toMatch(/^docs@shop-[0-9a-f]{8}$/);
+    expect(key('docs')).toMatch(/^docs@shop-[0-9a-f]{32}$/);
   });
 
   it('switch one of the user off in its folder if they are disabled', () => {
@@ -73,6 +73,23 @@ describe('the servers of a project', () => {
     });
     expect(isInView(config, keyInProject('docs', fileOf('shop')), 'some')).toBe(true);
     expect(isInView(config, keyInProject('db', fileOf('shop')), 'some')).toBe(false);
+  });
+});
+
+describe('two projects with the same keys in the gateway', () => {
+  it('are both refused, because one would get the processes and logins of the other', () => {
+    const file = join(folderWith({ 'shop/trunkline.yaml': '' }), 'shop/trunkline.yaml');
+    const user = checkFile('servers: { docs: { command: own } }', 'own.yaml');
+    const resolved = ['first', 'second'].map((command) => {
+      const checked = checkFile(`servers: { docs: { command: ${command} } }`, file, user.shared);
+      return { config: resolveConfig(file, asProject(checked, file, user), OPTIONS), keys: ['docs'] };
+    });
+    const config = layered(resolveConfig('/own.yaml', user, OPTIONS), resolved, {
+      ...{ projectOf: () => file, remarkOn: () => undefined, files: [], states: '' },
+    });
+    expect(config.servers.filter((server) => isForFolder(config, server, '/')).map(({ key }) => key)).toEqual(['docs']);
+    expect(config.servers).toHaveLength(1);
+    expect(config.warnings.join()).toContain('another project has the same keys');
   });
 });
 
