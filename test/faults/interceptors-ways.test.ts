@@ -18,6 +18,16 @@ const hooks = (phase: string, ...events: string[]) => [{ events, phase }];
 const UPPER = [
   { name: 'up', type: 'mutation', does: 'upper', hooks: [...hooks('request', '*'), ...hooks('response', '*')] },
 ];
+const UPPER_RESULTS = [{ name: 'up', type: 'mutation', does: 'upper', hooks: hooks('response', '*') }];
+/** A guard that refuses results and questions with two exclamation marks. */
+const NO_MARK = [
+  {
+    name: 'mark',
+    type: 'validation',
+    does: 'deny-x',
+    hooks: [...hooks('response', 'tools/call'), ...hooks('request', 'elicitation/create')],
+  },
+];
 const DENY = [{ name: 'no', type: 'validation', does: 'deny', hooks: hooks('response', 'tools/call') }];
 
 interface World {
@@ -117,13 +127,13 @@ describe('interceptors', () => {
     expect(textOf(await other.call('it__task'))).toBe('the SECRET of a task');
   });
 
-  it('see the result of a task of revision 2025-11-25', async () => {
-    const gateway = start({ server: fixture('tasks-sdk.mjs'), list: DENY });
+  it('see a new task of revision 2025-11-25, and its result', async () => {
+    const gateway = start({ server: fixture('tasks-sdk.mjs') });
     const client = await gateway.connect({ tasks: {} });
     const { result } = await client.request('tools/call', { name: 'it__count', arguments: {}, task: { ttl: 60_000 } });
     const { taskId } = result.task;
-    const { result: end, error } = await client.request('tasks/result', { taskId });
-    expect({ end, reason: error?.data.reason }).toEqual({ end: undefined, reason: 'intercepted' });
+    expect((await client.request('tasks/result', { taskId })).result).toHaveProperty('content');
+    expect(seen(gateway)).toEqual(['tools/call request', 'tools/call response', 'tools/call response']);
   });
 
   it('see a result that its server calls a question', async () => {
@@ -131,6 +141,62 @@ describe('interceptors', () => {
     const { result } = await modern(gateway.open(), 'tools/call', { name: 'it__smuggle', arguments: {} });
     expect(failureOf(result)).toMatchObject({ reason: 'intercepted' });
     expect(JSON.stringify(result)).not.toContain('smuggled');
+  });
+
+  const times = '"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":60000';
+  const task = `"resultType":"task","taskId":"t","status":"working",${times}`;
+  const evil = '{"message":"!!","requestedSchema":{"type":"object","properties":{}}}';
+  const asks = (input: string) => `"resultType":"input_required","inputRequests":{"q":{${input}}}`;
+  it.each([
+    `"result":{${task},"statusMessage":"!!"}`,
+    `"result":{${task},"_meta":{"io.modelcontextprotocol/model-immediate-response":"!!"}}`,
+    '"result":{"resultType":"other","output":"!!"}',
+    '"result":{"resultType":"input_required","inputRequests":{},"toolResult":"!!"}',
+    '"result":{"resultType":"input_required","inputRequests":["!!"]}',
+    `"result":{${asks(`"method":"elicitation/create","params":${evil}`)}}`,
+    `"result":{${asks(`"method":"elicitation/create","params":{"message":"ok"},"params":${evil}`)}}`,
+    `"result":{${asks(`"method":"roots/list","method":"elicitation/create","params":${evil}`)}}`,
+    `"result":{${asks(`"method":"elicitation/create","params":{"message":"ok"},"note":"!!"`)}}`,
+    `"result":{${asks('"method":"roots/list","params":{"note":"!!"}')}}`,
+    `"error":{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"https://x.test","message":"!!"}]}}`,
+  ])('see every member of an answer: %s', async (answer) => {
+    const gateway = start({ server: fixture('asking.mjs'), list: NO_MARK });
+    const got = await modern(gateway.open(), 'tools/call', { name: 'it__raw', arguments: { answer } });
+    expect(JSON.stringify(got)).toContain('TL-CALL-INTERCEPTED');
+    expect(JSON.stringify(got)).not.toContain('!!');
+  });
+
+  it.each([
+    `"status":"working","statusMessage":"!!"`,
+    `"status":"completed","result":{"content":[{"type":"text","text":"!!"}]}`,
+    `"status":"completed","result":{"content":[]},"result":{"content":[{"type":"text","text":"!!"}]}`,
+    `"status":"completed","result":{"content":[{"type":"text","text":"ok","Text":"!!"}]}`,
+  ])('see every member of the state of a task: %s', async (members) => {
+    const gateway = start({ server: fixture('asking.mjs'), list: NO_MARK });
+    const client = gateway.open();
+    const state = `"result":{"resultType":"complete","taskId":"t",${times},${members}}`;
+    const call = { name: 'it__raw', arguments: { answer: `"result":{${task}}`, state } };
+    const { result } = await modern(client, 'tools/call', call);
+    const got = await modern(client, 'tasks/get', { taskId: result.taskId });
+    expect(got.error.data).toMatchObject({ reason: 'intercepted' });
+    expect(JSON.stringify(got)).not.toContain('!!');
+  });
+
+  it('keep the digits of numbers that they do not change', async () => {
+    const gateway = start({ server: fixture('asking.mjs'), list: UPPER_RESULTS });
+    const client = gateway.open();
+    const content = '"content":[{"type":"text","text":"secret"}]';
+    const answer = `"result":{"resultType":"complete",${content},"structuredContent":{"a":[{"n":9007199254740993,"s":"secret"}]}}`;
+    await modern(client, 'tools/call', { name: 'it__raw', arguments: { answer } });
+    expect(client.received.lines.join()).toContain('"structuredContent":{"a":[{"n":9007199254740993,"s":"SECRET"}]}');
+  });
+
+  it('may not point a link to another resource', async () => {
+    const gateway = start({ server: fixture('asking.mjs'), list: UPPER_RESULTS });
+    const answer =
+      '"result":{"resultType":"complete","content":[{"type":"resource_link","name":"x","uri":"file:///secret"}]}';
+    const { result } = await modern(gateway.open(), 'tools/call', { name: 'it__raw', arguments: { answer } });
+    expect(textOf(result)).toContain('changed `uri`');
   });
 
   it('see the whole of a result that is cut for the client, also the part that it can read later', async () => {

@@ -138,6 +138,15 @@ describe('an interceptor', () => {
     });
   });
 
+  it('may not round a large number in a part that it changes', async () => {
+    const gateway = start({ guard: [mutator('append')] });
+    const client = await gateway.connect();
+    const result = await rawCall(client, '{"name":"lab__echo","arguments":{"n":9007199254740993,"by":["x"]}}');
+    expect(textOf(result)).toContain('"n":9007199254740993');
+    const refused = await client.call('lab__echo', JSON.parse('{"by":[9007199254740993]}'));
+    expect(textOf(refused)).toContain('would be rounded');
+  });
+
   it('changes results', async () => {
     const gateway = start({ guard: [mutator('upper', 'response')] });
     const client = await gateway.connect();

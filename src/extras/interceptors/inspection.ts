@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DownstreamClient, User } from '../../downstream/port.js';
-import { hasTwins, readText, toBytes } from '../../wire/json/json-text.js';
+import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
+import { elementsOf, hasTwins, readText, type Span, toBytes } from '../../wire/json/json-text.js';
 import { isRecord } from '../../wire/json/json-value.js';
 import { clipText, printable, withoutHiddenCharacters } from '../../wire/json/printable.js';
+import { type Edit, splice } from '../../wire/json/splice.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { type Guard, GuardFailed, MAX_PAYLOAD_BYTES, type Question } from './guard.js';
 import { type Interceptor, inOrder, isHooked, type Phase, type Verdict } from './protocol.js';
@@ -30,6 +32,8 @@ export interface Inspected {
   /** Whether Trunkline is about to send the message to the server. Otherwise it has received the message from the server. */
   readonly isToServer: boolean;
   readonly payload: Uint8Array;
+  /** Whether it, or what is around it, has a key twice. If it is left out, the payload is read for that. */
+  readonly isDoubled?: boolean;
 }
 
 /** The end of an inspection: the message that goes on, the same object if it is unchanged, or the reason why none does. */
@@ -75,8 +79,9 @@ export class Inspector {
     const active = hooked.filter(({ isAudit }) => !isAudit);
     const [first] = active;
     // A larger message is not shown to anybody, and a guard that only watches holds nothing up.
-    if (first !== undefined && message.payload.length <= MAX_PAYLOAD_BYTES && hasTwins(message.payload))
-      return { because: TWINS, rule: nameOf(first) };
+    const isDoubled = () =>
+      message.isDoubled ?? (message.payload.length <= MAX_PAYLOAD_BYTES && hasTwins(message.payload));
+    if (first !== undefined && isDoubled()) return { because: TWINS, rule: nameOf(first) };
     for (const each of hooked) if (each.isAudit) void this.#audit(each, subject, message, over);
     const mutators = inOrder(
       active.filter(({ type }) => type === 'mutation'),
@@ -125,8 +130,10 @@ export class Inspector {
       try {
         const verdict = await this.#ask(each, subject, { ...message, payload }, over);
         if (verdict.type === 'mutation' && verdict.payload !== undefined) {
-          assertAllowed(message, JSON.parse(textOf(payload)), verdict.payload, each.guard);
-          payload = toBytes(JSON.stringify(verdict.payload));
+          const before: unknown = JSON.parse(textOf(payload));
+          assertAllowed(message, before, verdict.payload, each.guard);
+          const whole = { start: 0, end: payload.length };
+          payload = changedText(payload, whole, { before, after: verdict.payload }) ?? payload;
         }
       } catch (error) {
         const refused = this.#failed(each.guard, each, error, { subject, ...message });
@@ -219,8 +226,11 @@ function nameOf({ guard, name }: { readonly guard: Guard; readonly name: string 
   return clipText(printable(`interceptor ${guard.key}${name === '' ? '' : `/${name}`}`), MAX_MESSAGE_BYTES, '…');
 }
 
-/** Members of a result that an interceptor may not change: a person's decision, and ids. */
-const FIXED_IN_RESULTS: ReadonlySet<string> = new Set(['action', 'resultType', 'task', 'taskId']);
+/** Members of a result that an interceptor may not change: a person's decision, and what the result is. */
+const FIXED_IN_RESULTS: ReadonlySet<string> = new Set([
+  ...['action', 'resultType', 'inputRequests', 'requestState'],
+  ...['task', 'taskId', 'status'],
+]);
 /** Members of a question to a client that an interceptor may not change, because they are the question itself, or ids. */
 const FIXED_IN_QUESTIONS: ReadonlySet<string> = new Set(['mode', 'url', 'elicitationId', 'task', '_meta']);
 
@@ -253,15 +263,77 @@ function changedIdentity(before: Readonly<Record<string, unknown>>, after: Reado
       /^(?:trunkline|io\.modelcontextprotocol)\//.test(name),
     );
   if (!isDeepStrictEqual(ownMeta(before), ownMeta(after))) return '_meta';
-  const uris = ({ contents }: Readonly<Record<string, unknown>>) =>
-    Array.isArray(contents) ? contents.map((each: unknown) => (isRecord(each) ? each.uri : undefined)) : [];
-  const known = new Set(uris(before));
-  return uris(after).every((uri) => known.has(uri)) ? undefined : 'uri';
+  const known = new Set(urisIn(before));
+  return urisIn(after).every((uri) => known.has(uri)) ? undefined : 'uri';
 }
 
-export const TWINS =
+/** The URIs of the resources, links to resources and embedded resources of a result. Structured content is data of the tool. */
+function urisIn({ content, contents, messages }: Readonly<Record<string, unknown>>): readonly unknown[] {
+  const found: unknown[] = [];
+  const add = (value: unknown) => {
+    if (typeof value !== 'object' || value === null) return;
+    if ('uri' in value) found.push(value.uri);
+    Object.values(value).forEach(add);
+  };
+  for (const part of [content, contents, messages]) add(part);
+  return found;
+}
+
+const TWINS =
   'because it has a key twice in one object, or two that differ only in case, and readers differ in which one they take.';
 
 export function textOf(bytes: Uint8Array): string {
   return readText(bytes, { start: 0, end: bytes.length });
+}
+
+/** Levels within which unchanged members keep their bytes. Each level reads the text once more. */
+const MAX_KEPT_DEPTH = 8;
+
+/**
+ * The new text of a changed value, `undefined` if it is the same. What did not change keeps its bytes, because a value does not have
+ * all digits of a large number.
+ */
+function changedText(
+  bytes: Uint8Array,
+  span: Span,
+  { before, after }: { readonly before: unknown; readonly after: unknown },
+  depth = MAX_KEPT_DEPTH,
+): Uint8Array | undefined {
+  if (depth > 0 && isRecord(before) && isRecord(after)) {
+    let isSame = true;
+    const text = rewriteObject(bytes, span, {
+      change: (name, value) => {
+        const becomes = Object.hasOwn(after, name)
+          ? changedText(bytes, value, { before: before[name], after: after[name] }, depth - 1)
+          : REMOVED;
+        isSame &&= becomes === undefined;
+        return becomes;
+      },
+      insert: (names) => {
+        const added = Object.entries(after).filter(([name]) => !names.has(name));
+        isSame &&= added.length === 0;
+        return added.map(([name, value]) => toBytes(`${JSON.stringify(name)}:${newText(value)}`));
+      },
+    });
+    return isSame ? undefined : text;
+  }
+  if (depth > 0 && Array.isArray(before) && Array.isArray(after) && before.length === after.length) {
+    const edits = elementsOf(bytes, span).flatMap((element, at): Edit[] => {
+      const text = changedText(bytes, element, { before: before[at], after: after[at] }, depth - 1);
+      return text === undefined ? [] : [{ span: element, text }];
+    });
+    return edits.length === 0 ? undefined : splice({ bytes, span, edits });
+  }
+  return isDeepStrictEqual(before, after) ? undefined : toBytes(newText(after));
+}
+
+/** Writes a part that an interceptor changed. Throws if the part has a number whose digits were lost when it was read. */
+function newText(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) => {
+    if (typeof each === 'number' && Number.isInteger(each) && !Number.isSafeInteger(each))
+      throw new GuardFailed(
+        'it changed a part of the message with a number of more than 53 bits, which would be rounded',
+      );
+    return each;
+  });
 }

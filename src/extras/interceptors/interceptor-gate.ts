@@ -8,16 +8,26 @@ import {
 } from '../../downstream/port.js';
 import type { GatedInput, GatedRequest, RequestGate } from '../../gateway/routing/request-gate.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../host/errors/internal-error.js';
-import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
-import { hasTwins, isObject, membersOf, type Span, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
+import { editMembers, REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
+import {
+  hasTwins,
+  isObject,
+  membersOf,
+  readText,
+  type Span,
+  stringAt,
+  toBytes,
+  valuesAt,
+} from '../../wire/json/json-text.js';
 import { type Edit, splice } from '../../wire/json/splice.js';
 import { RPC_CODES, RpcError } from '../../wire/jsonrpc/message.js';
 import { type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
-import { METHODS } from '../../wire/mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../../wire/mcp/methods.js';
 import { withoutResultMembers } from '../../wire/mcp/older-revisions.js';
 import { asResponse, EnvelopeRequest, type RelayedRequest, requestWith } from '../../wire/mcp/relayed-request.js';
-import { signedQuestion } from '../../wire/mcp/signed-questions.js';
-import { type Inspected, type Inspector, type Refused, type Subject, TWINS, textOf } from './inspection.js';
+import { signedQuestion, visitsIn } from '../../wire/mcp/signed-questions.js';
+import { MAX_PAYLOAD_BYTES } from './guard.js';
+import { type Inspected, type Inspector, type Refused, type Subject, textOf } from './inspection.js';
 import { EVENTS, isHooked, type Phase } from './protocol.js';
 
 export interface InterceptorGateOptions {
@@ -128,56 +138,39 @@ export class InterceptorGate implements RequestGate {
 
   /** Looks at an answer of the server. */
   #review(subject: Subject, exchange: Exchange, answer: Answered): Promise<Answered | Withheld> | undefined {
-    const { response } = answer;
-    const { request } = exchange;
-    const { result } = response;
-    if (result === undefined) return undefined;
-    const asks =
-      mayConcern(subject, METHODS.elicit, 'request') || mayConcern(subject, METHODS.createMessage, 'request');
-    const lists = asks ? valuesAt(response.bytes, result, ['inputRequests']) : [];
-    const event = eventOf(request, true);
-    const content = event === undefined ? undefined : contentOf(request.method, response, result);
-    const mayStop = event !== undefined && content !== undefined && mayConcern(subject, event, 'response');
-    if (!mayStop && lists.length === 0) return undefined;
-    const copy = asResponse(response.bytes.slice(response.span.start, response.span.end));
-    const moved = (span: Span) => ({ start: span.start - response.span.start, end: span.end - response.span.start });
-    const parts: { readonly at: Span; readonly message: Inspected }[] = [];
-    const add = (at: Span, about: string, phase: Phase) =>
-      parts.push({
-        at,
-        message: { event: about, phase, isToServer: false, payload: copy.bytes.slice(at.start, at.end) },
-      });
-    if (mayStop) add(moved(content), event, 'response');
-    const [questions] = lists.map(moved);
-    // Of two questions with the same key, the client would get one that no interceptor has seen.
-    if (questions !== undefined && (lists.length > 1 || hasTwins(copy.bytes.subarray(questions.start, questions.end))))
-      return Promise.resolve({
-        kind: 'withheld',
-        detail: `answered, but its answer is withheld, ${TWINS}`,
-        rule: 'interceptors',
-      });
-    for (const [, question] of membersOf(copy.bytes, questions)) {
-      const method = stringAt(copy.bytes, valuesAt(copy.bytes, question, ['method'])[0]) ?? '';
-      const [params] = valuesAt(copy.bytes, question, ['params']);
-      if (EVENTS.has(method) && params !== undefined) add(params, method, 'request');
-    }
-    return this.#answer(subject, { ...answer, response: copy }, parts, cancelling(exchange));
+    const { bytes, span } = answer.response;
+    const event = eventOf(exchange.request, true);
+    const parts = (response: ResponseEnvelope) =>
+      partsOf(exchange.request.method, event, response).filter((part) => mayConcern(subject, part.event, part.phase));
+    if (parts(answer.response).length === 0) return undefined;
+    const copy = asResponse(bytes.slice(span.start, span.end));
+    return this.#answer(subject, { ...answer, response: copy }, parts(copy), cancelling(exchange));
   }
 
   async #answer(
     subject: Subject,
     answer: Answered,
-    parts: readonly { readonly at: Span; readonly message: Inspected }[],
+    parts: readonly Part[],
     over: AbortSignal,
   ): Promise<Answered | Withheld> {
+    const { bytes, span, result, error } = answer.response;
+    const whole = result ?? error ?? span;
+    const isSmall = whole.end - whole.start <= MAX_PAYLOAD_BYTES;
+    // A client reads the parts in their place, so names that are doubled around a part count, too.
+    const isDoubled = isSmall && hasTwins(bytes.subarray(whole.start, whole.end));
     const edits: Edit[] = [];
-    for (const { at, message } of parts) {
-      const found = await this.#inspect(subject, message, over);
+    // A large answer is one large message for each event.
+    const events = new Map(parts.map(({ event, phase }) => [`${event} ${phase}`, { at: whole, event, phase }]));
+    const shown: Iterable<Part> = isSmall ? parts : events.values();
+    for (const { at, without, event, phase } of shown) {
+      const isRemoved = (name: string) => without?.has(name) === true;
+      const payload = rewriteObject(bytes, at, { change: (name) => (isRemoved(name) ? REMOVED : undefined) });
+      const found = await this.#inspect(subject, { event, phase, isToServer: false, payload, isDoubled }, over);
       if ('because' in found)
         return { kind: 'withheld', detail: `answered, but its answer is withheld, ${found.because}`, rule: found.rule };
-      if (found !== message.payload) edits.push({ span: at, text: found });
+      if (found !== payload)
+        edits.push(...(without === undefined ? [{ span: at, text: found }] : editsOf(bytes, at, { found, isRemoved })));
     }
-    const { bytes, span } = answer.response;
     const response = edits.length === 0 ? answer.response : asResponse(splice({ bytes, span, edits }));
     return { ...answer, response, ...(answer.edits && { edits: withoutResultMembers(response) }) };
   }
@@ -272,24 +265,77 @@ const SUBSCRIPTIONS: ReadonlySet<string> = new Set([METHODS.subscribe, METHODS.u
 /** The event of a request of a client, or of its answer. Extensions of MCP read resources with methods of their own. */
 function eventOf({ method, tokens }: RelayedRequest, isAnswer = false): string | undefined {
   if (EVENTS.has(method)) return method;
-  if (isAnswer && (method === METHODS.taskResult || method === METHODS.getTask)) return METHODS.callTool;
+  if (isAnswer && TASK_METHODS.has(method)) return METHODS.callTool;
   return tokens.uri === undefined || SUBSCRIPTIONS.has(method) ? undefined : METHODS.readResource;
 }
 
-/** The members of a result that a model or a person reads. */
-const CONTENT = ['content', 'structuredContent', 'contents', 'messages'];
+/** A part of an answer that is a message of its own. */
+interface Part {
+  readonly at: Span;
+  readonly event: string;
+  readonly phase: Phase;
+  /** The members of the object that are left out, because they are messages of their own, or for the server alone. */
+  readonly without?: ReadonlySet<string>;
+}
 
-/** The part of an answer that is the result, or `undefined` if it is a task or a question, and the result comes later. */
-function contentOf(method: string, { bytes, tokens }: ResponseEnvelope, result: Span): Span | undefined {
-  if (method === METHODS.getTask) {
-    const [inner, twin] = valuesAt(bytes, result, ['result']);
-    return twin === undefined ? inner : result;
-  }
-  const type = stringAt(bytes, tokens.resultType);
-  const isLater = tokens.createdTask !== undefined || (type !== undefined && type !== 'complete');
-  // A server must not get a result past the interceptors by calling it a task.
-  const hasContent = CONTENT.some((name) => valuesAt(bytes, result, [name]).length > 0);
-  return isLater && !hasContent ? undefined : result;
+/**
+ * The parts of an answer: the result of a finished task, the questions of the server, and all other members together, whatever the
+ * server calls the result, so that none passes unseen.
+ */
+function partsOf(
+  method: string,
+  event: string | undefined,
+  { bytes, result, error, tokens }: ResponseEnvelope,
+): Part[] {
+  if (result === undefined)
+    return visitsIn(bytes, error, tokens.errorCode).map((at) => ({ at, event: METHODS.elicit, phase: 'request' }));
+  const { inputRequests } = tokens;
+  const inputs = membersOf(bytes, inputRequests).map(([, input]) => input);
+  const questions = inputs.flatMap((input): Part[] => {
+    const asked = stringAt(bytes, valuesAt(bytes, input, ['method'])[0]) ?? '';
+    const [at] = valuesAt(bytes, input, ['params']);
+    return EVENTS.has(asked) && at !== undefined ? [{ at, event: asked, phase: 'request' }] : [];
+  });
+  if (event === undefined) return questions;
+  const phase = 'response';
+  const isState = method === METHODS.getTask;
+  const isPlain = inputRequests === undefined && tokens.resultState === undefined && !isState;
+  if (isPlain) return [{ at: result, event, phase }];
+  // An input that is no question, or has other members, is shown with the rest.
+  const isAllShown =
+    inputRequests !== undefined &&
+    isObject(bytes, inputRequests) &&
+    questions.length === inputs.length &&
+    inputs.every((input) => membersOf(bytes, input).length === 2);
+  const without = new Set(['requestState', ...(isAllShown ? ['inputRequests'] : []), ...(isState ? ['result'] : [])]);
+  const hasMore = membersOf(bytes, result).some(([name]) => name !== 'resultType' && !without.has(name));
+  const inner = isState ? valuesAt(bytes, result, ['result']) : [];
+  return [
+    ...inner.map((at): Part => ({ at, event, phase })),
+    ...questions,
+    ...(hasMore ? [{ at: result, event, phase, without } as const] : []),
+  ];
+}
+
+/** The edits that make an object as it was found to be good, except for the members that were not shown. */
+function editsOf(
+  bytes: Uint8Array,
+  object: Span,
+  { found, isRemoved }: { readonly found: Uint8Array; readonly isRemoved: (name: string) => boolean },
+): Edit[] {
+  const shown = membersOf(found, { start: 0, end: found.length }).filter(([name]) => !isRemoved(name));
+  const next = new Map(shown.map(([name, value]) => [name, value]));
+  const members = membersOf(bytes, object);
+  const added = [...next].filter(([name]) => !members.some(([own]) => own === name));
+  const kept = members.flatMap(([name, span]): Edit[] => {
+    const value = next.get(name);
+    return value === undefined ? [] : [{ span, text: found.slice(value.start, value.end) }];
+  });
+  const add = added
+    .map(([name, { start, end }]) => `${JSON.stringify(name)}:${readText(found, { start, end })}`)
+    .join();
+  const removes = (name: string) => !isRemoved(name) && !next.has(name);
+  return [...editMembers(bytes, object, { removes, add: add === '' ? undefined : toBytes(add) }), ...kept];
 }
 
 /** The kind of the question that a client has answered, by the members that only its answers have. */

@@ -39,14 +39,14 @@ export function signedQuestions(
 ): readonly Edit[] | RpcError {
   const { inputRequests, errorCode } = tokens;
   if (inputRequests !== undefined) return signedInputs(server, bytes, inputRequests);
-  // Readers compare the value of the code, so `-32042.0` is the same.
-  const wantsVisits = errorCode !== undefined && Number(readText(bytes, errorCode)) === Number(VISIT_REQUIRED);
-  const lists = wantsVisits ? membersLike(bytes, membersLike(bytes, [error], 'data'), 'elicitations') : [];
-  return allSigned(
-    server,
-    bytes,
-    lists.flatMap((list) => elementsOf(bytes, list)),
-  );
+  return allSigned(server, bytes, visitsIn(bytes, error, errorCode));
+}
+
+/** The visits of pages that an error demands. Readers compare the value of its code, so `-32042.0` is the same. */
+export function visitsIn(bytes: Uint8Array, error: Span | undefined, code: Span | undefined): readonly Span[] {
+  if (code === undefined || Number(readText(bytes, code)) !== Number(VISIT_REQUIRED)) return [];
+  const lists = membersLike(bytes, membersLike(bytes, [error], 'data'), 'elicitations');
+  return lists.flatMap((list) => elementsOf(bytes, list));
 }
 
 /** The same for the questions in `inputRequests`, as results and states of tasks of revision 2026-07-28 have them. */
