@@ -105,6 +105,7 @@ export class PendingInputs {
     return () => void this.#pending.delete(key);
   }
 
+  /** The requests as the JSON of `inputRequests`. */
   get requests(): Uint8Array {
     return jsonObject([...this.#pending].map(([key, { entry }]) => [key, entry]));
   }
@@ -254,6 +255,7 @@ function messageOf(bytes: Uint8Array, error: Span): string | undefined {
   return quoted(stringAt(bytes, valuesAt(bytes, error, ['message'])[0]));
 }
 
+/** Returns the first text among the contents of a tool result. */
 function textOf(bytes: Uint8Array, result: Span | undefined): string | undefined {
   const [content] = result === undefined ? [] : valuesAt(bytes, result, ['content']);
   const texts = elementsOf(bytes, content, MAX_TEXTS).map((element) =>

@@ -79,6 +79,7 @@ export interface ClientPlace {
 export interface ClientOrigin {
   /** The client's values of the variables that the configuration names. Unset variables are absent. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The client's working folder, absolute. */
   readonly folder: string;
   /** The principal of the user whose variables are in `environment`. */
   readonly user?: string | undefined;
@@ -116,6 +117,7 @@ export interface ListCaching {
   readonly isSettled: boolean;
   /** Shortest of the times for which the servers allow their lists to be cached; infinite if no server states a time. */
   readonly freshMs: number;
+  /** Whether the list is the same for all users. */
   readonly isPublic: boolean;
 }
 
@@ -171,6 +173,7 @@ export interface DownstreamClient {
 export interface Exchange {
   /** The gateway may replace the request before it is routed, such as to add a trace context. */
   request: RelayedRequest;
+  /** The request as the client sent it. */
   readonly received: SplicedMessage;
   /**
    * Reviews the answer of the server before anything is made of it, and returns the answer that goes on, or the reason for which the
@@ -307,6 +310,7 @@ export interface CallEnd {
   readonly result: Uint8Array | undefined;
   /** The reason for which the gateway answers with an error, or with a tool result that says so. */
   readonly failure: RpcError | Failure | undefined;
+  /** The answer as the client gets it. */
   readonly message: SplicedMessage | undefined;
 }
 

@@ -89,6 +89,7 @@ export interface EraOptions {
 export interface Era {
   /** Whether clients have to begin a session before their requests are served. */
   readonly needsSession: boolean;
+  /** Whether a client that has no session yet begins one with this message. */
   beginsSession(message: Envelope): boolean;
   /** Returns the error for a request before the client has a session; `undefined` if the request needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;

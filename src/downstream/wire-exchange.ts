@@ -40,6 +40,7 @@ export interface WireExchangeOptions {
 export interface ExchangeOwner<E extends WireExchange = WireExchange> {
   /** Sends a message that cannot travel with the answer. */
   sendUnsolicited(message: SplicedMessage): void;
+  /** Called once for each exchange. */
   settled(exchange: E): void;
 }
 

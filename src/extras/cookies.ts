@@ -14,6 +14,7 @@ export class Cookies {
     return `${this.#nameOf(name)}=${value}; Path=/; Max-Age=${Math.floor(ms / 1_000)}; HttpOnly; SameSite=Lax${secure}`;
   }
 
+  /** The header that removes a cookie. */
   remove(name: string): string {
     return this.set(name, '', 0);
   }

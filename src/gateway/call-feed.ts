@@ -149,6 +149,7 @@ export class ObservedCall implements CallTrail {
   readonly #session: ObservedSession;
   #observations = NO_OBSERVATIONS;
   #end: CallEnd | undefined;
+  /** Whether an attempt has not ended. */
   #isAttempted = false;
 
   // Every call makes such an object, so it has few members, and refers to the facts that the calls of a session share.
@@ -168,10 +169,12 @@ export class ObservedCall implements CallTrail {
     return this.exchange.request.method;
   }
 
+  /** Id of the request, as JSON. */
   get requestId(): string {
     return this.exchange.requestId;
   }
 
+  /** Milliseconds from the arrival to the end, or until now. */
   get durationMs(): number {
     return (this.endedAt ?? this.#session.feed.clock.now()) - this.startedAt;
   }
@@ -181,6 +184,7 @@ export class ObservedCall implements CallTrail {
     return Math.max(0, this.durationMs - this.servedMs);
   }
 
+  /** Bytes of the parameters. */
   get bytesIn(): number {
     const { params } = this.exchange.request;
     return params === undefined ? 0 : params.end - params.start;

@@ -282,6 +282,7 @@ export class Gateway implements GatewayPort {
     return view ?? this.#namedViews.nameFor(profile.clientInfo.name);
   }
 
+  /** The view with this name; `undefined` without a name. */
   named(viewName: string | undefined): NamedView | undefined {
     return viewName === undefined ? undefined : this.#namedViews.of(viewName);
   }

@@ -41,6 +41,7 @@ export interface DialTarget<Spec extends ServerSpec = ServerSpec> extends Launch
 export interface LaunchPlace {
   /** Description of the client for the handshake. The handshake starts when the promise resolves. */
   readonly profile: Promise<ClientProfile>;
+  /** The protocol era of the server, as far as it is known. */
   readonly era: ServerEra;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
@@ -144,7 +145,10 @@ export interface Traffic {
   notify(notification: SentNotification, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
-  /** Calling it again does nothing. `because` is given if the gateway ends the server because of its behavior. */
+  /**
+   * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
+   * given if the gateway ends the server because of its behavior.
+   */
   close(reason: CloseReason, because?: EndedBecause): void;
 }
 
@@ -180,6 +184,7 @@ export function newDropCounters() {
   return {
     /** Answers to requests that timed out or were cancelled. */
     late: 0,
+    /** Second answers to one request. */
     duplicate: 0,
     /** Answers to requests that were never sent. */
     unknown: 0,
@@ -187,7 +192,9 @@ export function newDropCounters() {
     junk: 0,
     /** Messages that were repaired and passed on, because they had bytes that are not UTF-8, or an id that was missing or null. */
     repaired: 0,
+    /** Lines that are empty or only white space. */
     blank: 0,
+    /** Messages beyond the frame limit. */
     oversized: 0,
     /** Unfinished messages that were dropped, because each was the largest when the memory for them was full. */
     evicted: 0,

@@ -17,6 +17,7 @@ export interface HttpBind {
   readonly allowedHosts: readonly string[];
   /** Additional values of `Origin`: scheme, host and port. */
   readonly allowedOrigins: readonly string[];
+  /** The certificate and its key, as PEM. */
   readonly https?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
@@ -64,6 +65,7 @@ function problemOf({
 
 /** Accepted names, in lower case. */
 export interface AllowedNames {
+  /** Values of `Host`. */
   readonly hosts: ReadonlySet<string>;
   /** Values of `Origin`: this gateway itself, and `pages`. */
   readonly origins: ReadonlySet<string>;

@@ -232,6 +232,7 @@ function mcpOf(request: FastifyRequest): McpRequest | undefined {
   return ('mcp' in request && request.getDecorator<McpRequest | null>('mcp')) || undefined;
 }
 
+/** The server or view that the path names. */
 function askedEndpoint(request: FastifyRequest): string | undefined {
   const { key, view } = request.params as { readonly key?: string; readonly view?: string };
   return view === undefined ? key : endpointOfView(view);

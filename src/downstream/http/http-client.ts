@@ -87,6 +87,7 @@ export interface HttpClientSession {
    * because they may have changed. Resolves with whether the handshake succeeded.
    */
   restore(initialize: Uint8Array, state?: SessionState): Promise<boolean>;
+  /** The negotiated revision, once known. */
   readonly revision: string | undefined;
   /** Whether a variable of the user has changed since the session was opened. */
   readonly isOutdated: boolean;

@@ -4,6 +4,7 @@ export interface HttpDrainOptions {
   readonly clock: Clock;
   /** Longest duration of the drain, in milliseconds. */
   readonly ms: number;
+  /** Whether a call is in flight. */
   readonly isBusy: () => boolean;
   readonly connections: () => number;
   /** Closes the listening sockets, and ends the streams that stay open. Called once. */

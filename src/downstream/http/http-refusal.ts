@@ -87,6 +87,7 @@ export const MOVED: HttpRefusal = {
 };
 export const SHUTTING_DOWN: HttpRefusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 
+/** The reason for which another process has lost a request. */
 export const INSTANCE_LOST: Loss = {
   text: 'The process of Trunkline that had this call ended, or its connection broke, before it answered. Whether the call took effect is unknown: check before repeating it.',
   facts: { reason: 'instance_lost', code: 'TL-CALL-INSTANCE-LOST' satisfies Code, sent: true, outcome: 'unknown' },

@@ -1,6 +1,7 @@
 /** Limits with a setting. Their defaults are in the configuration. */
 export interface ConfigurableLimits {
   readonly maxBodyBytes: number;
+  /** Limit of the bytes of all incomplete bodies together. */
   readonly maxPartialBytes: number;
   /** Longest time for a whole request to arrive, without its answer. */
   readonly receiveTimeoutMs: number;

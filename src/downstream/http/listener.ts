@@ -68,6 +68,7 @@ export class Listener {
     this.#connections.authenticated(socket);
   }
 
+  /** Number of open connections that carry HTTP. */
   get connections(): number {
     return this.#http.size;
   }

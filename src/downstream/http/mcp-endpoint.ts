@@ -46,6 +46,7 @@ export type Served = HttpRefusal | 'answered';
 export interface HttpEndpoint {
   /** Finds the caller and the server or view. Refuses forbidden hosts and origins, and callers without a valid token. */
   identify(request: McpRequest): Promise<HttpRefusal | undefined>;
+  /** Refuses a request beyond the rate of its principal. */
   refuseRate(request: McpRequest): HttpRefusal | undefined;
   /** Checks the rate and the headers, before a byte of the body is read. */
   admit(request: McpRequest): HttpRefusal | undefined | Promise<HttpRefusal | undefined>;

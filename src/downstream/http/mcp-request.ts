@@ -16,6 +16,7 @@ export class McpRequest {
   readonly asked: string | undefined;
   /** The sender. Its principal is empty until the request is authenticated. */
   caller: Caller = { principal: '' };
+  /** The server or view that serves the request. */
   endpoint: string | undefined;
   /** The reason why the server or view is closed to the caller. */
   closed: HttpRefusal | undefined;
@@ -45,6 +46,7 @@ export class McpRequest {
     return this.header('mcp-session-id');
   }
 
+  /** Whether the header names a revision without sessions. */
   get isModern(): boolean {
     const revision = this.header('mcp-protocol-version');
     return revision !== undefined && isModernRevision(revision);

@@ -153,6 +153,7 @@ export class PostStream implements ReplyChannel, Timed {
     }
   }
 
+  /** Sends the answers if all of them are there. */
   #settle(collected: readonly Answer[]): void {
     if (this.#left > 0) {
       if (collected.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_COLLECTED_BYTES) this.#stream();

@@ -270,6 +270,7 @@ export class SuspendedCalls {
     return waiting.length < MAX_CALLS && own.length < MAX_PER_PRINCIPAL;
   }
 
+  /** Returns a new unguessable id. */
   nextId(seal: Hmac): string {
     this.#count += 1;
     return seal(`suspended call ${this.#count}`).slice(0, 22);

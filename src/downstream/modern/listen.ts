@@ -182,6 +182,7 @@ interface RequestedListen {
   readonly form: AnswerForm;
   /** Whether another process served the client before, so that the client may have lists of that process. */
   readonly isResumed: boolean;
+  /** Called once. */
   readonly onEnded: (listen: Listen) => void;
 }
 
@@ -209,6 +210,7 @@ export class Listen {
   readonly #undecided: Set<string>;
   /** Subjects with a subscription. */
   readonly #agreed = new Set<string>();
+  /** Notifications that wait, by their subjects. */
   readonly #waiting = new Map<string, Uint8Array>();
   #waitingBytes = 0;
   #state: 'opening' | 'open' | 'ended' = 'opening';

@@ -66,6 +66,7 @@ export class ModernClient implements DownstreamClient {
     this.form = new ModernForm({ serverInfo, caching: (kind) => this.#session.caching(kind) });
   }
 
+  /** Whether the client has no requests in flight and no subscriptions. */
   get isIdle(): boolean {
     return this.#inFlight.size === 0 && this.listens.size === 0;
   }

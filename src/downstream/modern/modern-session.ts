@@ -143,6 +143,7 @@ class ModernSession implements EraSession {
     );
   }
 
+  /** Serves a request. Returns the error if the request is refused. */
   #accept(request: RequestEnvelope, reply: ReplyChannel): RpcError | undefined {
     const { method } = request;
     const refusal = refusedFacts(request) ?? (needsTasks(method) ? refusedTasks(request) : undefined);

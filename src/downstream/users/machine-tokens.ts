@@ -52,7 +52,10 @@ export class MachineTokens {
   }
 }
 
-/** Symbolic links are allowed, because Kubernetes mounts secrets with them. Throws a `UsageError` for a file that cannot be used. */
+/**
+ * Reads the text of a token file; `undefined` if there is none. Symbolic links are allowed, because Kubernetes mounts secrets
+ * with them. Throws a `UsageError` for a file that cannot be used.
+ */
 export function readTokenFile(file: string): string | undefined {
   const found = readRegularFileSync(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true, isGuarded: true });
   if (found.kind === 'absent') return undefined;

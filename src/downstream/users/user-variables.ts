@@ -13,6 +13,7 @@ interface UserVariablesOptions {
   readonly names: () => readonly string[];
   /** The variables of this process, which are the same for all users. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The working folder of all users; absolute. */
   readonly workingFolder: string;
   /** Milliseconds on the clock. */
   readonly now: () => number;

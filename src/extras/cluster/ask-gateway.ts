@@ -9,6 +9,7 @@ import { ANY_RECEIVER, MEMBERS_PATH, RequestSigner } from './signed-request.js';
 /** The answer of the gateway on this machine, or the reason why there is none. */
 export type Asked =
   | { readonly kind: 'answered'; readonly view: ClusterView }
+  /** No process listens at the address. */
   | { readonly kind: 'absent'; readonly address: string }
   /** The gateway has another key than this command. */
   | { readonly kind: 'other-key'; readonly address: string }

@@ -12,6 +12,7 @@ export interface PlacedRequest {
   readonly caller: Caller;
   readonly session?: {
     readonly id: string;
+    /** Whether this gateway has the session. */
     isOpen(): boolean;
     /** Whether a gateway of the cluster made the id for this caller. Other ids have no home. */
     isSound(): boolean;
@@ -113,6 +114,7 @@ export class Homes {
     return members.isReachable(birth) ? this.#remember(key, birth) : this.#ofOrphan(key, birth);
   }
 
+  /** Whether the home is known, and can be reached. */
   isKnown(key: string): boolean {
     return this.#own.has(key) || this.#options.members.isReachable(this.#known.get(key) ?? '');
   }

@@ -15,6 +15,7 @@ export const HOME_HEADER = 'trunkline-home';
 export interface PassedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  /** Path of the endpoint. */
   readonly url: string;
   readonly body?: Uint8Array | undefined;
   readonly placed: PlacedRequest;
@@ -97,6 +98,7 @@ export class Hops {
     return hopped;
   }
 
+  /** Ends the requests to a gateway that does not answer. */
   break(name: string): void {
     for (const { outgoing } of this.#open.get(name) ?? []) outgoing.destroy(new Error('the gateway does not answer'));
   }

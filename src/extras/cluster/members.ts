@@ -70,6 +70,7 @@ interface Member {
   facts: MemberFacts;
   /** Its reported load, and the homes that were proposed for it since its last heartbeat. */
   load: number;
+  /** When its last heartbeat was seen. */
   beatenAt: number;
   /** Whether it answers. `undefined` until it was pinged, because the store does not prove that it still has its address. */
   isReachable: boolean | undefined;
@@ -133,6 +134,7 @@ export class Members {
     return this.isReachable(name) && this.#members.get(name)?.facts.state === 'ready';
   }
 
+  /** The other gateways that answer. */
   get reachable(): readonly string[] {
     return [...this.#members.values()].flatMap(({ name, isReachable }) => (isReachable ? [name] : []));
   }

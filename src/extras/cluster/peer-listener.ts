@@ -40,6 +40,7 @@ export class PeerListener {
   readonly #options: PeerListenerOptions;
   readonly #listener: Listener;
   readonly #verified = new WeakMap<IncomingMessage, VerifiedRequest>();
+  /** Connections by the names of the gateways. */
   readonly #connections = new Map<string, Set<Socket>>();
   #accepts = true;
   /** Numbers of requests: passed on and accepted, and refused. */

@@ -76,6 +76,7 @@ class RedisStore implements ClusterStore {
   #client: Client | undefined;
   /** Number of answers so far, which come in the order of the commands. */
   #answers = 0;
+  /** Why there is no connection. */
   #fault = new StoreUnavailable('the store of the cluster was not asked yet');
   #isClosed = false;
 

@@ -233,6 +233,7 @@ export class StoreVault implements Vault {
     return stored;
   }
 
+  /** Stores the newest version of a login, once the store answers. */
   async #restore(id: LoginId): Promise<void> {
     const name = this.nameOf(id);
     if (this.#restoring.has(name)) return;

@@ -36,6 +36,7 @@ export interface ClusterStore extends ClaimStore {
   /** Whether the store is connected, and no command has failed since it was connected. */
   readonly isUp: boolean;
 
+  /** Connects to the store if it is away. */
   connect(): Promise<void>;
   /** Stores the text of a member for `ms`. Returns the texts of all members whose time is not over, by their names. */
   beat(member: string, text: string, ms: number): Promise<ReadonlyMap<string, string>>;

@@ -29,6 +29,7 @@ interface ClientsOptions {
   readonly clock: Clock;
   /** Reads a document of a client, whose address anybody may have chosen. */
   readonly fetchDocument: (url: string) => Promise<Response>;
+  /** Whether another document of this host may be read now. */
   readonly mayFetch: (host: string) => boolean;
   /** Called with the reason for which a document cannot be used. It is not for strangers, because it tells of this network. */
   readonly onFault: (url: string, fault: string) => void;

@@ -71,6 +71,7 @@ export class Provider {
     return metadata && Object.fromEntries(Object.entries(metadata).filter(([name]) => MEMBERS.includes(name)));
   }
 
+  /** The address of the login page. Rejects with `ProviderAway`. */
   async loginUrl(clientId: string, state: string, challenge: string): Promise<string> {
     const { config, callback } = this.#options;
     const url = new URL(await this.#endpoint('authorization_endpoint'));

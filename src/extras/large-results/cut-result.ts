@@ -145,6 +145,7 @@ interface Blocks {
 interface Part {
   /** Index of the block with the text or the bytes. */
   readonly block: number;
+  /** The literal without its quotes. */
   readonly inside: Span;
 }
 

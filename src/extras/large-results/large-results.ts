@@ -219,6 +219,7 @@ function ownerOf({ client, conversation }: Exchange): Owner {
   return conversation === client ? client : client.principal;
 }
 
+/** Whether the tool has an output schema, or is not listed. */
 function mayHaveOutputSchema({ lists }: Backend, tool: string): boolean {
   const entry = lists.tools.entries.find(({ original }) => original === tool)?.entry;
   return entry === undefined || valuesAt(entry, { start: 0, end: entry.length }, ['outputSchema']).length > 0;

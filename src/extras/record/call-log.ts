@@ -22,6 +22,7 @@ export const MAX_CALL_FILES = 5;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** Milliseconds that a line may wait, because a write for each call would cost more than the call. */
 const DELAY_MS = 250;
+/** Estimated bytes of a line besides arguments and result. */
 const LINE_BYTES = 400;
 const MAX_CONTENT_CHARACTERS = 4 * 1024;
 /** Limit of a name, an id or a reason, each of which can be as long as a message. */
@@ -82,6 +83,7 @@ export interface LoggedCall {
   readonly in: number;
   /** Bytes of the answer. */
   readonly out: number;
+  /** Id of the request, as JSON. */
   readonly id: string;
   readonly gen?: number;
   /** The configuration file of the gateway, because all gateways of the user share the log. */
@@ -92,6 +94,7 @@ export interface LoggedCall {
 
 export interface CallLogOptions {
   readonly sink: LineOutput;
+  /** Path of the configuration file. */
   readonly config: string;
   /** Whether the log has arguments and results too. */
   readonly wantsContent: boolean;

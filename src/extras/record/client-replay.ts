@@ -32,6 +32,7 @@ export interface ChangedAnswer {
   /** Number of the line of the recorded answer in its file. */
   readonly line: number;
   readonly request: string;
+  /** Empty if there was no answer. */
   readonly differences: readonly Difference[];
 }
 

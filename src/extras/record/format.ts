@@ -41,6 +41,7 @@ export interface Entry {
   readonly instance?: string | undefined;
   readonly gen?: number | undefined;
   readonly conn: number;
+  /** Name and version of the client. */
   readonly client?: string | undefined;
   /** The exact text, without line feed and secrets. */
   readonly raw?: string;

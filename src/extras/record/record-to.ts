@@ -85,6 +85,7 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** Limits of the characters of a client's name and version that are searched for secrets, and that are shown. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 const MAX_NAME_CHARACTERS = 200;
+/** Estimated bytes of an entry besides the message. */
 const ENTRY_BYTES = 200;
 
 /** Writes all messages to a sink, until it is closed. */

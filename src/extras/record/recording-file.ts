@@ -73,6 +73,7 @@ export interface Recording {
 }
 
 export interface RecordedEntry extends Entry {
+  /** Number of the line in its file. */
   readonly line: number;
 }
 

@@ -40,6 +40,7 @@ export class RotatedFile implements LineOutput {
     this.#handle = handle;
   }
 
+  /** Opens the file. Rejects if it cannot be written. */
   static async open(options: RotatedFileOptions): Promise<RotatedFile> {
     const { file, isShared } = options;
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });

@@ -265,6 +265,7 @@ function sceneFor(message: Envelope, inFlight: ReadonlyMap<string, Scene>): Scen
   return open.find(({ progressToken }) => text !== undefined && progressToken === text) ?? open.at(-1);
 }
 
+/** Returns the values in some parameters, each with its path. */
 function leavesOf(value: unknown, path = ''): Set<string> {
   if (Array.isArray(value)) return new Set(value.flatMap((each, at) => [...leavesOf(each, `${path}[${at}]`)]));
   if (isRecord(value)) {

@@ -150,11 +150,13 @@ export class CallSpans implements CallObserver {
 interface Origin {
   readonly parent: TraceContext | undefined;
   readonly link: TraceContext | undefined;
+  /** The value of `traceparent` in the request. */
   readonly value: Range | undefined;
 }
 
 class TracedCall implements CallObservation {
   readonly #options: CallSpansOptions;
+  /** The value of `traceparent` in the request. */
   #value: Range | undefined;
   readonly #epoch: number;
   readonly #front: CallSpan;

@@ -1,6 +1,7 @@
 import type { TracingConfig } from '../../config/file/check-file.js';
 
 export interface TraceSettings extends SpanSettings {
+  /** URL to which batches of spans are posted. */
   readonly endpoint: string;
   /** Headers of the configuration. Absent if the endpoint and the headers of the environment count. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -87,7 +88,10 @@ function urlOf(text: string, isComplete: boolean): string | undefined {
   return url.href;
 }
 
-/** By default, all calls are traced, except those that belong to a trace which their client does not sample. */
+/**
+ * The sampler that the variables name; `undefined` for an unknown value. By default, all calls are traced, except those
+ * that belong to a trace which their client does not sample.
+ */
 function samplerOf(read: (name: string) => string | undefined): Sampler | undefined {
   const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   const ratio = Number(read('OTEL_TRACES_SAMPLER_ARG') ?? 1);

@@ -199,7 +199,9 @@ export class Catalog {
   /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
+  /** All entries, in the order of the list. */
   readonly entries: readonly Uint8Array[];
+  /** The entries of the gateway itself. */
   readonly own: readonly OwnEntry[];
   /** Indexes of the entries that clients with a handshake get in another form. */
   readonly #translated: ReadonlySet<number>;

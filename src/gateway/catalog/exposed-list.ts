@@ -40,7 +40,9 @@ interface UiReference {
 }
 
 export interface ExposedEntry {
+  /** Name or URI that clients use. */
   readonly exposed: string;
+  /** Name or URI that the server uses. */
   readonly original: string;
   /** The server's bytes with the exposed name; `undefined` if the entry is withheld from lists. */
   readonly entry: Uint8Array | undefined;
@@ -257,6 +259,7 @@ function nameOf({ value }: ReadEntry): string[] {
   return isRecord(value) && typeof value.name === 'string' ? [value.name] : [];
 }
 
+/** The name or URI of an entry. */
 function identityOf(kind: ListKind, { value }: ReadEntry): string | undefined {
   const identity = isRecord(value) ? value[IDENTITY[kind]] : undefined;
   return typeof identity === 'string' ? identity : undefined;

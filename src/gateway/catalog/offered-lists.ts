@@ -80,6 +80,7 @@ export class OfferedLists {
     return this.#lists.tools.as('exposed');
   }
 
+  /** Whether the lists of the latest connection were left unread. */
   get areUnread(): boolean {
     return this.#unread !== undefined;
   }

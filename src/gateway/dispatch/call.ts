@@ -389,6 +389,7 @@ interface EarlierAttempt {
   readonly because?: EndedBecause | undefined;
 }
 
+/** The event that a call waits for. */
 export type Stage = 'none' | 'slot' | 'exclusive-client' | 'connection';
 
 function resultOf(outcome: Outcome): 'answered' | 'error' | 'failed' | 'cancelled' {

@@ -134,6 +134,7 @@ export class Dispatcher implements CallHost {
     this.admission.configure();
   }
 
+  /** Fails a call without sending it. */
   refuse(exchange: Exchange, reason: FailureReason, words?: FailureWords): void {
     this.counters.calls += 1;
     this.fail(exchange, reason, false, words);

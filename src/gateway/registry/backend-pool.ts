@@ -71,6 +71,7 @@ export class BackendPool {
     return this.#servers.keys();
   }
 
+  /** Whether clients may use a server with this key. */
   has(key: string): boolean {
     return this.#servers.get(key)?.isInterceptor === false;
   }
@@ -245,6 +246,7 @@ export class BackendPool {
     return undefined;
   }
 
+  /** The principals with processes of their own. */
   get principals(): ReadonlySet<string> {
     const all = [...this.#servers.values()].flatMap(({ instances }) => [...instances]);
     return new Set(all.flatMap(({ principal }) => principal ?? []));

@@ -120,6 +120,7 @@ export class ServerRequests {
     return client;
   }
 
+  /** Withdraws all requests of a server whose process has exited. */
   drop(backend: Backend): void {
     const pending = this.#pending.get(backend);
     this.#pending.delete(backend);

@@ -16,6 +16,7 @@ type Change = (subscription: Subscription) => Promise<void>;
 /** The clients that subscribed to one resource of one server. */
 interface Subscription {
   readonly backend: Backend;
+  /** The server's own URI. */
   readonly uri: string;
   /** Each client with the URI under which it sees the resource. */
   readonly clients: Map<DownstreamClient, string>;

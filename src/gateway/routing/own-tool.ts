@@ -10,6 +10,7 @@ import type { Backend } from '../registry/backend.js';
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
 export interface OwnTool {
   readonly name: string;
+  /** The list entry as JSON. */
   readonly entry: Uint8Array;
   /** Whether the tool is listed for clients of these backends and this view. If absent, it is listed for all. */
   readonly isOffered?: (backends: Iterable<Backend>, named: NamedView | undefined) => boolean;
@@ -65,6 +66,7 @@ export interface ResultCutter {
   ): ((response: ResponseEnvelope, others: readonly Edit[]) => readonly Edit[]) | undefined;
   /** Answers `resources/read` for the URI of a kept result. Returns false for every other URI. */
   serve(exchange: Exchange): boolean;
+  /** Forgets the results of a client that has left. */
   left(client: DownstreamClient): void;
   close(): void;
 }

@@ -35,6 +35,7 @@ export function describeUnknownName(kind: Noun, name: string, catalog: Catalog, 
   return [message, ...describeDown(down, `so its ${kind}s are not listed`)].join('. ');
 }
 
+/** The message without suggestions. */
 export function plainUnknownName(kind: Noun, name: string): string {
   const isCut = name.length > MAX_NAME_LENGTH;
   return `Unknown ${kind}: ${printable(name.slice(0, MAX_NAME_LENGTH))}${isCut ? '…' : ''}`;

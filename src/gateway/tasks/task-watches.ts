@@ -27,6 +27,7 @@ interface WatchedTask {
   readonly watches: Set<Watch>;
   isAgreed: boolean;
   end: () => void;
+  /** Number of states that the server has sent. */
   states: number;
 }
 

@@ -18,7 +18,9 @@ const LOGIN_MS = 10 * 60_000;
 /** Opens one access for all connections with the same login. Watches the logins, because other processes change them, too. */
 export class SharedLogins {
   readonly #options: SharedLoginsOptions;
+  /** Accesses with a login, by the names of the logins. */
   readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
+  /** Logins that wait for the person, by the names of the logins. */
   readonly #pending = new Map<string, Promise<{ readonly url: string; readonly finished: Promise<void> }>>();
   /** Calls that wait for the login of a user, by the names of the logins. */
   readonly #awaited = new Map<string, Set<() => void>>();

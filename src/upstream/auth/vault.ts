@@ -24,6 +24,7 @@ export interface LoginRecord {
   readonly resource?: string;
   /** The client of the login. A secret in the configuration is not stored here. */
   readonly client: StoredClient;
+  /** Scopes that the latest login asked for. */
   readonly requestedScopes: readonly string[];
   /** Scopes that calls lacked since the login. The next login asks for them, too. */
   readonly missingScopes?: readonly string[];
@@ -42,6 +43,7 @@ interface StoredClient {
   readonly isRegistered: boolean;
 }
 
+/** Returns the client for storage, without a secret from the configuration. */
 export function withoutSecret(client: StoredClient): StoredClient {
   const { client_secret: _, ...rest } = client;
   return client.isRegistered ? client : rest;

@@ -257,6 +257,7 @@ export class PendingRequest implements Due, SentRequest {
     return this.sentAt + this.#timeouts.maxMs;
   }
 
+  /** Starts the idle timeout again. */
   prolong(now: number): void {
     this.dueAt = Math.min(now + this.#timeouts.idleMs, this.hardAt);
   }

@@ -15,6 +15,7 @@ const SILENT_AFTER = 3;
 const WINDOW_MS = 60_000;
 /** Oversized and unfinished messages within the window. */
 const MAX_EXCESSIVE = 3;
+/** Bytes of stray output within the window. */
 const MAX_STRAY_BYTES = 16 * 1024 * 1024;
 /** Stray output is added up in slots of this length, in milliseconds. */
 const SLOT_MS = 1_000;
@@ -95,7 +96,9 @@ interface LivenessProbeOptions {
   readonly connection: { readonly inFlight: number; readonly isClosed: boolean; readonly isSilent: boolean };
   /** Sends a request in the form that the era of the connection requires. */
   readonly request: UpstreamConnection['request'];
+  /** The probe starts. */
   readonly suspected: () => void;
+  /** The server answers. */
   readonly cleared: () => void;
   /** The server answered none of the probe's requests. */
   readonly unresponsive: () => void;
@@ -125,6 +128,7 @@ export class LivenessProbe {
     this.#options = options;
   }
 
+  /** Starts the probe if it is not running. */
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;

@@ -18,6 +18,7 @@ export interface Challenge {
   readonly status: 401 | 403;
   /** The values of `WWW-Authenticate`. */
   readonly authenticate: readonly string[];
+  /** The value of `DPoP-Nonce`. */
   readonly nonce?: string | undefined;
   /** The words of its body for people. */
   readonly words?: string | undefined;

@@ -100,6 +100,7 @@ class CommandRun {
   readonly #cancelLimit: Cancel;
   readonly #output: Buffer[] = [];
   #size = 0;
+  /** Reason for which Trunkline ends the command. */
   #ended: string | undefined;
   #fault: string | undefined;
 

@@ -19,6 +19,7 @@ export class GetStream {
     this.#now = now;
   }
 
+  /** Whether the stream that `read` reads is open. */
   get isOpen(): boolean {
     return this.#isOpen;
   }

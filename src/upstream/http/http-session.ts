@@ -54,6 +54,7 @@ export interface SessionRequest {
   readonly message?: RequestEnvelope | NotificationEnvelope | undefined;
   /** Headers of the client whose message it is. All others replace those of the same name. */
   readonly passed?: Readonly<Record<string, string>> | undefined;
+  /** Resumes a stream behind this event. */
   readonly lastEventId?: string | undefined;
   /** Called when bytes of the request can reach the server. */
   readonly onSent?: () => void;
@@ -77,6 +78,7 @@ export interface SessionOptions extends ToolHeaders {
 /** The session, as the senders of its messages and the readers of its streams see it. */
 export interface HttpSession {
   readonly options: SessionOptions;
+  /** Whether nothing can be sent anymore. */
   readonly isOver: boolean;
   /** Whether answers come on one stream for all requests (revision 2024-11-05). */
   readonly hasOneStream: boolean;

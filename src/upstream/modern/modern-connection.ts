@@ -22,6 +22,7 @@ import { type Subject, UpstreamListen } from './upstream-listen.js';
 
 export interface ModernOptions {
   readonly clock: Clock;
+  /** Makes an id that cannot be guessed. */
   readonly mintId: () => string;
 }
 

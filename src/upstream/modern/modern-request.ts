@@ -56,6 +56,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
   readonly takesInputRequests = false;
   readonly #context: RequestContext;
   readonly #options: ModernRequestOptions;
+  /** The latest send of the request. */
   #sent: SentRequest | undefined;
   #isInFlight = false;
   #sends = 0;
@@ -231,6 +232,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#settle({ kind: 'answered', response: ownResponse(...content), at: this.#context.clock.now() });
   }
 
+  /** Ends a suspended request. */
   #stop(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#round?.withdraw();

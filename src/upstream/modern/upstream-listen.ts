@@ -26,6 +26,7 @@ interface UpstreamListenOptions {
 /** Called once: with an error if there will be no reports on the subject, or with `closed` if the channel is closed first. */
 type OnSubscribed = (error?: RpcError | 'closed') => void;
 
+/** One `subscriptions/listen` request. */
 interface Stream {
   /** The id of the request as JSON. The notifications of the stream carry this id. */
   id: string;
@@ -54,6 +55,7 @@ export class UpstreamListen {
   readonly #lists: readonly (typeof REPORTED)[number][];
   readonly #subjects: Subjects = new Map();
   #waiting: { readonly subject: Subject; readonly done: OnSubscribed }[] = [];
+  /** The stream that the server has acknowledged. */
   #current: Stream | undefined;
   /** The stream that the server has not acknowledged yet. */
   #next: Stream | undefined;
