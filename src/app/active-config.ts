@@ -32,6 +32,7 @@ export interface ActiveConfigOptions {
 export interface ServerChanged {
   readonly key: string;
   readonly change: ServerChange | 'removed';
+  /** The server in the other configuration. */
   readonly server: ServerConfig | undefined;
 }
 

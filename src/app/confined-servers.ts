@@ -35,6 +35,7 @@ export function confinementPlaces({ file, envFiles, gateway }: Config, env: Vari
 
 type ConfinedSpec = ChildSpec & { readonly sandbox: SandboxSpec };
 
+/** Whether a server may only run confined. */
 export function isConfined(spec: ChildSpec): spec is ConfinedSpec {
   return spec.sandbox !== undefined;
 }

@@ -25,6 +25,7 @@ export interface LocalClients {
   readonly logTo: (logger: Logger) => void;
   /** Returns the facts about how they are served, for the status. `undefined` for one client that is not meant to share servers. */
   readonly service: () => ServiceFacts | undefined;
+  /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;
   /** Called when clients begin to get answers: first from the caches, and then from the servers. */
   readonly answering?: () => void;

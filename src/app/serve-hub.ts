@@ -40,7 +40,9 @@ interface HubOptions {
 interface ClientSource {
   /** Called when clients begin to get answers. */
   answering(): void;
+  /** Called when the servers start. */
   ready(hub: RunningHub): void;
+  /** Takes no more clients. */
   close(): void;
 }
 

@@ -12,6 +12,7 @@ import { createEraChooser, createPlatform, LOCAL_USER, type Platform } from './p
 import { endProcess, fileOperationsEnd } from './run-to-end.js';
 import type { HttpSettings } from './serve-http.js';
 
+/** The transports to open; at least one. */
 export interface Transports {
   readonly stdio: boolean;
   readonly http: HttpSettings | undefined;

@@ -34,6 +34,7 @@ export interface SupervisedBackendsOptions extends ServerSurroundings {
   readonly config: Config;
   readonly activeConfig: ActiveConfig;
   readonly secrets: KnownSecrets;
+  /** Limit on the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   /** The folders into which missing packages are installed. Absent if none are installed. */
   readonly packages?: PackageFolders | undefined;

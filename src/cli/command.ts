@@ -15,6 +15,7 @@ export interface Invocation<Options = unknown> extends InvokedWords {
 /** The part of a command line that every command has, also one without options of its own. */
 export interface InvokedWords {
   readonly settings: GlobalOptions;
+  /** The words after the name of the command. */
   readonly words: readonly string[];
   readonly isJson: boolean;
 }

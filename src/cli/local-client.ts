@@ -78,6 +78,7 @@ export class LocalClient {
     return this.#lastId + 1;
   }
 
+  /** Closes the connection, and rejects all pending requests. */
   close(): void {
     this.#connection.close();
     this.#fail(new Error('The client was closed'));

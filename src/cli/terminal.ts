@@ -76,6 +76,7 @@ export function fitted(text: string, { isTTY, columns = 80 }: { isTTY?: boolean;
 
 export type Cell = string | { readonly text: string; readonly format: Format | undefined };
 
+/** No column is cut below this width. */
 const MIN_WIDTH = 6;
 /** A column of short cells, such as states and times, is not wrapped below this width while others can give way. */
 const SHORT_WIDTH = 16;

@@ -116,6 +116,7 @@ export function passClaim(folder: string, pid: number): void {
 
 /** The processes of the system, as far as claims need them. */
 export interface ClaimProcesses {
+  /** Whether a process has this pid now. */
   isTaken(pid: number): boolean;
   /** Start of the process with this pid, in milliseconds since 1970; `undefined` if it is not known. May take a second. */
   startedAtMs(pid: number): Promise<number | undefined>;

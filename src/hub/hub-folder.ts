@@ -191,6 +191,7 @@ export function numberOf(hubFolder: string): number {
   return Number(basename(hubFolder));
 }
 
+/** The right to start the hub with this number. */
 export interface Claim {
   readonly number: number;
   /** The hub's socket, which listens already. Absent if the process of the hub has to listen itself. */

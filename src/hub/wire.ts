@@ -63,11 +63,13 @@ export type Welcome =
   | { readonly ok: false; readonly because: HubRefusal };
 
 export type HubRefusal =
+  /** The configuration turns the hub off. */
   | 'off'
   /** The hub has as many clients as it may have. */
   | 'full'
   /** The hub is about to end. The client has to find its successor. */
   | 'ending'
+  /** The proof of the client is wrong. */
   | 'token'
   /** The line of the client is none of this protocol. */
   | 'malformed';
@@ -128,6 +130,7 @@ export const FRAME = {
 export type Closing =
   /** A user has stopped the hub. The client starts the next one when it has a message to send. */
   | 'stopped'
+  /** The configuration does not want a hub. */
   | 'off'
   /** The client has closed its end, and its last requests were not answered in time. */
   | 'drained';

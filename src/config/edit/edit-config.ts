@@ -149,6 +149,7 @@ export function disabledByInit(text: string): ReadonlyMap<string, string> {
 export interface OpenConfig {
   /** Absolute. */
   readonly file: string;
+  /** Undefined if there is no file yet. */
   readonly text: string | undefined;
 }
 

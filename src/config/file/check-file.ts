@@ -31,10 +31,13 @@ import { parseYaml, type YamlSource } from './yaml-source.js';
 export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly WrittenServer[];
+  /** The keys of the servers that are `disabled`. */
   readonly disabled: readonly string[];
+  /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
   /** What `defaults` has for servers of other files, below the `defaults` of those. Its variables are for this file only. */
   readonly shared: SharedDefaults;
+  /** The words of the commands that print secrets, by the names of the secrets. */
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
   readonly gateway: WrittenGateway & { readonly startLimit?: number; readonly cluster?: WrittenCluster };
   readonly warnings: readonly ConfigProblem[];
@@ -83,6 +86,7 @@ type WrittenGateway = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http' | 'startLim
   readonly http: HttpConfig;
   /** The settings of traces. Absent if only the environment decides. */
   readonly tracing?: TracingConfig | undefined;
+  /** In the order of the file. */
   readonly views: readonly ViewConfig[];
   /** The views of clients that name no view: globs over client names, in the order of the file. */
   readonly clientViews: readonly { readonly client: string; readonly view: string }[];

@@ -144,6 +144,7 @@ export function locateFault(
   return isOfUser ? { ...located, isOfUser } : located;
 }
 
+/** Formats a path as in `servers.files.args[0]`. */
 export function formatPath(path: Path): string {
   return path
     .map((step, depth) => {

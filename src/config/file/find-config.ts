@@ -7,6 +7,7 @@ import { ConfigError } from './config-error.js';
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface FindConfigOptions extends SearchOptions {
+  /** Value of `--config`. */
   flag: string | undefined;
 }
 
@@ -268,6 +269,7 @@ export class ConfigLocation {
 }
 
 interface LocationOptions {
+  /** Value of `--config`. */
   readonly config: string | undefined;
   /** See `FindConfigOptions`. */
   readonly searchesFolder?: FolderSearch | undefined;

@@ -100,6 +100,7 @@ function toValue(document: Document, file: string): unknown {
   throw new ConfigError('config-syntax', file, [{ message, line: 1, column: 1 }]);
 }
 
+/** Counts the nodes of a value until there are more than `max`. */
 function nodesIn(value: unknown, max: number): number {
   let count = 1;
   if (typeof value !== 'object' || value === null) return count;

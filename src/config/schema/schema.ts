@@ -1005,6 +1005,7 @@ export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `
 
 export type ServerEntry = z.output<typeof server>;
 
+/** The content of a file after the check. */
 export type FileData = z.output<typeof fileSchema>;
 
 /** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */

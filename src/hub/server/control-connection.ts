@@ -12,6 +12,7 @@ export interface ControlContext {
 /** Carries out a command. Throws an error whose message is for the user. */
 export type ControlCommand = (params: Readonly<Record<string, unknown>>, context: ControlContext) => unknown;
 
+/** Size limit of a command in characters. */
 const MAX_LINE_LENGTH = 64 * 1024;
 /** Limit of the bytes that wait for a slow reader. Beyond it, events are dropped. */
 const MAX_UNREAD_BYTES = 1024 * 1024;

@@ -135,6 +135,7 @@ export function gatewayCommands(options: HubCommandsOptions): ControlCommands {
       const [named, place] = [view, folder].map((each) => (typeof each === 'string' ? each : undefined));
       return await gateway.find(args, named, place);
     },
+    /** All metrics, as text for Prometheus. */
     metrics: async () => await (await running).composition.features.texts.metrics?.(),
     restart: async ({ server }) => {
       const { composition } = await running;

@@ -24,6 +24,7 @@ export interface LockFileOptions {
   readonly configFile: string;
   /** Folder for the lock file when the folder of the configuration cannot be written. */
   readonly locksFolder: string;
+  /** Called once for each empty file. */
   readonly onEmpty?: (file: string) => void;
 }
 

@@ -48,6 +48,7 @@ export interface PublishedVersions {
 
 export interface NewestVersion {
   readonly version: string;
+  /** `engines` in the package.json of this version. */
   readonly engines: unknown;
 }
 
@@ -279,9 +280,11 @@ export interface NpmRun {
 interface NpmResult {
   readonly code: number | null;
   readonly stdout: string;
+  /** Lines of stderr. */
   readonly lines: readonly string[];
 }
 
+/** Limit on stdout, and on stderr. */
 const MAX_OUTPUT_CHARACTERS = 1024 * 1024;
 /** Stops an aborted npm quickly. An npm that has ended gets 50 ms, in which its exit is noticed. */
 const LADDER = { termAfterMs: 50, killAfterMs: 1_000 };

@@ -35,6 +35,7 @@ export interface Obtained {
   readonly locked: LockedPackage;
   /** Absolute path, to be run with Node. */
   readonly program: string;
+  /** False if the package was installed before. */
   readonly isNew: boolean;
 }
 
@@ -281,6 +282,7 @@ interface Lease {
  */
 class InstallSlots {
   readonly #options: InstallSlotsOptions;
+  /** Names of the packages that are being installed. */
   readonly #running = new Set<string>();
   readonly #events = new EventEmitter().setMaxListeners(0);
   #lease: Lease | undefined;

@@ -170,6 +170,7 @@ function isOfNetwork(name: string): boolean {
 
 export interface ServerNode {
   readonly path: string;
+  /** Variables that make the program run as Node. */
   readonly variables: Readonly<Record<string, string>>;
 }
 

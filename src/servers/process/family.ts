@@ -8,6 +8,7 @@ import { FAMILY_PREFIX } from './environment.js';
 import { processTrees } from './process-trees.js';
 
 export interface FamilyEnd {
+  /** The processes that got a signal to end. */
   readonly signaled: readonly number[];
   /** False when processes survived SIGKILL, start others faster than they are found, or could not be searched for. */
   readonly gone: boolean;

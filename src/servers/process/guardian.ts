@@ -51,6 +51,7 @@ export class Guardian {
     this.#program = options.program ?? guardianProgram(process.platform);
   }
 
+  /** The pid of the guardian process while it runs. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }

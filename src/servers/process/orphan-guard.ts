@@ -217,6 +217,7 @@ function missing(from: readonly RunProcess[], among: readonly RunProcess[]): rea
   return from.filter((each) => !among.some((it) => it.pid === each.pid && it.startTime === each.startTime));
 }
 
+/** Whether this process has inherited a mark. */
 function bears(mark: string): boolean {
   return Object.keys(familyVariable(mark)).some((name) => name in process.env);
 }

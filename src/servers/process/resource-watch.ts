@@ -47,6 +47,7 @@ interface Watched {
   readonly group: WatchedGroup;
   reading: UsageReading | undefined;
   readAt: number;
+  /** Readings in a row that exceeded a limit. */
   excesses: number;
   /** The reading on request that is under way. */
   refreshing: Promise<void> | undefined;

@@ -31,6 +31,7 @@ export interface SpawnListeners {
   onExit(exit: ChildExit): void;
 }
 
+/** A running child, the leader of its own process group. */
 export interface SpawnedChild {
   /** The pid of the leader and id of the group; undefined when nothing was spawned. */
   readonly pid: number | undefined;

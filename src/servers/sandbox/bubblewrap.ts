@@ -26,6 +26,7 @@ interface Confined extends ConfinedProgram {
 
 export interface ConfinedProgram {
   readonly policy: Policy;
+  /** The program and its arguments. */
   readonly words: readonly string[];
   /** Folder that takes the files that are written outside of all openings. Without it, none can be written there. */
   readonly scratch?: string | undefined;

@@ -19,12 +19,14 @@ export interface NameProxyOptions {
   readonly allowed: readonly string[] | 'all';
   /** Called for each refused connection. `name` is text of the server. */
   readonly onRefused: (name: string, port: number, reason: string) => void;
+  /** Called for each allowed connection. */
   readonly onUsed?: (name: string, port: number) => void;
 }
 
 /** Limit of the connections of one server. Further ones are closed. */
 const MAX_CONNECTIONS = 256;
 const ANY = '*';
+/** Ports of a name without a port. */
 const USUAL_PORTS = [80, 443];
 /** Addresses that a name may not have if all names are allowed, because a public name could point to them. */
 const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7'];

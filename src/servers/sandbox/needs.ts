@@ -14,6 +14,7 @@ export interface KnownNeeds {
   readonly network?: readonly string[];
   /** Whether it uses local sockets, as a browser does. */
   readonly unixSockets?: boolean;
+  /** Whether it writes to the paths in its arguments. */
   readonly writesArguments?: boolean;
   readonly ownFile?: OwnFile;
   /** The reason, as a clause with the package as its subject. */

@@ -22,6 +22,7 @@ export interface Files {
 /** The places that a policy depends on; absolute, without symbolic links. */
 export interface Places {
   readonly home: string;
+  /** The folder that the server has as its home. */
   readonly ownHome: string;
   readonly node: string;
   /** Trunkline's own files and folders, which stay closed in a folder that is opened. */
@@ -117,6 +118,7 @@ export function policyOf(program: Program, settings: SandboxSpec, places: Places
   };
 }
 
+/** Whether a path is this folder or in it. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }

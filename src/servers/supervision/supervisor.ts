@@ -39,6 +39,7 @@ interface Child {
   installing: Installing | undefined;
   launched: Launched | undefined;
   cancelTimer: Cancel;
+  /** Called when the phase `stopping` is over. */
   stopWaiters: (() => void)[];
 }
 
@@ -292,6 +293,7 @@ const MAX_URGENT_MS = 500;
 interface Start {
   readonly begunAt: number;
   hasSlot: boolean;
+  /** Whether a caller waits for it. */
   isUrgent: boolean;
   cancelTimer: Cancel;
 }

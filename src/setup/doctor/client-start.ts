@@ -14,7 +14,9 @@ export interface ClientStart {
   readonly afterMs: number;
   /** Names of the tools in the first list, or the reason why there is none, as a phrase. */
   readonly tools: readonly string[] | string;
+  /** Lines of stdout that are no messages. */
   readonly junk: readonly string[];
+  /** The last lines of stderr. */
   readonly output: readonly string[];
 }
 

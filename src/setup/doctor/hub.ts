@@ -102,6 +102,7 @@ const MAX_SHOWN = 5;
 /** Members of a warning that say why something has failed. Other warnings are notices, for example of a tool that waits for approval. */
 const SIGNS_OF_FAULT = ['err', 'reason', 'cause', 'fault', 'trouble'];
 
+/** Reports failures of the last day, from the log of the hub. */
 export async function checkRecentFaults(logFile: string, now: number): Promise<Finding[]> {
   const faults: string[] = [];
   for await (const line of logLines({ file: logFile, maxFiles: MAX_LOG_FILES, isFollowed: false })) {

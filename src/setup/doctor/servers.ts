@@ -99,6 +99,7 @@ export interface ListedTool {
   /** Length of its entry in the list, in bytes. */
   readonly size: number;
   readonly descriptionBytes: number;
+  /** Names of its arguments. */
   readonly params: readonly string[];
   /** Whether its annotations state if it changes or destroys something. */
   readonly hasHints: boolean;

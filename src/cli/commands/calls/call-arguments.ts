@@ -74,6 +74,7 @@ export function objectOf(pairs: readonly ArgumentPair[], inputSchema: unknown): 
   return `{${members.join(',')}}`;
 }
 
+/** The JSON text of one argument. */
 function argumentOf(all: readonly ArgumentPair[], schema: unknown): string {
   const [first] = all;
   if (first === undefined) return 'null';

@@ -186,6 +186,7 @@ function takeBack(prepared: Retrying, enabled: readonly string[]): void {
 
 interface Tried {
   readonly broken: readonly string[];
+  /** Reasons by the key of the server. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 

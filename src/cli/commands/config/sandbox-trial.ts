@@ -75,6 +75,7 @@ interface Proposal {
   readonly names: readonly string[];
   readonly read: readonly string[];
   readonly write: readonly string[];
+  /** Files that were too large to copy. */
   readonly uncopied: readonly string[];
 }
 
@@ -218,6 +219,7 @@ function stampsOf(files: readonly string[]): ReadonlyMap<string, string> {
   return new Map(files.map((file) => [file, stampOf(file)]));
 }
 
+/** A file or folder, and everything in it. */
 function* walk(path: string): Generator<string> {
   yield path;
   if (!lstatSync(path).isDirectory()) return;

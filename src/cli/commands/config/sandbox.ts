@@ -92,6 +92,7 @@ export function remarksOnOpenings(server: ServerConfig, { proposed, distrusted, 
   ];
 }
 
+/** A map of lists and words as YAML on one line. */
 function yamlOf(entry: Readonly<Record<string, unknown>>): string {
   const parts = Object.entries(entry).map(([key, value]) => {
     return `${key}: ${Array.isArray(value) ? `[${value.map((each) => quoted(String(each))).join(', ')}]` : String(value)}`;

@@ -110,6 +110,7 @@ const LATER = 'A running Trunkline reads it when the configuration file is saved
 /** Most characters of a value on stdin, because keys and certificates have some kilobytes. */
 const MAX_VALUE_LENGTH = 64 * 1024;
 
+/** Returns the value. Throws a `UsageError` if there is none. */
 export function checkedValue(value: string | undefined): string {
   if (value === undefined) throw new UsageError('nothing was stored', 'run the command again to store a value');
   if (value === '') throw new UsageError('the value is empty, so nothing was stored', 'write the value to stdin');

@@ -76,6 +76,7 @@ interface StoppedHub {
 
 interface Reported {
   readonly isJson: boolean;
+  /** Gateways that are no hubs and go on. */
   readonly left: readonly RunningGateway[];
   /** Sentence for the case that nothing runs at all. */
   readonly ifNone: string;

@@ -61,6 +61,7 @@ function noLogText(file: string, configFile: string): string {
   return `There is no log at ${file} yet: no hub of ${configFile} has written anything. ${start}`;
 }
 
+/** Prints the latest records of a gateway that logs to stderr. */
 async function printRecent(
   { control, gateway }: OpenGateway,
   { server, follow }: { readonly server: string | undefined; readonly follow: boolean },

@@ -243,6 +243,7 @@ export interface WatchState {
   readonly at: number;
   readonly servers: readonly WatchedServer[];
   readonly clients: readonly ClientDescription[];
+  /** The key of the chosen server. */
   readonly chosen: string | undefined;
   /** The last output of a server, if it is shown. */
   readonly log: { readonly server: string; readonly lines: readonly string[] } | undefined;

@@ -62,6 +62,7 @@ interface Outcome {
   readonly remarks: readonly string[];
 }
 
+/** Finds servers by key or by the name of their package. */
 function chooseByName({ servers, disabled }: Config, name: string | undefined): readonly ServerConfig[] {
   if (name === undefined) return servers;
   refuseDisabled([name], disabled);
@@ -221,6 +222,7 @@ async function probeTools(
 
 const OWN_PREFIX = 'trunkline__';
 
+/** Parsed tool definitions by name. */
 export type ToolDefinitions = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 interface ToolChanges {

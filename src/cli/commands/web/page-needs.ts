@@ -126,6 +126,7 @@ function addApproval(report: ServerReport, add: Add): void {
   );
 }
 
+/** Adds a need if an instance of the server is near one of its limits. */
 function addLimits({ server, resourceLimits: limits }: ServerReport, { servers }: HubDescription, add: Add): void {
   const own = servers.filter((each) => each.server === server);
   const bytes = Math.max(0, ...own.map(({ memoryBytes }) => memoryBytes ?? 0));

@@ -206,6 +206,7 @@ export type RunProgram = (file: string, args: readonly string[]) => Promise<bool
 
 export interface CarriedOut {
   readonly backup: string | undefined;
+  /** The client's own program, if it has made the change. */
   readonly program: string | undefined;
   /** The reason why the journal of `undo` lacks the change, if it does. */
   readonly unrecorded: string | undefined;
@@ -385,6 +386,7 @@ export interface FileChange {
   readonly file: string;
   /** The backup; absent if there was no file before. */
   readonly backup?: string;
+  /** SHA-256 of the written content. */
   readonly written: string;
   /** The entries that were added, replaced or removed. */
   readonly entries: readonly TouchedEntry[];

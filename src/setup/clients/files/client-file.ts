@@ -17,6 +17,7 @@ const NEW_FILE_MODE = 0o600;
 export interface ClientFile {
   /** The path behind symbolic links, which stay links. */
   readonly file: string;
+  /** `undefined` if there is no file. */
   readonly bytes: Buffer | undefined;
   readonly mode: number;
 }

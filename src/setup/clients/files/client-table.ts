@@ -8,9 +8,11 @@ import type { ClientLocation, ClientSystem, FoundServer } from './found-server.j
 
 /** Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may contain `*`. */
 export interface KnownClient {
+  /** The stable name on command lines. */
   readonly client: string;
   readonly title: string;
   readonly format: ClientLocation['format'];
+  /** The members that lead to the servers. */
   readonly path: readonly string[];
   /** The members that lead to the servers in another version of the client. */
   readonly otherPath?: readonly string[];

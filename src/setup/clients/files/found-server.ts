@@ -9,6 +9,7 @@ export interface ClientLocation {
    * installed itself: its file is never written.
    */
   readonly scope: 'user' | 'project' | 'local' | 'extension';
+  /** The absolute path of the file. */
   readonly file: string;
   readonly format: 'json' | 'jsonc' | 'toml' | 'yaml';
   /** The members that lead to the servers, such as `['mcpServers']`, or `['projects', '/home/me/x', 'mcpServers']`. */

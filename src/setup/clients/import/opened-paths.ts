@@ -46,6 +46,7 @@ export function folderOfKeptFile({ file, variable }: KeptFile, home: string): Op
   return { path: shortened(dirname(file), home), access: 'write', because: variable };
 }
 
+/** The name of the option that an argument belongs to, or '', and its value. */
 function nameAndValue(arg: string, previous = ''): [string, string] {
   const [, option = '', value] = /^(--?[\w-]+)=(.*)$/s.exec(arg) ?? [];
   if (value !== undefined) return [option, value];

@@ -184,6 +184,7 @@ class Inputs {
     return undefined;
   }
 
+  /** A text with its `{name}` replaced. */
   #filled(text: string, variables: unknown): string {
     const known = isRecord(variables) ? variables : {};
     return escapeReferences(text).replace(/\{(\w+)\}/g, (all, name: string) => {
