@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 96_048,
+  sourceLines: 96_126,
   sourceFiles: 528,
   tinyFiles: 11,
   testLines: 96_350,

@@ -16,6 +16,7 @@ export interface LaunchEvents {
   /** The handshake is done, so the start timeout no longer counts. */
   answered(): void;
   ready(): void;
+  /** The launch failed before the child was ready. */
   failed(failure: LaunchFailure): void;
   /** The child exited when it was asked for its era (`server/discover`). Not a failure: the next launch begins with `initialize`. */
   endedByProbe(): void;
@@ -62,7 +63,9 @@ export interface ChildExit {
 export interface Launched {
   /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
   readonly pid: number | undefined;
-  /** Resolves once no member is left, and never rejects. Calling again with shorter times brings the signals forward. */
+  /**
+   * Ends the whole group. Resolves once no member is left, and never rejects. Calling again with shorter times brings the signals forward.
+   */
   end(ladder: StopLadder): Promise<void>;
 }
 
@@ -91,5 +94,5 @@ export interface Installing {
 }
 
 export type InstallOutcome =
-  | { readonly kind: 'installed'; readonly spec: ServerSpec }
-  | { readonly kind: 'failed'; readonly reason: string };
+  /** `spec` is complete and can be launched. */
+  { readonly kind: 'installed'; readonly spec: ServerSpec } | { readonly kind: 'failed'; readonly reason: string };

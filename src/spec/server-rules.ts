@@ -54,7 +54,9 @@ export interface ToolHints {
 
 /** Changes to the parameters of one tool, by name of the parameter. */
 export interface ParamShapes {
+  /** Parameters that clients do not see. */
   readonly hide?: readonly string[];
+  /** Values that replace those of the client. */
   readonly set?: Readonly<Record<string, unknown>>;
   /** Values of parameters that the client leaves out. */
   readonly default?: Readonly<Record<string, unknown>>;
@@ -69,6 +71,7 @@ export interface ResourceLimits {
 
 /** Limits of the calls to one server. Times are milliseconds. */
 export interface CallLimits {
+  /** Longest time without an answer or progress. */
   readonly timeoutMs: number;
   /** Longest time until the answer, regardless of progress. */
   readonly maxTimeoutMs: number;

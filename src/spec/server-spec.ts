@@ -38,6 +38,7 @@ export interface Program {
 
 /** Files, names and sockets that the entry of a confined server opens to it. Paths are absolute. */
 export interface SandboxSpec {
+  /** The server's key in the configuration. */
   readonly server: string;
   /** The user for whom the process runs. All processes of a server for one user share a home folder. Absent without users. */
   readonly user?: string;
@@ -76,6 +77,7 @@ export interface RemoteSpec extends CommonSpec {
 }
 
 export interface HeadersCommand {
+  /** Line for a shell. */
   readonly line: string;
   /** Variables besides those of Trunkline. */
   readonly env: Readonly<Record<string, string>>;
@@ -83,6 +85,7 @@ export interface HeadersCommand {
 
 /** A login with OAuth at a server behind a URL. Members that the entry does not set are discovered. */
 export interface LoginSettings {
+  /** The server's key in the configuration. */
   readonly server: string;
   readonly configFile: string;
   /** Whether a person logs in, or the client itself. */
@@ -91,6 +94,7 @@ export interface LoginSettings {
   readonly clientSecret?: string;
   /** URL of the document that describes the client, which is its id then. */
   readonly clientMetadataUrl?: string;
+  /** Private key in PEM with which the client authenticates. */
   readonly privateKey?: string;
   /** The keys of `oauth` with secrets, which only the right authorization server may get. */
   readonly confidential?: readonly string[];
@@ -160,6 +164,7 @@ export interface ChildTimeouts {
   readonly startMs: number;
   /** Time from closing stdin to SIGTERM when one child is stopped. */
   readonly stopGraceMs: number;
+  /** Time from SIGTERM to SIGKILL. */
   readonly killAfterMs: number;
 }
 
@@ -186,6 +191,7 @@ export interface PackageRequest extends PackageName {
   readonly installScripts: boolean;
   /** Whether dependencies may come from elsewhere than from the registry. */
   readonly foreignDependencies: boolean;
+  /** Whether npm is confined, as the server is. */
   readonly isConfined: boolean;
   /** Variables of `defaults.env` for npm, besides the environment of Trunkline. */
   readonly env: Readonly<Record<string, string>>;

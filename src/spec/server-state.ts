@@ -54,7 +54,9 @@ export type ChildPhase =
   | { readonly kind: 'ready'; readonly readySince: number }
   /** Was ready and is silent; a liveness probe runs. */
   | { readonly kind: 'suspect'; readonly readySince: number }
+  /** The group is being ended on request. */
   | { readonly kind: 'stopping'; readonly next: AfterStop }
+  /** Failed, and will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
   /** The network does not reach the child, or the child is in trouble. Retried without limit. */
   | { readonly kind: 'offline'; readonly retryAt: number; readonly awaiting: Awaiting }

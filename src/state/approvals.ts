@@ -37,6 +37,7 @@ const DIGEST_LENGTH = 16;
 /** The approvals of all servers, one file for each pair of configuration file and server key. */
 export class Approvals {
   readonly #options: ApprovalsOptions;
+  /** Approvals by the path of their file. */
   readonly #known = new Map<
     string,
     { readonly key: string; readonly file: ApprovalFile; readonly approvals: ServerApprovals }
@@ -157,6 +158,7 @@ const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 /** Limit on the entries in a file. All lists of a server together have fewer. The oldest approvals are dropped first. */
 const MAX_TOOLS = 5_000;
+/** Limit on the definitions of one tool. */
 const MAX_DEFINITIONS = 8;
 /** Limit on the text of one definition, the same as that of a schema. Longer definitions are stored as digests only. */
 const MAX_TEXT_LENGTH = 64 * 1024;
@@ -273,12 +275,14 @@ const MAX_WITHHELD = 5_000;
 /** Decides which tools of one server are approved, for all its processes. */
 export class ServerApprovals implements ToolApprovals {
   readonly #options: ServerApprovalsOptions;
+  /** `undefined` until the first approval. */
   #approved: Approved | undefined;
   #isFirstUse = false;
   /** The kinds whose first list was approved in this run. */
   readonly #begun = new Set<ApprovedKind>();
   #fault: string | undefined;
   #isUnreadable = false;
+  /** Withheld tools by digest. */
   readonly #withheld = new NewestMap<string, WithheldTool>(MAX_WITHHELD);
   /** Digest of the definition that the server listed last, by tool name. Names of earlier lists stay. */
   readonly #listed = new Map<string, string>();

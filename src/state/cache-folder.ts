@@ -17,6 +17,7 @@ export interface CacheFolderOptions {
   readonly maxFiles: number;
   /** Called for a file that exists and cannot be used. */
   readonly onIgnored: (file: string, reason: string) => void;
+  /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
   /** Clock that delays writes by one second, because a starting client needs the processor first. Without it, they begin at once. */
   readonly clock?: Clock;

@@ -29,6 +29,7 @@ interface CatalogueReading {
 
 export interface CatalogueServer {
   readonly key: string;
+  /** Absolute path of the configuration file that has the server. */
   readonly configFile: string;
   /** The exact version of its package. Absent if the server runs no package, or if the package is not installed. */
   readonly version?: string | undefined;
@@ -148,6 +149,7 @@ const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
 const MAX_CATALOGUES = 256;
 
 interface OpenCataloguesOptions extends CatalogueReading {
+  /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
   /** Clock that delays writes, because a starting client needs the processor first. Without it, they begin at once. */
   readonly clock?: Clock;
@@ -200,6 +202,7 @@ function userMark(principal: string, secret: string): string {
   return `-${hmacOf(`trunkline user\0${principal}`, secret).slice(0, FINGERPRINT_LENGTH)}`;
 }
 
+/** Removes the catalogues of a user from their folder. Returns their number. */
 export function removeCatalogues(folder: string, principal: string, secret: string): number {
   const mark = userMark(principal, secret);
   const own = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(mark)) : [];
@@ -307,6 +310,7 @@ function catalogueFilesOf(
   }
 }
 
+/** The tools in a line of the file, if the line is an answer to `tools/list`. */
 function toolsIn(line: unknown): readonly unknown[] {
   const result = isRecord(line) ? line.result : undefined;
   return isRecord(result) && Array.isArray(result.tools) ? result.tools : [];

@@ -25,6 +25,7 @@ export interface GatewayFacts {
 interface CountedRefusal {
   readonly header: 'Host' | 'Origin';
   readonly count: number;
+  /** The name in the last refused request. */
   readonly last: string;
   /** Time of the last refused request, in milliseconds since 1970. */
   readonly at: number;
@@ -40,6 +41,7 @@ export interface GatewayFileOptions {
   /** Folder of this gateway, in the folder of all gateways of this user that are no hubs. */
   readonly folder: string;
   readonly clock: Clock;
+  /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
 }
 

@@ -11,6 +11,7 @@ import { sealFile } from './user-files.js';
 interface SealOptions {
   /** Key of the seal. Default: a random key. */
   readonly secret?: string | Uint8Array | undefined;
+  /** Called at each use of the seal. */
   readonly onSealed?: () => void;
 }
 

@@ -149,6 +149,7 @@ export interface StatusFacts extends VisibleLists {
   readonly service?: ServiceFacts | undefined;
   /** Absent if neither the configuration nor the environment asks for traces. */
   readonly tracing?: TracingFacts | undefined;
+  /** The interceptors. Absent if there are none. */
   readonly interceptors?: readonly InterceptorFacts[] | undefined;
   /** The client that reads the status with the status tool. Absent for the operator. */
   readonly reader?: DownstreamClient | undefined;

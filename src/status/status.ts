@@ -36,6 +36,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     ...reportService(facts),
+    /** The MCP revision of the client that asks for the status. */
     clientRevision: facts.revision ?? null,
     view: facts.named?.name ?? null,
     viewFault: facts.named?.fault ?? null,
@@ -44,6 +45,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     /** The servers that look at the messages of others. `fault` is the reason for which one cannot; null if it can. */
     interceptors: reportInterceptors(facts),
     tools,
+    /** Estimated tokens of the list of all tools. */
     listTokens: tokensOfList(facts.catalogs.tools.entries),
     clientList: reportClientList(facts),
     questions: reportQuestions(facts),
@@ -207,6 +209,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     /** Latencies of the latest calls to all instances. */
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
+    /** Estimated tokens of the listed tools. */
     toolTokens: tokensOfList(facts.catalogs.tools.entriesOf(backend.key)),
     unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),
@@ -390,6 +393,7 @@ export interface ProcessReport {
   readonly memoryBytes: number | null;
   /** The clients that share the process, and the rule. Absent in answers of older versions. */
   readonly sharing?: { readonly mode: string; readonly rule: string } | null;
+  /** Present share of one processor. */
   readonly cpuPercent: number | null;
   readonly processes: number | null;
   readonly calls: number;

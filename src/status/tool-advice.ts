@@ -4,6 +4,7 @@ import type { ToolRow } from './tool-report.js';
 /** Advice on the tools that cost a model more than they are worth. */
 export interface ToolAdvice {
   readonly kind: 'unused' | 'long' | 'twins';
+  /** The finding, as a sentence. */
   readonly text: string;
   readonly server: string;
   /** Line to add to the entry of this server in the configuration. */

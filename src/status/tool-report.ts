@@ -12,6 +12,7 @@ export interface ViewTools {
   /** Empty for the view of all servers. */
   readonly name: string;
   readonly clients: readonly string[];
+  /** Estimated tokens of the whole list. */
   readonly tokens: number;
   readonly mode: ListMode;
   /** Estimated tokens of the list that clients in search mode get. */
@@ -22,6 +23,7 @@ export interface ViewTools {
 export interface ToolRow {
   /** Key of the server; `trunkline` for the tools of Trunkline itself. */
   readonly server: string;
+  /** Exposed name. */
   readonly name: string;
   readonly original: string;
   /** Title in the definition; empty without one. */
@@ -46,9 +48,11 @@ interface ReportedView {
 interface ViewFacts {
   /** The view; `undefined` for clients that see everything. */
   readonly view: ReportedView | undefined;
+  /** The mode of clients whose view has none. */
   readonly mode: ListMode;
   readonly clients: readonly string[];
   readonly catalogs: Catalogs;
+  /** The oldest backend of each server. */
   readonly backends: readonly Backend[];
   readonly redact: (text: string) => string;
 }

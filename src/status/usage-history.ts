@@ -15,6 +15,7 @@ export interface HistoryReport {
 /** One value for each minute. The values of the last minute are not final. */
 export interface ServerHistory {
   readonly server: string;
+  /** Calls that ended in the minute. */
   readonly calls: readonly number[];
   /** Memory of all processes of the server in bytes; null if it was not measured. */
   readonly memory: readonly (number | null)[];

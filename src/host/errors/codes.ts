@@ -4,6 +4,7 @@ export type Level = 'ok' | 'warn' | 'fail';
 /** Meaning of one code. Codes are stable, so an entry may get other words but no other meaning. */
 interface CodeEntry {
   readonly level: Level;
+  /** One sentence. */
   readonly means: string;
   /** Advice in one or two sentences. */
   readonly remedy: string;

@@ -7,6 +7,7 @@ import { whenFreeSync } from './held-files.js';
 export interface LogLinesOptions {
   /** The newest file. `FILE.1` is the one before it, and so on. */
   readonly file: string;
+  /** Largest number of files, including the newest. */
   readonly maxFiles: number;
   /** Whether to go on with lines that are written later, even after a rotation. */
   readonly isFollowed: boolean;

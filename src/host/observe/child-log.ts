@@ -19,6 +19,7 @@ export interface ChildLogOptions {
   readonly redact: Redact;
   /** Milliseconds on the monotonic clock. */
   readonly now: () => number;
+  /** Called for each stored line. */
   readonly onLine?: (line: string) => void;
   /** Whether `onLine` wants each line as it comes. Otherwise output is made into lines when the lines are read. */
   readonly isFollowed?: () => boolean;

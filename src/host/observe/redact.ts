@@ -26,6 +26,7 @@ interface Known {
 
 /** Collects secrets while the process runs, because the log opens before the configuration is read. */
 export class KnownSecrets {
+  /** The sources by their content. */
   readonly #sources = new Map<string, Known>();
   /** Keys of the sources without uses, the longest outdated first. */
   readonly #outdated = new Set<string>();

@@ -7,6 +7,7 @@ import { hostIdentity, identify, isRunning } from './processes.js';
 import { isRunProcess, type RunProcess } from './run-file.js';
 
 export interface LockOwner {
+  /** The host or container of the process. */
   readonly host: string;
   /** Undefined on systems without start times, where a later process may have the same pid. */
   readonly process: RunProcess | undefined;
@@ -15,6 +16,7 @@ export interface LockOwner {
 export interface ProcessLockOptions {
   readonly folder: string;
   readonly self: () => Promise<LockOwner>;
+  /** Whether a process of this host is running. */
   readonly isRunning: (process: RunProcess) => Promise<boolean>;
   /** Called for a damaged lock file, which counts as released. */
   readonly onTorn: (file: string, reason: string) => void;

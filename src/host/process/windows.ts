@@ -58,6 +58,7 @@ export function parseListing(text: string): WindowsProcess[] {
 
 interface WindowsProcessesOptions {
   readonly ask: () => Promise<string>;
+  /** Whether a process has this pid now. */
   readonly isTaken: (pid: number) => boolean;
   /** Milliseconds on a monotonic clock. */
   readonly now: () => number;

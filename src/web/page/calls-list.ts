@@ -82,6 +82,7 @@ function textOf({ server, name, method, client, outcome, reason }: CallRow): str
 export interface CallGroup {
   /** Number of the oldest call, which stays while the group grows. */
   readonly id: number;
+  /** Newest first. */
   readonly calls: readonly [CallRow, ...CallRow[]];
 }
 

@@ -20,6 +20,7 @@ export interface RecordedMessage {
 }
 
 export interface RecordingFile {
+  /** Null if the file is no recording. */
   readonly header: Header | null;
   readonly messages: readonly RecordedMessage[];
   /** Number of messages that were not recorded, because they were too many. */

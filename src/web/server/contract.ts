@@ -111,6 +111,7 @@ export type HubState =
 
 export interface ConfiguredServer {
   readonly server: string;
+  /** Command line or URL. */
   readonly runs: string;
   readonly isDisabled: boolean;
 }

@@ -3,6 +3,7 @@ import type { Frame } from './contract.js';
 import type { PageSource } from './page-source.js';
 
 export const STREAM_LIMITS = {
+  /** Shortest time between two frames of a stream. */
   frameMs: 100,
   /** Limit on the calls in a frame, and on the latest calls that a page gets first if the hub is followed already. */
   calls: 200,

@@ -51,6 +51,7 @@ export class PageSessions {
     this.#onNewCode = onNewCode;
   }
 
+  /** Makes a code, and voids the one before. */
   newCode(): string {
     const code = secret();
     this.#code = { hash: sha256(code), expiresAt: this.#clock.now() + SESSION_LIMITS.codeMs, wrong: 0 };

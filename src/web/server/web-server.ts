@@ -22,6 +22,7 @@ import { type NewUrlReason, type PageSession, PageSessions } from './sessions.js
 export interface WebOptions {
   /** 0 takes a free port. */
   readonly port: number;
+  /** Folder with the files of the page. */
   readonly files: string;
   readonly isReadOnly: boolean;
   readonly clock: Clock;
@@ -29,6 +30,7 @@ export interface WebOptions {
   readonly loadSource: () => Promise<PageSource>;
   readonly onNewUrl: (url: string, reason: NewUrlReason) => void;
   readonly onOpened?: () => void;
+  /** Gets errors that are bugs. */
   readonly onFault: (error: unknown) => void;
   readonly limits?: Partial<typeof WEB_LIMITS>;
 }
@@ -392,7 +394,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-/** Names of files other than the document contain a hash of their content, so a browser may keep them. */
+/**
+ * Reads the files of the page, by the path of their address. Names of files other than the document contain a hash of their content,
+ * so a browser may keep them.
+ */
 function readPageFiles(folder: string): ReadonlyMap<string, PageFile> {
   const names = readdirSync(folder).filter((name) => extname(name) in TYPES);
   const files = names.map((name): [string, PageFile] => {

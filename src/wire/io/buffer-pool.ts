@@ -41,7 +41,10 @@ export class BufferPool {
     return this.#options.allocate(Math.max(byteLength, SLAB_BYTES));
   }
 
-  /** A released buffer is reused only after the code that releases it has returned, because its callers may still look at the bytes. */
+  /**
+   * Leases a buffer of at least `byteLength` bytes. A released buffer is reused only after the code that releases it has
+   * returned, because its callers may still look at the bytes.
+   */
   lease(byteLength: number): Lease {
     const size = this.#sizeFor(byteLength);
     return Lease.on(this.#takeIdle(size) ?? this.#options.allocate(size), this.#onReleased);

@@ -24,6 +24,7 @@ export interface LineSink {
   line(bytes: Uint8Array, start: number, end: number): void;
 }
 
+/** Both ends of a dropped line. */
 export interface OversizedLine {
   readonly head: Uint8Array;
   readonly tail: Uint8Array;
@@ -366,6 +367,7 @@ class ReadBuffer {
     return this.#memory[this.#start] ?? 0;
   }
 
+  /** The bytes that were read and not taken. */
   get bytes(): Uint8Array {
     // A plain array, because a subarray of a Node buffer takes longer to make.
     return new Uint8Array(this.#memory.buffer, this.#memory.byteOffset + this.#start, this.length);

@@ -42,6 +42,7 @@ export class SharedLimit {
 
 /** One user of a `FairMemory`. Only the `FairMemory` changes `bytes`. */
 export interface Holder {
+  /** Bytes in use. */
   bytes: number;
   /**
    * Owners of the bytes, from the largest unit to the smallest: a token, then its session. All holders of one memory have the

@@ -38,6 +38,7 @@ export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: M
   return [...edits, ...(isAlone ? [] : [{ span, text: SEPARATOR }]), { span, text: add }];
 }
 
+/** A member from its key to the end of its value. */
 interface Member extends Span {
   readonly isRemoved: boolean;
 }

@@ -172,11 +172,13 @@ export function stringAt(bytes: Uint8Array, span: Span | undefined): string | un
   return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
 }
 
+/** Whether a number starts at `span`. */
 export function isNumber(bytes: Uint8Array, span: Span): boolean {
   const byte = bytes[span.start] ?? 0;
   return byte === 0x2d || isDigit(byte);
 }
 
+/** Whether an object starts at `span`. */
 export function isObject(bytes: Uint8Array, span: Span): boolean {
   return bytes[span.start] === OPEN_BRACE;
 }

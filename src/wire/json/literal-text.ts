@@ -8,6 +8,7 @@ import { toBytes } from './json-text.js';
 
 const LETTER_U = 0x75;
 
+/** Returns the number of bytes that the text has in UTF-8. */
 export function textLength(inside: Uint8Array): number {
   let { length } = inside;
   // Faster than `indexOf`, because most texts have an escape in each line.

@@ -365,6 +365,7 @@ const NAMED_SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions'],
 ]);
 
+/** Counts the schemas within a schema, at any depth. */
 function countSubschemas(schema: unknown): number {
   if (!isRecord(schema)) return 0;
   let count = 0;

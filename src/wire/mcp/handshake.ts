@@ -6,6 +6,7 @@ import type { ResponseEnvelope } from './envelope.js';
 import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions.js';
 
 export interface InitializeResult {
+  /** The result as JSON, verbatim. */
   readonly raw: Uint8Array;
   readonly protocolVersion: string;
   readonly capabilities: Readonly<Record<string, unknown>>;

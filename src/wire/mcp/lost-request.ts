@@ -46,7 +46,10 @@ const REPEATABLE: ReadonlySet<string> = new Set([
 /** Treatment of a message whose process ended before it settled the message. */
 export type Fate =
   /** The message is served by another process. It may be served twice, because it changes nothing. */
-  { readonly kind: 'again' } | { readonly kind: 'answered'; readonly answer: string } | { readonly kind: 'dropped' };
+  | { readonly kind: 'again' }
+  | { readonly kind: 'answered'; readonly answer: string }
+  /** The message needs no answer. */
+  | { readonly kind: 'dropped' };
 
 const AGAIN: Fate = { kind: 'again' };
 const DROPPED: Fate = { kind: 'dropped' };

@@ -32,6 +32,7 @@ export type RequestFailure =
   | 'response_malformed'
   /** The answer is a valid JSON-RPC message, but its result is not an object, or its error has no code and message. */
   | 'result_malformed'
+  /** The sender cancelled the request. */
   | 'cancelled'
   /** Over HTTP: no connection to the server could be made. */
   | 'unreachable'

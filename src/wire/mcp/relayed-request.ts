@@ -19,6 +19,7 @@ export interface RequestParams extends RequestTokens {
 
 /** The tokens that routing reads from the `params` of a request. */
 export interface RequestTokens {
+  /** The bytes that the positions point into. */
   readonly bytes: Uint8Array;
   readonly tokens: ParamTokens;
 }

@@ -273,6 +273,7 @@ function nested(path: readonly string[], value: unknown, { isList }: YamlOptions
   return path.slice(0, -1).reduceRight<unknown>((inside, name) => ({ [name]: inside }), item);
 }
 
+/** The text of a new item in a flow collection, on one line. */
 function flowText({ path, value, options }: Added): string {
   const [name = '', ...rest] = path;
   if (rest.length === 0 && options.isList === true) return oneLine(value);

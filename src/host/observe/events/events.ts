@@ -69,11 +69,13 @@ export type SessionEvent =
   ({ readonly kind: 'client.connected' } & ClientOfSession) | ({ readonly kind: 'client.left' } & ClientOfSession);
 
 interface ClientOfSession {
+  /** Name that the client gave itself. */
   readonly name: string;
   readonly version: string;
   /** The user, or the machine with a token of its own. Both are absent if the gateway does not know the users of its clients. */
   readonly user?: string;
   readonly machine?: string;
+  /** The number of open sessions. */
   readonly clients: number;
   /** The name of the client's view in the configuration, if it has one, and the reason why that view shows nothing. */
   readonly view?: string | undefined;
@@ -137,6 +139,7 @@ type Listener = (event: GatewayEvent) => void;
 
 /** Takes the events that parts of the gateway report. Check `wants` before building an event on the path of a call. */
 export interface EventSink {
+  /** Whether events of this kind have a subscriber. */
   wants(kind: Kind): boolean;
   emit(event: GatewayEvent): void;
 }

@@ -56,6 +56,7 @@ export class FairWriter implements MessageSink {
   #isBusy = false;
   /** The large message that was passed to the stream and not read yet. */
   #begun: Queued<SplicedMessage> | undefined;
+  /** The source of the last message. */
   #latest: string | undefined;
   #isPausingAll = false;
   #isInputPaused = false;
@@ -235,6 +236,7 @@ export class FairQueue<T> {
   #position = 0;
   #bytes = 0;
 
+  /** The size of all items that wait. */
   get bytes(): number {
     return this.#bytes;
   }

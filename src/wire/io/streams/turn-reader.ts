@@ -36,6 +36,7 @@ export class TurnReader implements ByteReader {
   #waitsForTurn = false;
   #isPaused = false;
   #isFree = false;
+  /** Limit of the next read. */
   #readBytes = MIN_READ_BYTES;
 
   constructor(reader: ByteReader, options: TurnReaderOptions) {
