@@ -1,4 +1,3 @@
-import type { ToolHints } from '../../spec/server-rules.js';
 import {
   type ApprovalFacts,
   type ApprovalVerdict,
@@ -181,7 +180,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
       return;
     }
     if (isTools && isTaskOnly(value)) taskOnly.add(name);
-    if (isTools && isRepeatable(value, rules.shaping?.hintsOf(name), rules.isTrusted)) repeatable.add(name);
+    if (isTools && isRepeatable(name, value, rules)) repeatable.add(name);
     if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
     const bytes = verdict.kind === 'sound' ? withChanges(each.bytes, wholeOf(each.bytes), verdict.changes) : each.bytes;
     const { params = [], fault } = isTools && verdict.kind === 'sound' ? readMirroredParams(bytes) : {};
@@ -285,12 +284,19 @@ function isTaskOnly(tool: unknown): boolean {
 
 /**
  * Whether a repeated call has no further effect: by `readOnlyHint` or `idempotentHint` of the configuration, or of a trusted server
- * where the configuration does not set the same hint.
+ * where the configuration does not set the same hint. Of a tool that its own name in the configuration, or else its server, calls
+ * destructive, a glob says nothing, because whoever wrote the glob may not have thought of the tool.
  */
-function isRepeatable(tool: unknown, hints: ToolHints | undefined, isTrusted = false): boolean {
+function isRepeatable(name: string, tool: unknown, { shaping, isTrusted = false }: ToolRules): boolean {
   const { annotations } = tool as { readonly annotations?: Readonly<Record<string, unknown>> | null };
-  const said = { ...(isTrusted && annotations), ...hints };
-  return said.readOnlyHint === true || said.idempotentHint === true;
+  const own = shaping?.ownHintsOf(name);
+  const hints = shaping?.hintsOf(name);
+  const isDestructive = (own?.destructiveHint ?? annotations?.destructiveHint) === true;
+  return (['readOnlyHint', 'idempotentHint'] as const).some((hint) => {
+    const isIgnored = isDestructive && hints?.[hint] === true && own?.[hint] === undefined;
+    const said = isIgnored ? undefined : hints?.[hint];
+    return (said ?? (isTrusted && annotations?.[hint])) === true;
+  });
 }
 
 function findUiReferences(

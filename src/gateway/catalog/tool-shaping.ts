@@ -43,8 +43,12 @@ export class ToolShaping {
   hintsOf(original: string): ToolHints | undefined {
     const entries = Object.entries(this.#annotate);
     const globs = entries.flatMap(([glob, hints]) => (matchesGlob(glob, original) ? [hints] : []));
-    const own = Object.hasOwn(this.#annotate, original) ? this.#annotate[original] : undefined;
-    return globs.length === 0 ? undefined : Object.assign({}, ...globs, own);
+    return globs.length === 0 ? undefined : Object.assign({}, ...globs, this.ownHintsOf(original));
+  }
+
+  /** The annotations that the configuration gives to the tool by its own name. */
+  ownHintsOf(original: string): ToolHints | undefined {
+    return Object.hasOwn(this.#annotate, original) ? this.#annotate[original] : undefined;
   }
 
   /** Names the keys of `tools` that change the tool, such as `describe` and `annotate.title`. See `originalOf` for `renamed`. */

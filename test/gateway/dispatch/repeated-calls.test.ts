@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ToolHints } from '../../../src/spec/server-rules.js';
 import type { RequestHandler } from '../../../src/upstream/upstream-connection.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { offering, type scriptGateway, startGateway, toolOf } from '../../support/scripted-gateway.js';
@@ -191,6 +192,20 @@ describe('a request of a client whose process ends', () => {
       if (!isAgain) expect(client.answerTo('r')?.result.isError).toBe(true);
     },
   );
+
+  it.each<[string, Record<string, ToolHints>, boolean]>([
+    ['the server calls destructive', {}, false],
+    ['its own name calls destructive', { silent: { destructiveHint: true } }, false],
+    ['its own name calls idempotent, too', { deletes: { idempotentHint: true } }, true],
+    ['its own name calls not destructive', { deletes: { destructiveHint: false } }, true],
+  ])('is not called again by the hints of a glob, the tool being one that %s', async (_, own, isAgain) => {
+    const deletes = toolOf('deletes', { annotations: { destructiveHint: true } });
+    const annotate = { ...own, '*': { readOnlyHint: true, idempotentHint: true } };
+    const { client, server } = await asking({ ...OFFER, tools: [...tools, deletes], shapes: { annotate } });
+    client.request('r', 'tools/call', { name: `files__${Object.keys(own)[0] ?? 'deletes'}` });
+    server.crash();
+    expect((await server.start()).calls).toHaveLength(isAgain ? 1 : 0);
+  });
 
   it('is not called again where the call is to become a task', async () => {
     const { client, server } = await asking({ ...OFFER, tools, isTrusted: true });
