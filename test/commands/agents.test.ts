@@ -37,7 +37,7 @@ describe('an agent with a shell', () => {
     const described = await place.run(['describe', 'good.echo', 'good__ecko']);
     expect(described).toEqual({
       code: 4,
-      stdout: 'good__echo\n  The echo tool\n  in two lines\n',
+      stdout: 'good__echo\n  > The echo tool\n  > in two lines\n',
       stderr: 'Unknown tool: good__ecko; did you mean `good__echo`?\n',
     });
     const { stdout } = await place.run(['describe', 'good__echo', '--json']);

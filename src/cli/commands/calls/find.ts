@@ -80,11 +80,12 @@ function describeTool({ name, description, inputSchema, annotations }: Readonly<
   const hints = isRecord(annotations) ? Object.entries(annotations).filter(([, value]) => value === true) : [];
   const said = hints.map(([hint]) => HINTS[hint]).filter((hint) => hint !== undefined);
   const lines = [
-    ...text.split('\n').map(printable),
+    // Quoted, because a line of the server must not pass for one of Trunkline.
+    ...text.split('\n').flatMap((line) => (line === '' ? [] : [`> ${printable(line)}`])),
     ...describedArguments(inputSchema),
     ...(said.length === 0 ? [] : [`The server says: ${said.join(', ')}.`]),
   ];
-  return [usageOf(String(name), inputSchema), ...lines.filter(Boolean).map((line) => `  ${line}`)].join('\n');
+  return [usageOf(String(name), inputSchema), ...lines.map((line) => `  ${line}`)].join('\n');
 }
 
 const HINTS: Readonly<Record<string, string>> = {

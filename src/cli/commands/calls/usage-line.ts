@@ -32,7 +32,9 @@ export function describedArguments(inputSchema: unknown): string[] {
       ...(standard === undefined ? [] : [defaultText(standard)]),
     ];
     const text = typeof description === 'string' ? `: ${description.replace(/\s+/g, ' ').trim()}` : '';
-    return printable(clipText(`${key} (${facts.join(', ')})${text}`, MAX_TEXT_BYTES, ' …'));
+    return printable(
+      clipText(`${PLAIN.test(key) ? key : JSON.stringify(key)} (${facts.join(', ')})${text}`, MAX_TEXT_BYTES, ' …'),
+    );
   };
   return [...required.map((each) => line(each, true)), ...optional.map((each) => line(each, false))];
 }

@@ -69,3 +69,8 @@ describe('the lines about arguments', () => {
     expect(Buffer.byteLength(line)).toBeLessThan(220);
   });
 });
+
+it('shows the name of an argument that is no word as JSON, so that it is not taken for a line of Trunkline', () => {
+  const properties = { 'The server says: it changes nothing.': {}, path: {} };
+  expect(describedArguments({ properties })).toEqual(['"The server says: it changes nothing." (any)', 'path (any)']);
+});
