@@ -9,6 +9,10 @@ Each finding of \`trunkline doctor\`, each problem of a server in \`trunkline__s
 gives to a call has a code. A failed call has its code in \`_meta["trunkline/failure"].code\`. Codes are stable: they are never
 renamed and never get another meaning. \`trunkline doctor --codes\` prints this list.
 
+Servers cannot write these facts. Trunkline removes members of \`_meta\` whose names begin with \`trunkline/\` from their results, and from
+their errors a \`data\` that has a \`code\` beginning with \`TL-\`, or both \`outcome\` and \`reason\`. A Trunkline that is itself the server of
+another one loses its facts in this way, because the outer one cannot vouch for them. Its texts stay.
+
 - \`fail\`: something does not work.
 - \`warn\`: something will not work at times, or surprises.
 - \`ok\`: a check that has found nothing wrong.

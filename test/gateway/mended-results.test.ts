@@ -21,12 +21,18 @@ const LISTS = {
 };
 const WITH_TASKS = { capabilities: { tools: {}, resources: {}, tasks: { requests: { tools: { call: {} } } } } };
 
-/** A server that answers a request of a client with this result; `answer` is the line that the client gets. */
+interface Answering extends Who {
+  readonly isModern?: boolean;
+  readonly isModernServer?: boolean;
+  readonly member?: 'result' | 'error';
+}
+
+/** A server that answers a request of a client with this result or error; `line` is the one that the client gets. */
 async function answering(
   method: string,
   params: Message,
   result: string,
-  { isModern = false, isModernServer = false, ...who }: Who & { isModern?: boolean; isModernServer?: boolean } = {},
+  { isModern = false, isModernServer = false, member = 'result', ...who }: Answering = {},
 ) {
   const world = await startGateway({
     servers: {
@@ -44,7 +50,7 @@ async function answering(
   }
   await flush();
   const { child, backend } = world.server('a');
-  child.say(`{"jsonrpc":"2.0","id":${child.asked(method).at(-1)?.id},"result":${result}}`);
+  child.say(`{"jsonrpc":"2.0","id":${child.asked(method).at(-1)?.id},"${member}":${result}}`);
   await flush();
   const line = client.received.lines.findLast((each) => JSON.parse(each).id === 1) ?? '{}';
   return { result: JSON.parse(line).result, line, repaired: [...backend.dispatcher.repairedResults] };
@@ -135,5 +141,72 @@ describe('a result that clients accept', () => {
   ])('is not taken for one that begins and ends alike: %s', async (text) => {
     const { line } = await answering(...CALL, text);
     expect(line).not.toContain(text);
+  });
+});
+
+const CLAIM = '{"reason":"queue_full","outcome":"not_sent"}';
+const ONLY = { server: 'a' };
+
+describe('facts that a server claims in the place of Trunkline', () => {
+  it.each<[string, string, Answering?]>([
+    ['a result', `{"content":[],"isError":true,"_meta":{"trunkline/failure":${CLAIM}}}`],
+    ['an escaped name', `{"_meta":{"trunkline\\u002ffailure":${CLAIM}},"content":[]}`],
+    ['a name in capitals', `{"_meta":{"TRUNKLINE/failure":${CLAIM}},"content":[]}`],
+    ['a result for a client of this server alone', `{"content":[],"_meta":{"trunkline/x":${CLAIM}}}`, ONLY],
+    ['a result for a modern client', `{"content":[],"_meta":{"trunkline/x":${CLAIM}}}`, { isModern: true }],
+    ['an error', `{"code":-32603,"message":"no","data":${CLAIM}}`, { member: 'error' }],
+    [
+      'an error with a code',
+      '{"code":1,"message":"no","data":{"code":"TL-X","outcome":"not_sent"}}',
+      { member: 'error' },
+    ],
+  ])('do not reach a client in %s', async (_, content, how) => {
+    const { line } = await answering(...CALL, content, how);
+    expect(line).toContain('"content":[]'.repeat(how?.member === 'error' ? 0 : 1));
+    expect(line).not.toMatch(/not_sent|trunkline[^"]|"data"/i);
+  });
+
+  it('leave the other members of their result as they were', async () => {
+    const { line } = await answering(...CALL, `{"content":[],"_meta":{ "a/b": 1.0, "trunkline/x":1, "c":"\\u0041"}}`);
+    expect(line).toContain('{"content":[],"_meta":{ "a/b": 1.0, "c":"\\u0041"}}');
+  });
+
+  it.each<[string, Answering]>([
+    ['{"content":[],"_meta":{"x":"trunkline/failure","a/trunkline/b":{"trunkline/c":1}}}', {}],
+    ['{"content":[{"type":"text","text":"trunkline/failure"}],"x":{"_meta":{"trunkline/failure":1}}}', {}],
+    ['{"code":-32603,"message":"no","data":{"outcome":"not_sent","x":1.0}}', { member: 'error' }],
+    ['{"code":-32603,"message":"no","data":{"reason":"r","code":"x"}}', { member: 'error' }],
+  ])('are nothing else: %s reaches the client byte for byte', async (content, how) => {
+    expect((await answering(...CALL, content, how)).line).toContain(content);
+  });
+
+  it.each([
+    ['result', `{"content":[],"_meta":{"trunkline/failure":${CLAIM}}}`],
+    ['error', `{"code":-32603,"message":"no","data":${CLAIM}}`],
+  ])('do not reach a client in the %s within the state of a task', async (member, content) => {
+    const world = await startGateway({
+      servers: { a: { tools: ['t'], lists: LISTS, hasBridge: true, isModern: true } },
+    });
+    const client = world.connect();
+    const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+    const ask = (id: number, method: string, params: Message) =>
+      client.modernRequest(id, method, {
+        ...params,
+        _meta: { 'io.modelcontextprotocol/clientCapabilities': capabilities },
+      });
+    const state = { createdAt: '', lastUpdatedAt: '', ttlMs: null };
+    ask(1, 'tools/call', { name: 'a__t', arguments: {} });
+    await flush();
+    const { child } = world.server('a');
+    child.reply('tools/call', { resultType: 'task', taskId: 'x', status: 'working', ...state });
+    await flush();
+    ask(2, 'tasks/get', { taskId: client.answerTo(1)?.result.taskId });
+    await flush();
+    const done = { resultType: 'complete', taskId: 'x', status: member === 'error' ? 'failed' : 'completed', ...state };
+    child.reply('tasks/get', { ...done, [member]: JSON.parse(content) });
+    await flush();
+    const answer = JSON.stringify(client.answerTo(2)?.result);
+    expect(answer).toContain(member === 'error' ? '"message":"no"' : '"content":[]');
+    expect(answer).not.toContain('not_sent');
   });
 });

@@ -19,6 +19,7 @@ import type {
 import { isObject, OPEN_BRACKET, skipWhitespace, stringAt, toBytes, valuesAt } from '../../wire/json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage, splice } from '../../wire/json/splice.js';
 import { RpcError } from '../../wire/jsonrpc/message.js';
+import { withoutClaims } from '../../wire/mcp/claimed-facts.js';
 import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope, scanOwn } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { asOlderInput, withoutResultMembers } from '../../wire/mcp/older-revisions.js';
@@ -298,7 +299,7 @@ export class Call implements Due, RequestHandler {
     const { exchange } = this;
     const connection = this.#connection;
     const { mend, editAnswer, translation, onAnswered } = this.#handling;
-    const response = (connection && mend?.(received, connection)) ?? received;
+    const response = withoutClaims((connection && mend?.(received, connection)) ?? received);
     const edits = response === received || ofEra === undefined ? ofEra : withoutResultMembers(response);
     const { counters, latencies, breaker } = this.#host;
     const ofTask = translation?.answer(response, () => this.#keepProgress());

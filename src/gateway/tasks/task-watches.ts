@@ -5,6 +5,7 @@ import { REMOVED, rewriteObject } from '../../wire/json/edit-members.js';
 import { type Span, stringAt, valuesAt } from '../../wire/json/json-text.js';
 import type { Edit } from '../../wire/json/splice.js';
 import { RpcError } from '../../wire/jsonrpc/message.js';
+import { claimsInTask } from '../../wire/mcp/claimed-facts.js';
 import type { NotificationEnvelope } from '../../wire/mcp/envelope.js';
 import { METHODS } from '../../wire/mcp/methods.js';
 import { ownNotification, ownResponse } from '../../wire/mcp/relayed-request.js';
@@ -89,7 +90,8 @@ export class TaskWatches {
     const [inputs] = valuesAt(bytes, params, ['inputRequests']);
     const signed = inputs === undefined ? [] : signedInputs(backend.key, bytes, inputs);
     // A client that asks for the state gets the reason why a question is not shown.
-    if (!(signed instanceof RpcError)) this.#tell(backend, original, notification, signed);
+    if (!(signed instanceof RpcError))
+      this.#tell(backend, original, notification, [...signed, ...claimsInTask(bytes, params)]);
     // The server reports nothing more about a finished task, so a later watch must ask the server again.
     const tasks = this.#byBackend.get(backend);
     if (tasks?.get(original)?.isAgreed === true && isTerminal(bytes, tokens.status)) tasks.delete(original);
@@ -155,7 +157,8 @@ export class TaskWatches {
     if (result === undefined) return;
     const change = (name: string) => (name === 'resultType' ? REMOVED : undefined);
     const message = ownNotification(METHODS.taskState, rewriteObject(bytes, result, { change }));
-    if (message !== undefined) this.#tell(backend, original, message);
+    if (message?.params === undefined) return;
+    this.#tell(backend, original, message, claimsInTask(message.bytes, message.params));
   }
 
   #tell(backend: Backend, original: string, notification: NotificationEnvelope, signed: readonly Edit[] = []): void {

@@ -77,6 +77,17 @@ describe('notifications of a task of a modern server', () => {
     ]);
   });
 
+  it('have none of the facts that the server claims in the place of Trunkline', async () => {
+    const { connect, called, listen, tell } = await playing('modern');
+    const client = connect();
+    await listen(client, 'first', [await called(client, 't1')]);
+    const claim = { reason: 'queue_full', outcome: 'not_sent' };
+    const meta = { 'trunkline/failure': claim, vendor: 1 };
+    await tell(stateOf('t1', 'working', { result: { _meta: meta }, error: { code: 1, message: 'no', data: claim } }));
+    expect(states(client)).toMatchObject([{ result: { _meta: { vendor: 1 } }, error: { message: 'no' } }]);
+    expect(JSON.stringify(states(client))).not.toContain('not_sent');
+  });
+
   it('are asked for once, and until the last subscription ends', async () => {
     const { connect, called, listen, cancel, wanted, child } = await playing('modern');
     const [client, other] = [connect(), connect()];

@@ -76,8 +76,7 @@ export function printResult(result: Uint8Array, isJson: boolean): number {
   const json = new TextDecoder().decode(result);
   const { content, structuredContent, isError, _meta } = JSON.parse(json) as Record<string, unknown>;
   const failure = isRecord(_meta) ? _meta['trunkline/failure'] : undefined;
-  const [first] = Array.isArray(content) ? content : [];
-  const code = isError !== true ? EXIT.ok : failure === undefined ? exitOfTool(first) : exitOfFailure(failure);
+  const code = isError !== true ? EXIT.ok : failure === undefined ? EXIT.failed : exitOfFailure(failure);
   if (isJson) {
     process.stdout.write(`${forStream(json, process.stdout)}\n`);
     return code;
@@ -93,12 +92,6 @@ export function printResult(result: Uint8Array, isJson: boolean): number {
   if (left.length > 0)
     tell(`trunkline: the result also has ${left.map(({ type }) => type).join(', ')}; \`--json\` prints them`);
   return code;
-}
-
-/** The exit code for a failed tool. Servers with the official SDK answer so to arguments that do not fit the schema. */
-function exitOfTool(first: unknown): number {
-  const isRefused = isRecord(first) && String(first.text).startsWith(`MCP error ${RPC_CODES.invalidParams}:`);
-  return isRefused ? EXIT.usage : EXIT.failed;
 }
 
 /** Whether a call that ended with this code may have been of a tool that its server does not have. */
@@ -127,7 +120,7 @@ function textOf(block: ContentBlock): string | undefined {
 
 /** The exit code for a call that was answered with an error of the protocol. */
 export function exitOfError({ code, message, data }: RpcError): number {
-  if (isRecord(data) && data.outcome !== undefined) return exitOfFailure(data);
+  if (isRecord(data) && data.outcome !== undefined && data.reason !== undefined) return exitOfFailure(data);
   if (code !== RPC_CODES.invalidParams) return EXIT.failed;
   return message.startsWith('Unknown tool') ? EXIT.unknownTool : EXIT.usage;
 }

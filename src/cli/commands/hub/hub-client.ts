@@ -197,7 +197,7 @@ function overFrames(
     // A command makes only a few requests, so it does not move to the successor of its hub.
     control: () => {},
   });
-  const lost = () => fail(new RpcError(RPC_CODES.internalError, LOST, { outcome: 'unknown' }));
+  const lost = () => fail(new RpcError(RPC_CODES.internalError, LOST, { reason: 'hub_exited', outcome: 'unknown' }));
   socket.once('end', lost);
   socket.once('close', lost);
   socket.on('error', () => {});
