@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -70,8 +70,21 @@ describe('an agent with a shell', () => {
     expect(await place.run(['describe', 'good__echo'])).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('gets no skill with the configuration of a folder, or of a path that would write lines into it', async () => {
+    place.configure({ good: 'ok' });
+    const own = join(place.folder, 'trunkline.yaml');
+    const ofFolder = await place.run(['skill', '--install', 'claude']);
+    expect(ofFolder).toMatchObject({ code: 2, stderr: expect.stringContaining('no configuration file found') });
+    const odd = join(place.folder, 'a\u2028b.yaml');
+    copyFileSync(own, odd);
+    const refused = await place.run(['skill', '--install', 'claude', '--config', odd]);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('a\\u{2028}b.yaml') });
+    expect(existsSync(join(place.folder, '.claude', 'skills', 'trunkline', 'SKILL.md'))).toBe(false);
+  });
+
   it('gets a skill in its folder, which replaces only a file of Trunkline', async () => {
     place.configure({ good: 'ok' });
+    place.env.TRUNKLINE_CONFIG = join(place.folder, 'trunkline.yaml');
     const file = join(place.folder, '.claude', 'skills', 'trunkline', 'SKILL.md');
     const installed = await place.run(['skill', '--install', 'claude', '--quiet']);
     expect(installed).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -97,6 +110,7 @@ describe('an agent with a shell', () => {
 
   it('gets it where its own variable says, and an unknown agent is refused before a server starts', async () => {
     place.configure({ good: 'ok' });
+    place.env.TRUNKLINE_CONFIG = join(place.folder, 'trunkline.yaml');
     place.env.CLAUDE_CONFIG_DIR = join(place.folder, 'elsewhere');
     mkdirSync(place.env.CLAUDE_CONFIG_DIR);
     await place.run(['skill', '--install', 'claude']);

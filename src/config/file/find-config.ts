@@ -92,7 +92,8 @@ export function findConfigFile(options: FindConfigOptions): string {
   const found = candidates.find(isFile);
   if (found !== undefined) return withUsualDrive(found);
   const ignored = options.searchesFolder === false && cwd !== '' ? filesIn(cwd, platform).find(isFile) : undefined;
-  const unused = ignored === undefined ? '' : `\n  not ${ignored}, because stdin is no terminal`;
+  const unused =
+    ignored === undefined ? '' : `\n  not ${ignored}, because a file in the current folder does not count here`;
   const other = ignored === undefined ? '--config FILE or TRUNKLINE_CONFIG' : `--config ${ignored}`;
   throw new ConfigError('config-not-found', undefined, [
     {

@@ -96,7 +96,9 @@ describe.skipIf(IS_WINDOWS)('findConfigFile', () => {
     expect(found(everywhere, { searchesFolder: false, flag: 'flag.yaml' })).toBe('project/flag.yaml');
     const { root, find } = rootWith('project/trunkline.yaml');
     const here = join(root, 'project/trunkline.yaml');
-    expect(() => find({ searchesFolder: false })).toThrow(`not ${here}, because stdin is no terminal`);
+    expect(() => find({ searchesFolder: false })).toThrow(
+      `not ${here}, because a file in the current folder does not count here`,
+    );
   });
 
   test('never replaces a file asked for by name', () => {

@@ -7,7 +7,7 @@ import { skillFile, thisSystem } from '../../../setup/clients/files/client-locat
 import { CLIENTS } from '../../../setup/clients/files/client-table.js';
 import { OWN_NAME, ownCommand } from '../../../setup/clients/files/own-entry.js';
 import type { ToolRow } from '../../../status/tool-report.js';
-import { clipText, plural, quotedPath, someOf } from '../../../wire/json/printable.js';
+import { clipText, plural, printable, quotedPath, someOf } from '../../../wire/json/printable.js';
 import { hintFor } from '../../../wire/json/suggest.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson } from '../../output.js';
@@ -30,17 +30,21 @@ const MAX_KEYS = 20;
 const MARK = '<!-- Written by `trunkline skill`, which replaces this file as long as it has this line. -->';
 
 /** `trunkline skill`: prints a skill for agents that run commands, or writes it to the folder of a client, or removes it there. */
-export async function skill(invocation: Invocation<SkillOptions>): Promise<number> {
-  const { settings, options, isJson } = invocation;
+export async function skill(given: Invocation<SkillOptions>): Promise<number> {
+  const { options, isJson } = given;
   if (options.remove !== undefined) return await remove(options.remove, options.force === true, isJson);
   // A mistake in the name of the client is told before any server starts.
   const file = options.install === undefined ? undefined : fileOf(options.install);
   if (file !== undefined) refuseForeign(file, options.force === true);
+  // A skill is for all folders, so a file that only this folder has, perhaps of a stranger, does not count.
+  const settings = file === undefined ? given.settings : { ...given.settings, searchesFolder: false };
+  const invocation = { ...given, settings };
+  const configFile = new ConfigLocation(settings).file;
+  refuseUnsafe(configFile);
   return await withTools(invocation, undefined, async ({ client, views }) => {
     // The list waits until the servers have started.
     await listAllTools(client);
     const rows = (await views()).find(({ name }) => name === (settings.view ?? ''))?.tools ?? [];
-    const { file: configFile } = new ConfigLocation(settings);
     const text = skillText(rows, { command: commandFor(configFile), view: settings.view });
     if (file === undefined) {
       await (isJson ? printJson({ text }) : print(text.trimEnd()));
@@ -87,6 +91,13 @@ function refuseForeign(file: string, isForced: boolean): void {
   throw new UsageError(`${file} was not written by \`trunkline skill\``, 'move it away, or add `--force`');
 }
 
+/** Throws a `UsageError` for a path whose characters an agent could read as lines of the skill. */
+function refuseUnsafe(configFile: string): void {
+  if (printable(configFile) === configFile) return;
+  const message = `the path of the configuration has hidden or control characters: ${printable(configFile)}`;
+  throw new UsageError(message, 'name a configuration with a plain path: --config FILE');
+}
+
 /** The words with which a command begins. They name the configuration, because a folder may have a configuration of a stranger. */
 function commandFor(configFile: string): string {
   const { argv, env, execPath, platform } = process;
@@ -115,8 +126,10 @@ export function skillText(rows: readonly ToolRow[], words: CommandWords): string
   const keys = [...servers.keys()];
   const before = introduction(keys, words);
   const after = `\n${WARNING}\n`;
-  const lines = serverLines(servers, MAX_BYTES - Buffer.byteLength(before + after));
-  return clipText(`${before}${lines.join('')}${after}`, MAX_BYTES, '');
+  const room = MAX_BYTES - Buffer.byteLength(after);
+  const lines = serverLines(servers, room - Buffer.byteLength(before));
+  // The warning stays whole, also after a long path.
+  return `${clipText(`${before}${lines.join('')}`, room, '')}${after}`;
 }
 
 const PLAIN = /^[A-Za-z0-9_-]{1,64}$/;
