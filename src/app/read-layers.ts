@@ -12,6 +12,7 @@ import type { ConfigCache } from '../state/config-cache.js';
 import { readTrusted, TrustedFileError, type TrustedProject } from '../state/trusted-projects.js';
 import { trustedFile } from '../state/user-files.js';
 import { NewestMap } from '../wire/io/newest-map.js';
+import { printable, printableLines } from '../wire/json/printable.js';
 
 /**
  * The trusted projects that count beside the file: those of all folders, for a hub, or the one around the working folder of the origin. None
@@ -129,18 +130,20 @@ function withoutCommands(
 }
 
 function remarkOnProject(
-  file: string,
+  path: string,
   trusted: readonly TrustedProject[],
   fault: string | undefined,
   mistakes: string | undefined,
 ): string | undefined {
   if (fault !== undefined)
     return `No project is trusted, because ${fault}. Repair or remove it, then run \`trunkline trust\` again.`;
-  const known = trusted.find((each) => each.file === file);
+  const known = trusted.find((each) => each.file === path);
+  // A repository chooses the names of its folders, and a model reads the remark.
+  const file = printable(path);
   if (known === undefined)
     return `${file} does nothing, because nobody has trusted it: \`trunkline trust\` in its folder shows what it would run, and asks.`;
-  if (mistakes !== undefined) return `The accepted text of ${file} cannot be used: ${mistakes}`;
-  if (textNow(file) === known.text) return undefined;
+  if (mistakes !== undefined) return `The accepted text of ${file} cannot be used: ${printableLines(mistakes)}`;
+  if (textNow(path) === known.text) return undefined;
   return `${file} has changed since it was trusted. The accepted text stays in use: \`trunkline trust\` in its folder shows the changes, and asks.`;
 }
 

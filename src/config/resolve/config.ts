@@ -45,7 +45,7 @@ export interface Layers {
   readonly projectOf: (folder: string | undefined) => string | undefined;
   /** A sentence to clients in a folder about the file of its project: that it is not trusted, has changed, or cannot be used. */
   readonly remarkOn: (folder: string | undefined) => string | undefined;
-  /** The keys of each project's file. In the folder of the project, they hide those of the user. */
+  /** The keys of each project's file, as `foldedKey` has them. In the folder of the project, they hide those of the user. */
   readonly hidden: ReadonlyMap<string, ReadonlySet<string>>;
   /** Files whose change may change the layers. */
   readonly files: readonly string[];
@@ -147,11 +147,16 @@ export function isInView({ gateway: { views } }: Config, key: string, view: stri
   return found !== undefined && (found.servers === undefined || found.servers.includes(ownKeyOf(key)));
 }
 
+/** Makes keys equal that differ in case only, because people and models take them for the same. */
+export function foldedKey(key: string): string {
+  return key.toLowerCase();
+}
+
 /** Whether clients that work in this folder see the server. Without a folder, they see those of the user's file. */
 export function isForFolder({ layers }: Config, { key, layer }: ServerConfig, folder: string | undefined): boolean {
   const project = layers?.projectOf(folder);
   if (layer !== undefined) return layer.file === project;
-  return project === undefined || layers?.hidden.get(project)?.has(key) !== true;
+  return project === undefined || layers?.hidden.get(project)?.has(foldedKey(key)) !== true;
 }
 
 /** Whether the server runs for users only, who have variables, and has no other problem. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { basename, dirname } from 'node:path';
 import { printable } from '../../wire/json/printable.js';
 import type { CheckedFile } from '../file/check-file.js';
-import type { Config, Layers, ServerConfig } from './config.js';
+import { type Config, foldedKey, type Layers, type ServerConfig } from './config.js';
 
 /*
  * Layers: the configuration of a project beside that of the user. A project's servers have keys of their own in the gateway, such as
@@ -57,14 +57,14 @@ export function layered(user: Config, all: readonly ResolvedProject[], layers: O
     .map(
       ({ config }) => `${printable(config.file)} is not used, because another project has the same keys in the gateway`,
     );
-  const own = new Set([...user.servers.map(({ key }) => key), ...user.disabled]);
+  const own = new Set([...user.servers.map(({ key }) => key), ...user.disabled].map(foldedKey));
   const marked = projects.map(({ config, keys }) => {
     const byKey = new Map(keys.map((key) => [keyInProject(key, config.file), key]));
     const mark = (server: ServerConfig): ServerConfig => {
       const key = byKey.get(server.key) ?? server.key;
       // Names of tools begin with the key in the file.
       const prefix = server.prefix === server.key ? key : server.prefix;
-      return { ...server, prefix, layer: { file: config.file, key, hides: own.has(key) } };
+      return { ...server, prefix, layer: { file: config.file, key, hides: own.has(foldedKey(key)) } };
     };
     return { config, mark };
   });
@@ -80,7 +80,10 @@ export function layered(user: Config, all: readonly ResolvedProject[], layers: O
       }
       return user.serverFor(key, origin);
     },
-    layers: { ...layers, hidden: new Map(projects.map(({ config, keys }) => [config.file, new Set(keys)])) },
+    layers: {
+      ...layers,
+      hidden: new Map(projects.map(({ config, keys }) => [config.file, new Set(keys.map(foldedKey))])),
+    },
   };
 }
 

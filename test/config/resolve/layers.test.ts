@@ -51,6 +51,12 @@ describe('the servers of a project', () => {
     expect(key('docs')).toMatch(/^docs@shop-[0-9a-f]{32}$/);
   });
 
+  it('hide one whose key differs in case only', () => {
+    const all = layersOf('servers: { Docs: { command: own } }', { shop: 'servers: { docs: { command: theirs } }' });
+    expect(seenIn(all, 'shop')).toEqual([keyInProject('docs', all.fileOf('shop'))]);
+    expect(all.config.servers[1]?.layer?.hides).toBe(true);
+  });
+
   it('switch one of the user off in its folder if they are disabled', () => {
     expect(seenIn(layers(), 'blog')).toEqual(['docs']);
   });

@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GatewayProcess } from '../../../app/gateway-process.js';
 import { currentFolder, findProjectFile } from '../../../config/file/find-config.js';
+import { foldedKey } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../host/errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../status/status.js';
 import { adviseOnTools, type ToolAdvice } from '../../../status/tool-advice.js';
@@ -69,9 +70,9 @@ async function toolsOfHub(hub: HubClientForCommand, { settings, words: names, is
 /** The servers that clients of a project see, or those of the user's own file for clients outside of every project. */
 export function ofProject(servers: readonly ServerReport[], file: string | undefined): readonly ServerReport[] {
   const own = servers.filter(({ project }) => project?.file === file);
-  const hidden = new Set(own.flatMap(({ project }) => (project ? [project.key] : [])));
+  const hidden = new Set(own.flatMap(({ project }) => (project ? [foldedKey(project.key)] : [])));
   // A gateway of an earlier version has no projects.
-  return servers.filter(({ server, project }) => (project ? project.file === file : !hidden.has(server)));
+  return servers.filter(({ server, project }) => (project ? project.file === file : !hidden.has(foldedKey(server))));
 }
 
 /** Prints the size of each tool, the largest first, and the lines of YAML that would make the list smaller. */

@@ -4,6 +4,7 @@ import { type CheckedFile, checkFile, type WrittenServer } from '../../../config
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, currentFolder, findProjectFile, readConfigText } from '../../../config/file/find-config.js';
 import { parseYaml } from '../../../config/file/yaml-source.js';
+import { foldedKey } from '../../../config/resolve/config.js';
 import { secretNamesIn, textsOfEntry, variableNamesIn } from '../../../config/resolve/references.js';
 import { EXIT, HintedError, UsageError } from '../../../host/errors/usage-error.js';
 import { realPath, replaceFile } from '../../../host/files/whole-file.js';
@@ -54,7 +55,7 @@ async function accept(folder: string, { settings, options, isJson }: Invocation<
     return await answer(isJson, { ...facts, state: 'trusted' }, () => `${printable(file)} is trusted as it is.`);
   if (!isJson) await print(describe(file, text, known, checked, own?.checked).map(printable).join('\n'));
   const question = `Trust ${file} as shown, so that clients in its folder run its servers?`;
-  const isYes = options.yes ?? (isJson ? undefined : await ask(question));
+  const isYes = options.yes ?? (isJson ? undefined : await ask(printable(question)));
   if (isYes !== true) {
     if (isYes === undefined && !isJson)
       tell('Nothing was trusted, because there was no answer. Without a terminal, --yes trusts without a question.');
@@ -65,7 +66,7 @@ async function accept(folder: string, { settings, options, isJson }: Invocation<
   if (own === undefined)
     tell('You have no configuration of your own, beside which the project would stand: `trunkline init` makes one.');
   if (isJson) await printJson({ ...facts, state: 'trusted' });
-  else note(`Trusted. Clients that run in ${dirname(file)} see its servers within two seconds.`);
+  else note(`Trusted. Clients that run in ${printable(dirname(file))} see its servers within two seconds.`);
   return EXIT.ok;
 }
 
@@ -147,11 +148,13 @@ function describe(
       ? linesOf(text).map((line) => `    ${line}`)
       : difference(linesOf(known.text), linesOf(text)).map(({ sign, text: line }) => `  ${sign} ${line}`);
   const head = known === undefined ? `${file}:` : `${file} has changed since it was trusted (- before, + now):`;
-  const ownKeys = new Set(own === undefined ? [] : [...own.servers.map(({ key }) => key), ...own.disabled]);
-  const runs = checked.servers.flatMap((server) => describeServer(server, ownKeys.has(server.key)));
+  const ownKeys = new Map(
+    (own?.servers.map(({ key }) => key) ?? []).concat(own?.disabled ?? []).map((key) => [foldedKey(key), key]),
+  );
+  const runs = checked.servers.flatMap((server) => describeServer(server, ownKeys.get(foldedKey(server.key))));
   const off = checked.disabled
-    .filter((key) => ownKeys.has(key))
-    .map((key) => `  ${key}: switches off your server ${key}`);
+    .filter((key) => ownKeys.has(foldedKey(key)))
+    .map((key) => `  ${key}: switches off your server ${ownKeys.get(foldedKey(key))}`);
   const texts = checked.servers.flatMap(textsOfEntry);
   const gets = [[variableNamesIn(texts), 'variable'] as const, [secretNamesIn(texts), 'secret'] as const].flatMap(
     ([names, noun]) => (names.length === 0 ? [] : [`${plural(names.length, noun)} of yours (${names.join(', ')})`]),
@@ -170,7 +173,7 @@ function describe(
   ];
 }
 
-function describeServer(server: WrittenServer, isOverOwn: boolean): string[] {
+function describeServer(server: WrittenServer, replaced: string | undefined): string[] {
   const { key, settings, url, command = '', package: name, args = [], headersCommand, cwd, envFile } = server;
   const words = [name === undefined ? command : name, ...args].map((word) => quotedPath(word, 'linux')).join(' ');
   const runs =
@@ -180,7 +183,7 @@ function describeServer(server: WrittenServer, isOverOwn: boolean): string[] {
     cwd !== undefined && `in ${cwd}`,
     envFile !== undefined && `with the variables in ${envFile}`,
     url === undefined && (settings.sandbox === false ? 'with all that you may do' : 'in a sandbox'),
-    isOverOwn && `in place of your server ${key}`,
+    replaced !== undefined && `in place of your server ${replaced}`,
   ].filter((fact) => typeof fact === 'string');
   const ofHeaders =
     headersCommand === undefined ? [] : [`  ${key}: runs for its headers: ${[headersCommand].flat().join(' ')}`];
