@@ -13,16 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 96_126,
-  sourceFiles: 528,
+  sourceLines: 96_700,
+  sourceFiles: 530,
   tinyFiles: 11,
-  testLines: 96_350,
+  testLines: 97_100,
   rooms: 16,
   floors: 11,
   upwardImports: 0,
   gatewayDoors: 8,
-  callFiles: 40,
-  listFiles: 205,
+  callFiles: 43,
+  listFiles: 206,
 };
 
 const source = filesOf('src');
