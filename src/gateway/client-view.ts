@@ -438,7 +438,9 @@ const NO_GATES: ReadonlySet<RequestGate> = new Set();
 
 /** Whether a decision allows the request, or a person has said yes to it as it is. */
 function isAllowed(decision: Decision, { allowed }: Exchange): boolean {
-  return decision.verdict === 'allow' || (decision.verdict === 'ask' && allowed === decision.identity);
+  if (decision.verdict !== 'ask') return decision.verdict === 'allow';
+  // Without a yes, the parameters, which may be large, are not made into a text.
+  return allowed !== undefined && allowed === decision.identity;
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));

@@ -22,7 +22,7 @@ const DIGEST_LENGTH = 32;
 const MAX_NAME_LENGTH = 24;
 
 /**
- * What counts of a project's file: its servers, which have the settings of its `defaults` already. The gateway and the commands for secrets
+ * The parts of a project's file that count: its servers, which have the settings of its `defaults` already. The gateway and the commands for secrets
  * are those of the user.
  */
 export function asProject(project: CheckedFile, file: string, user: CheckedFile): CheckedFile {

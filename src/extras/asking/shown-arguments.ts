@@ -1,3 +1,4 @@
+import { hasTwins, toBytes } from '../../wire/json/json-text.js';
 import { printable } from '../../wire/json/printable.js';
 
 /** Longest text in arguments, and all arguments together, that a person is shown, in characters. */
@@ -18,8 +19,7 @@ export class Unaskable extends Error {}
 export function shownArguments(json: string, redact: (text: string) => string): string {
   if (json === '') return '';
   if (json.length > MAX_ASKED) throw new Unaskable('but its arguments are too long for a person to read');
-  const value: unknown = JSON.parse(json);
-  if (countNames(value) !== countNamesIn(json))
+  if (hasTwins(toBytes(json)))
     throw new Unaskable('but servers differ in which of two arguments of one name they take');
   const clean = (each: unknown): unknown => {
     if (typeof each === 'string') return cut(redact(each), MAX_TEXT);
@@ -27,7 +27,7 @@ export function shownArguments(json: string, redact: (text: string) => string): 
     if (typeof each !== 'object' || each === null) return each;
     return Object.fromEntries(Object.entries(each).map(([name, inner]) => [cut(redact(name), MAX_NAME), clean(inner)]));
   };
-  return cut(printable(redact(JSON.stringify(clean(value)))), MAX_SHOWN);
+  return cut(printable(redact(JSON.stringify(clean(JSON.parse(json))))), MAX_SHOWN);
 }
 
 /** A name that a model or a server has chosen, in quotes, on one line and not so long that it hides what follows. */
@@ -41,15 +41,4 @@ function cut(text: string, max: number): string {
   if (more <= 0) return text;
   const head = Math.ceil((max * 2) / 3);
   return Buffer.from(`${text.slice(0, head)}…[${more} more characters]…${text.slice(head - max)}`).toString();
-}
-
-function countNames(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  const inner = Object.values(value);
-  return inner.reduce((sum: number, each) => sum + countNames(each), Array.isArray(value) ? 0 : inner.length);
-}
-
-/** Number of names in JSON: of the texts before a colon. */
-function countNamesIn(json: string): number {
-  return json.match(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g)?.filter((text) => text.endsWith(':')).length ?? 0;
 }

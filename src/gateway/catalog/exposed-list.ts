@@ -285,7 +285,7 @@ function isTaskOnly(tool: unknown): boolean {
 /**
  * Whether a repeated call has no further effect: by `readOnlyHint` or `idempotentHint` of the configuration, or of a trusted server
  * where the configuration does not set the same hint. Of a tool that its own name in the configuration, or else its server, calls
- * destructive, a glob says nothing, because whoever wrote the glob may not have thought of the tool.
+ * destructive, a glob says nothing, because the author of the glob may not have thought of the tool.
  */
 function isRepeatable(name: string, tool: unknown, { shaping, isTrusted = false }: ToolRules): boolean {
   const { annotations } = tool as { readonly annotations?: Readonly<Record<string, unknown>> | null };

@@ -403,6 +403,7 @@ describe('a request without a tool for which a rule asks', () => {
 describe('a call that a person could not judge', () => {
   it.each([
     ['a name twice', '{"to":"/tmp","to":"/home"}', 'two arguments of one name'],
+    ['a name in two cases', '{"to":"/tmp","To":"/home"}', 'two arguments of one name'],
     ['a name twice, deep', '[{"a":{"b":1,"\\u0062":2}}]', 'two arguments of one name'],
     ['arguments of more than a megabyte', `{"a":"${'x'.repeat(1024 * 1024)}"}`, 'too long for a person to read'],
   ])('is refused without a question: %s', async (_, args, because) => {
